@@ -129,6 +129,9 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	}
 	again := psn.Less(g.fwd.nxt)
 	g.forward(now, p, psn, f, out)
+	if out.Retained && g.fwd.nxt.Less(psn) {
+		g.nakGap(psn, out)
+	}
 	g.noteForwarded(psn, f)
 	if p.AckReq {
 		if !again && (g.repair.store != nil || g.live.deadAfterMax != 0) {

@@ -51,7 +51,8 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 // handleFeedback serves an ACK or a NAK: FEEDBACK of RC.md §6.2.
 func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason {
 	kind := p.Syndrome.Kind()
-	if kind == rocev2.KindReserved {
+	selective := isSelectiveNAK(p)
+	if kind == rocev2.KindReserved && !selective {
 		return ReservedSyndrome
 	}
 	if i, ok := g.unverifiedLeg(p); ok {
@@ -69,6 +70,9 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		return None
 	}
 	g.counters.FeedbackIn++
+	if selective {
+		return g.selectiveNAKReceived(now, i, p, out)
+	}
 	b := &g.acks[i]
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 	if g.mustNotCount(p, i, ackedBy(kind, psn)) {

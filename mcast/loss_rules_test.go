@@ -11,6 +11,9 @@ func TestR92_OnePacketForASwitch(t *testing.T) { runTranscript(t) }
 func TestR92_HolesPassOnce(t *testing.T)       { runTranscript(t) }
 func TestR92_BehindASwitch(t *testing.T)       { runTranscript(t) }
 func TestR92_FullPort(t *testing.T)            { runTranscript(t) }
+func TestR47_NAKBelowAHole(t *testing.T)       { runTranscript(t) }
+func TestR106_GapIsNamed(t *testing.T)         { runTranscript(t) }
+func TestR106_NamedPacketsGoOut(t *testing.T)  { runTranscript(t) }
 
 func TestR93_LagBySwitches(t *testing.T)     { runTranscript(t) }
 func TestR93_LevelsOfAnUpdate(t *testing.T)  { runTranscript(t) }

@@ -52,6 +52,7 @@ type recovery struct {
 	rnrWaited     time.Duration // sum of the RNR timers since the leg last acknowledged new data
 	expectedSince time.Duration // start of the PTO
 	lossAt        time.Duration // when the leg last sent a NAK, or got what it had sent one for
+	rttFrom       time.Duration // when the store last sent the leg, for the first time, a packet whose round trip was measured
 	rtt           time.Duration // smoothed round trip; 0: never measured
 	rttVar        time.Duration // mean deviation of the round trip
 
@@ -80,7 +81,7 @@ func (g *group) takesFromSource(now time.Duration, i int, psn rocev2.PSN) (take,
 	case m.state == inSync && !first, m.state != inSync && !first && psn != m.cursor:
 		return false, false
 	case first && !m.escalated && (m.state == inSync || psn.Less(m.cursor)):
-		e = g.unaRepeated(m, retained)
+		e = g.unaRepeated(m, retained, b.pending != sevNone)
 	case retained:
 		return false, false // the store sends it
 	default:
@@ -107,9 +108,9 @@ func (g *group) takesFromSource(now time.Duration, i int, psn rocev2.PSN) (take,
 }
 
 // unaRepeated returns the event that the source repeats una of a leg, below the leg's
-// cursor.
-func (g *group) unaRepeated(m *recovery, retained bool) recoveryEvent {
-	hole := g.repair.store.find(m.cursor) == nil
+// cursor. asked: a NAK of the leg was for una, so the leg lacks all from there on.
+func (g *group) unaRepeated(m *recovery, retained, asked bool) recoveryEvent {
+	hole := !asked && g.repair.store.find(m.cursor) == nil
 	switch {
 	case retained && hole:
 		return unaRetainedAtHole
@@ -306,6 +307,8 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		}
 		if m.cursor.Less(m.firstUnsent) {
 			m.resentPSN = rocev2.MaxPSN(m.resentPSN, m.cursor)
+		} else if m.cursor == g.rtt.psn {
+			m.rttFrom = now
 		}
 		g.copyRetained(i, e, m.cursor, ask, out)
 		m.advanceCursor(m.cursor)

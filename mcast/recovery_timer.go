@@ -90,7 +90,9 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 				continue
 			}
 			g.deliver(i, resumed)
-			m.expectedSince = now
+			if !m.owesACK(b) {
+				m.expectedSince = now
+			}
 		}
 		if m.escalated && g.live.deadAfter == 0 {
 			continue
@@ -118,6 +120,13 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 		}
 	}
 	g.resend(now, out)
+}
+
+// owesACK reports whether the receiver behind a leg that gets frames from the store has to answer
+// what has gone to its port, and it is known how long that takes, with the time in the port's
+// queue. A leg that waits for its port again and again would be never probed else.
+func (m *recovery) owesACK(b *ackState) bool {
+	return m.rtt != 0 && b.acked.Less(m.ackReqPSN) && m.ackReqPSN.Less(m.cursor)
 }
 
 // nothingOwed reports whether every receiver has acknowledged everything, so that no leg

@@ -36,7 +36,11 @@ func (g *group) appendStore(b []byte, now time.Duration) []byte {
 			b = binary.AppendUvarint(b, uint64(e.bytes))
 			b = binary.AppendUvarint(b, uint64(e.frame))
 			b = binary.AppendUvarint(b, e.va)
-			b = append(b, byte(e.rewrite)<<1|bit(e.ackReq, 0))
+			psn := s.first.Add(int32(i))
+			b = append(b, byte(e.rewrite)<<2|bit(e.passedAt != psn, 1)|bit(e.ackReq, 0))
+			if e.passedAt != psn {
+				b = appendPSN(b, e.passedAt)
+			}
 		}
 	}
 	for i := range g.acks {
@@ -49,7 +53,7 @@ func (g *group) appendStore(b []byte, now time.Duration) []byte {
 
 // appendRTT appends the packet whose round trip is being measured.
 func (g *group) appendRTT(b []byte, now time.Duration) []byte {
-	timing := g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses
+	timing := g.isTiming()
 	if b = appendDeadline(b, now, g.rtt.sentAt, timing); timing {
 		b = appendPSN(b, g.rtt.psn)
 	}
@@ -97,7 +101,10 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 	b = append(b, byte(m.state)|bit(m.escalated, 3)|bit(m.rtt|m.rttVar != 0, 4)|bit(m.unanswered, 5), m.tries)
 	b = appendPSN(b, m.ackReqPSN)
 	b = appendPSN(b, m.resentPSN)
-	b = append(b, bit(g.rttVoid(i), 0))
+	late := g.isTiming() && g.rtt.sentAt < m.rttFrom && !g.rttVoid(i)
+	if b = append(b, bit(g.rttVoid(i), 0)|bit(late, 1)); late {
+		b = appendTime(b, now, m.rttFrom)
+	}
 	if b = append(b, m.burst); m.burst != 0 {
 		b = appendPSN(b, m.burstEnd)
 	}
@@ -140,7 +147,10 @@ func (r *stateReader) store(g *group) {
 		if e.bytes = uint32(r.uvarint()); e.bytes > 0 {
 			e.frame, e.va = Handle(r.uvarint()), r.uvarint()
 			f := r.byte()
-			e.rewrite, e.ackReq = rewriteKind(f>>1), f&1 != 0
+			e.rewrite, e.ackReq, e.passedAt = rewriteKind(f>>2), f&1 != 0, s.first.Add(i)
+			if f&2 != 0 {
+				e.passedAt = r.psn()
+			}
 			s.bytes += int64(e.bytes)
 			s.sw.repair.used += int64(e.bytes)
 		}
@@ -161,7 +171,14 @@ func (r *stateReader) recovery(g *group, i int) {
 	if m.state >= numRecoveryStates || (m.state == inSync) != (g.acks[i].flags&recovering == 0) {
 		r.malformed, m.state = true, inSync
 	}
-	m.tries, m.ackReqPSN, m.resentPSN, m.lossAt = r.byte(), r.psn(), r.psn(), r.lossAt(g)
+	m.tries, m.ackReqPSN, m.resentPSN = r.byte(), r.psn(), r.psn()
+	void := r.byte()
+	if void&1 != 0 {
+		m.lossAt = g.rtt.sentAt + 1
+	}
+	if void&2 != 0 {
+		m.rttFrom = r.time()
+	}
 	if m.burst = r.byte(); m.burst != 0 {
 		m.burstEnd = r.psn()
 	}

@@ -81,10 +81,10 @@ var stateFields = map[reflect.Type]map[string]string{
 		"Group": constant, "Src": derived, "Neighbor": derived, "DestQP": constant, "Verified": constant, "Targets": constant, "Syndrome": constant, "MSN": constant,
 		"Port": encoded, "Op": encoded, "AckReq": encoded, "BECN": encoded, "PSN": encoded, "Payload": encoded, "VA": encoded, "RKey": encoded, "DMALen": encoded, "Frame": encoded, "RetainBytes": encoded,
 	},
-	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
+	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "passedAt": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
 		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
-		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "drainUntil": encoded,
+		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rttFrom": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "drainUntil": encoded,
 	},
 	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
 	reflect.TypeFor[turn](): {
@@ -157,7 +157,7 @@ func fullState(t *testing.T) *Switch {
 		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
 		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
 		l.recovery = recovery{drainUntil: stateNow + 7,
-			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, burst: 4, burstEnd: 6, lossAt: stateNow - 4, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
+			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, burst: 4, burstEnd: 6, lossAt: stateNow - 3, rttFrom: stateNow - 3, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	for i := range g.legs {
@@ -175,7 +175,7 @@ func fullState(t *testing.T) *Switch {
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	g.repair.store.first = 5
 	g.repair.store.reach(4)
-	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, rewrite: rewriteByWindow, ackReq: true}
+	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, passedAt: 10, rewrite: rewriteByWindow, ackReq: true}
 	g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, s.repair.used = 5, 8, 100, 100
 	g.repair.store.held = held{packets: []Packet{{Op: rocev2.SendOnly, PSN: 7, Port: 1, Payload: 2, VA: 3, RKey: 4, DMALen: 5, Frame: 6, RetainBytes: 100}}, bytes: 100, since: stateNow - 3}
 	g.numbering.holds, s.repair.used = true, 200

@@ -12,11 +12,12 @@ import (
 // retained is a retained frame of the source, with the fields that a copy for any leg
 // needs.
 type retained struct {
-	va      uint64
-	frame   Handle
-	bytes   uint32 // packet memory that the frame takes; 0: no frame
-	rewrite rewriteKind
-	ackReq  bool
+	va       uint64
+	frame    Handle
+	bytes    uint32     // packet memory that the frame takes; 0: no frame
+	passedAt rocev2.PSN // nxt when the PSN first passed: its own, or a higher one if it came late (R106)
+	rewrite  rewriteKind
+	ackReq   bool
 }
 
 // budget is the packet memory, in bytes, that all groups of a switch together may retain.
@@ -133,11 +134,12 @@ func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewri
 	if first := psn.Add(int32(1 - s.size())); s.couldFit(p.RetainBytes) && s.first.Less(first) {
 		s.freeBelow(rocev2.MinPSN(first, reclaimable.Next()), out)
 	}
-	d := psn.Sub(s.first)
+	d, passedAt := psn.Sub(s.first), rocev2.MaxPSN(hi, psn)
 	ok := d >= 0 && int(d) < s.size()
 	if ok {
-		if int(d) < len(s.ring) {
-			s.evictSlot(s.at(psn), out)
+		if old := s.find(psn); old != nil {
+			passedAt = old.passedAt
+			s.evictSlot(old, out)
 		}
 		for s.couldFit(p.RetainBytes) && !s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {
 			s.freeBelow(s.first.Next(), out)
@@ -146,7 +148,7 @@ func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewri
 	}
 	if ok {
 		s.reach(int(psn.Sub(s.first)) + 1)
-		*s.at(psn) = retained{va: p.VA, frame: p.Frame, bytes: p.RetainBytes, rewrite: rewrite, ackReq: p.AckReq}
+		*s.at(psn) = retained{va: p.VA, frame: p.Frame, bytes: p.RetainBytes, passedAt: passedAt, rewrite: rewrite, ackReq: p.AckReq}
 		s.bytes += int64(p.RetainBytes)
 		s.sw.repair.used += int64(p.RetainBytes)
 		s.peakBytes = max(s.peakBytes, s.bytes)

@@ -150,6 +150,10 @@ func retainBoth(t *testing.T, s *store, x *shelf, psn, reclaimable rocev2.PSN, o
 	e := retained{
 		va: uint64(rng(1000)), frame: Handle(step), bytes: uint32(least + rng(most-least+1)), rewrite: rewriteKind(rng(5)), ackReq: rng(2) == 0,
 	}
+	e.passedAt = rocev2.MaxPSN(psn, x.nxt)
+	if old, ok := x.frames[psn]; ok {
+		e.passedAt = old.passedAt
+	}
 	p := Packet{PSN: psn, VA: e.va, Frame: e.frame, RetainBytes: e.bytes, AckReq: e.ackReq}
 	hi := x.nxt
 	want := x.retain(psn, reclaimable, e)

@@ -41,6 +41,21 @@ func rank(s rocev2.Syndrome) int {
 	return 0
 }
 
+// isSelective reports whether s is the syndrome of a selective NAK (R106), which is neither an ACK nor
+// a NAK of any rank.
+func isSelective(s rocev2.Syndrome) bool { return s&^0x1F == 0x40 }
+
+// checkSelective checks a selective NAK (R106): it goes to another switch, about the source's packets
+// between the highest one before and the one that has just come.
+func (w *World) checkSelective(sw int, in *mcast.Packet, f *mcast.Feedback) {
+	n := int32(f.Syndrome & 0x1F)
+	if in == nil || in.Op == rocev2.Acknowledge || w.switches[sw].near[w.switches[sw].host[f.To]] == 0 {
+		w.fault(sw, "sends a selective NAK of %06x to %s without a packet of another switch", uint32(f.PSN), name(w.switches[sw].host[f.To]))
+	} else if f.PSN != w.before.Nxt && w.before.HasSource && w.before.Source == w.after.Source || f.PSN.Add(n) != in.PSN || n == 0 {
+		w.fault(sw, "sends a selective NAK of %d packets from %06x, after %06x has come", n, uint32(f.PSN), uint32(in.PSN))
+	}
+}
+
 // checkSwitch compares the states of a switch before and after a packet, or after a
 // deadline if in is nil, with its output.
 func (w *World) checkSwitch(sw int, in *mcast.Packet) {
@@ -67,6 +82,10 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 	acked := false
 	for i := range w.swOut.Feedback {
 		f := &w.swOut.Feedback[i]
+		if isSelective(f.Syndrome) {
+			w.checkSelective(sw, in, f)
+			continue
+		}
 		w.checkPromise(sw, f)
 		if r.host[f.To] != int(a.Source) {
 			continue

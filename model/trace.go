@@ -260,12 +260,16 @@ func (r *recorder) neighbour(t *strings.Builder, in *mcast.Packet) {
 }
 
 func (r *recorder) feedback(t *strings.Builder, w *World, in *mcast.Packet) {
-	fmt.Fprintf(t, "%s psn=%x", strings.ToLower(feedbackName(in.Syndrome)), uint32(in.PSN))
-	switch rank(in.Syndrome) {
-	case 2:
-		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome)&31)
-	case 3:
+	what := strings.ToLower(feedbackName(in.Syndrome))
+	if isSelective(in.Syndrome) {
+		what = "aeth"
+	}
+	fmt.Fprintf(t, "%s psn=%x", what, uint32(in.PSN))
+	switch {
+	case isSelective(in.Syndrome), rank(in.Syndrome) == 3:
 		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome))
+	case rank(in.Syndrome) == 2:
+		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome)&31)
 	}
 	ip := in.Src.As4()
 	fmt.Fprintf(t, " from=%s", name(int(ip[3])-1))
@@ -309,10 +313,10 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 			tag = fmt.Sprintf(" tag=%x", uint32(f.MSN))
 			msn = tag
 		}
-		switch to := name(int(f.To)); rank(f.Syndrome) {
-		case 0:
+		switch to, k := name(int(f.To)), rank(f.Syndrome); {
+		case k == 0 && !isSelective(f.Syndrome):
 			fmt.Fprintf(t, "ACK %06x%s to %s\n", uint32(f.PSN), msn, to)
-		case 2:
+		case k == 2:
 			fmt.Fprintf(t, "RNR %06x code=%d%s to %s\n", uint32(f.PSN), f.Syndrome&31, tag, to)
 		default:
 			fmt.Fprintf(t, "NAK %06x %#x%s to %s\n", uint32(f.PSN), uint8(f.Syndrome), tag, to)

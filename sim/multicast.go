@@ -268,15 +268,22 @@ func (p *Partition) coreTimer(in uint32) {
 // portRoom implements mcast.Output.PortRoom for the switch that is served. What is sent again waits in
 // the store rather than at the port: after another loss, all that waits at the port comes in vain.
 func (p *Partition) portRoom(id mcast.GroupID, l mcast.LegID) (copies int, until time.Duration) {
-	o := &p.s.ports[p.serving.groups[id].legs[l].port]
+	leg := &p.serving.groups[id].legs[l]
+	o := &p.s.ports[leg.port]
 	packet := o.timeOf(int64(frameBytes + p.s.cfg.PathMTU))
 	backlog := o.backlog(p.now)
 	most := min(o.most, repairRoom*packet)
+	if leg.forwarded {
+		most = min(o.most, switchRepairRoom*packet)
+	}
 	return int(max(most-backlog, 0) / packet), clockOf(p.now+backlog+packet-most) + 1
 }
 
 // repairRoom is the number of packets that may wait at a port when one is sent again.
 const repairRoom = 4
+
+// switchRepairRoom is the same at a port to another switch, which can use what comes behind a gap.
+const switchRepairRoom = 32
 
 // memberArrived serves a packet for a member of a group.
 func (p *Partition) memberArrived(e *event) {
