@@ -207,7 +207,7 @@ var _ = []mutant.Mutant{
 	case p.Op == rocev2.Acknowledge:
 		g.$1(now, p, p.$2, f, out)`, (*group).forward, Packet{}.PSN)),
 	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).handleFeedback,
-		`if kind == rocev2.KindReserved {
+		`if kind == rocev2.KindReserved && !selective {
 		return ReservedSyndrome
 	}`,
 		"")),

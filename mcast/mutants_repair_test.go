@@ -59,14 +59,12 @@ var _ = []mutant.Mutant{
 	g.forget(g.fwd.hi, out)`,
 		"g.lag.least = g.agg.a")),
 	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).retain,
-		`s.take(s.at(psn), out)
+		`s.evictSlot(old, out)
 		}
 		for`,
-		`if e := s.at(psn); e.$1 > 0 {
-				s.$1 -= int64(e.$1)
-				s.$2.$3.$4 -= int64(e.$1)
-				*e = $5{}
-			}
+		`s.$1 -= int64(old.$1)
+			s.$2.$3.$4 -= int64(old.$1)
+			*old = $5{}
 		}
 		for`, retained{}.bytes, store{}.sw, Switch{}.repair, budget{}.used, retained{})),
 	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).retain,
@@ -427,9 +425,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a round trip of a repeated packet is measured", "R59", mutant.In((*group).handleData,
 		"if !again && (g.repair.store != nil ||",
 		"if (again || !again) && (g.repair.store != nil ||")),
-	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).updateRTT,
-		"if !g.rtt.timing || g.rtt.timedIn != g.sw.hearing.pauses || !had",
-		"if !g.rtt.timing || !had")),
+	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).isTiming,
+		"g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses",
+		"g.rtt.pending")),
 	mutant.New("the silence of a leg does not double with its levels", "R23_Levels", mutant.In((*group).deadAfterOf,
 		"<< g.levelsBehind(i)",
 		"<< min(g.levelsBehind(i), 0)")),

@@ -20,8 +20,8 @@ import (
 // it is for, the receivers' own NAKs bring the packets (R92).
 
 const (
-	selectiveNAK rocev2.Syndrome = 0x40 // | number of missing packets
-	maxMissing                   = 0x1F // missing packets that a selective NAK may name
+	selectiveNAK = rocev2.Syndrome(0x40) // | number of missing packets
+	maxMissing   = 0x1F                  // missing packets that a selective NAK may name
 )
 
 // isSelectiveNAK reports whether p is a selective NAK of another switch.
