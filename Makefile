@@ -125,7 +125,7 @@ bench: build ## packets a second by the switch and by other means, side by side 
 	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)
 
 sim-paper: build ## simulate the paper's results, and compare: docs/simulation/paper.md (ARGS='--scale 32' for less than all)
-	bin/gleam sim paper --results $(or $(RESULTS),/tmp/gleam-sim-paper) --out docs/simulation $(ARGS)
+	bin/gleam sim paper --results $(or $(RESULTS),/tmp/gleam-sim-paper/$(VERSION)) --out docs/simulation $(ARGS)
 
 sim-bench: build ## the simulator's speed, beside other simulators'; with BASE=COMMIT, fails if it is 10 % below that commit's
 	scripts/sim-bench $(BASE)
