@@ -89,7 +89,7 @@ func Parse(name string, text []byte) (*Sweep, error) {
 
 var (
 	validVariable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	variableUse   = regexp.MustCompile(`\$\{([^}]*)\}`)
+	variableUse   = regexp.MustCompile(`\$\{([^}\n]*)\}`) // within a line
 )
 
 func (s *Sweep) fail(key, text, format string, args ...any) error {
