@@ -33,9 +33,9 @@ has done so. What one of them sends then reaches all others. A member leaves by
 rdma_disconnect, or when it ends, and another one may take its place. When all have
 left, the next ones may connect; group delete ends that.
 
-Hosts need no software of Gleam. Whoever has one of the addresses that --from names
-may connect; with --key, only programs whose private data is authentic (docs/CM.md
-has its bytes).
+The hosts need no software of Gleam. With --from, every host whose address is in
+one of the prefixes may connect. With --key, only programs whose private data is
+authentic may connect; docs/CM.md has its layout.
 
 gleamd does not know after a restart which programs may connect: create the group
 again. Groups whose members are connected go on, if the configuration has state.`,

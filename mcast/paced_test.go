@@ -11,8 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// paced is a repairRig with room for many frames, whose port to B takes so many copies from the store
-// in a call, and has room again 100 us later.
+// paced returns a repairRig whose store holds many frames. The port to B takes *room copies from the
+// store in each call, and has room again 100 us later.
 func paced(t *testing.T) (r *repairRig, room *int) {
 	r, room = newRepairRig(t, func(s *GroupSpec) { s.Repair.Bytes = 1 << 20 }), new(int)
 	r.out.PortRoom = func(_ GroupID, leg LegID) (int, time.Duration) {

@@ -80,7 +80,7 @@ func TestObservation(t *testing.T) {
 	}
 }
 
-// checkCapture reads a capture with at least so many packets.
+// checkCapture reads the capture in a file, and fails if it has fewer than least packets.
 func checkCapture(t *testing.T, name string, least int) {
 	t.Helper()
 	f, err := os.Open(name)
