@@ -25,6 +25,7 @@ type conn struct {
 
 	acked              bool // ACKs have come back
 	lastAcked, nextPSN rocev2.PSN
+	sinceAsk           int  // packets sent since one with AckReq
 	since              Time // when it was put into the host's list, if it has not sent since
 
 	next   *conn // in the host's list of those that may have something to send

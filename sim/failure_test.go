@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/sim/topology"
 	"github.com/gleam-rdma/gleam/sim/workload"
@@ -54,5 +55,22 @@ func TestFailure(t *testing.T) {
 		if r != first || r.Completed != 2 || r.Failed != 0 || r.LastDelivered < low || r.LastDelivered > low+200*topology.Microsecond {
 			t.Errorf("%d partitions: %+v: want the last delivery between %d ps and 200 us later, and as with one: %+v", n, r, low, first)
 		}
+	}
+}
+
+// TestLossInOneDirection: what comes the other way is not lost.
+func TestLossInOneDirection(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(1, 1, 4))
+	fabric.Links[1].LossToA = 0.1
+	s := run(t, Config{Topology: fabric, Program: broadcast(1000*4096, every(1, 4)...), Repair: mcast.RepairSpec{Bytes: 1 << 20, Timeout: 1e5, Tries: 4}})
+	for n := range fabric.Hosts + fabric.Switches {
+		for i, p := range s.PortStats(topology.Node(n)) {
+			if to := fabric.Ports(topology.Node(n))[i].Peer; p.Lost > 0 != (to == 1) {
+				t.Errorf("%d packets of %d were lost between node %d and node %d", p.Lost, p.Packets, n, to)
+			}
+		}
+	}
+	if r := s.Result(); r.Delivered != 3 || r.Completed != 1 || r.Failed != 0 {
+		t.Errorf("%+v: want one flow to 3 receivers", r)
 	}
 }

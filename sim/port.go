@@ -63,15 +63,16 @@ type PortStats struct {
 // classes are those of a network.
 type classes map[class]*class
 
-// of returns the class of a link.
-func (k classes) of(c *Config, l *topology.Link) *class {
+// of returns the class of a link's direction to a node.
+func (k classes) of(c *Config, l *topology.Link, to topology.Node) *class {
 	p := class{delay: l.Delay, rate: l.Rate}
 	if bits := int64(8 * topology.Second); bits%l.Rate == 0 {
 		p.psByte = Time(bits / l.Rate)
 	}
 	p.most = p.timeOf(c.Queue)
-	p.loss = probability(l.Loss)
-	p.damaged = probability(l.Loss + (1-l.Loss)*l.Corruption)
+	loss := l.LossTo(to)
+	p.loss = probability(loss)
+	p.damaged = probability(loss + (1-loss)*l.Corruption)
 	if c.ECN.Probability > 0 {
 		p.ecnMin, p.ecnMax = p.timeOf(c.ECN.Min), p.timeOf(c.ECN.Max)
 		p.ecnSlope = c.ECN.Probability / float64(max(p.ecnMax-p.ecnMin, 1))

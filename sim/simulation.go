@@ -92,7 +92,7 @@ func (s *Simulation) build() {
 		s.part[n] = int32(int(t.Pod(topology.Node(n))) * s.cfg.Partitions / t.Pods)
 		s.firstPort = append(s.firstPort, uint32(len(s.ports)))
 		for _, at := range t.Ports(topology.Node(n)) {
-			s.ports = append(s.ports, newPort(&s.cfg, kinds.of(&s.cfg, &t.Links[at.Link]), int32(n), uint32(len(s.ports))))
+			s.ports = append(s.ports, newPort(&s.cfg, kinds.of(&s.cfg, &t.Links[at.Link], at.Peer), int32(n), uint32(len(s.ports))))
 		}
 	}
 	s.lookahead = math.MaxInt64

@@ -80,6 +80,10 @@ func (p *Partition) budget(h *host, c *conn) int {
 	if ahead := int(c.nextPSN.Sub(c.lastAcked)); ahead+n+1 >= p.s.cfg.Host.Window {
 		return 1
 	}
+	// A host serves what comes up to a packet that asks for an ACK at once: a train ends with one.
+	if every := p.s.cfg.Host.AckEvery; every-c.sinceAsk < n {
+		n -= (n + c.sinceAsk) % every
+	}
 	return n
 }
 
@@ -110,6 +114,11 @@ func (p *Partition) requests(c *conn, all []rc.Packet) {
 	}
 	p.ahead = 0
 	c.nextPSN = all[len(all)-1].PSN.Next()
+	for i := range all {
+		if c.sinceAsk++; all[i].AckReq {
+			c.sinceAsk = 0
+		}
+	}
 }
 
 // sendTrain is send for a train. It returns a bit for each packet that was dropped.

@@ -64,6 +64,17 @@ func TestTrainsAreExact(t *testing.T) {
 	}
 }
 
+// TestTrainsEndWithAnACK: a train ends with a packet that asks for an ACK, so a host serves it at once: of a
+// train there is one event for each link, one for each ACK and one for the source's port.
+func TestTrainsEndWithAnACK(t *testing.T) {
+	const members, packets, n = 9, 4096, 16
+	s := run(t, Config{Topology: build(t, topology.LeafSpine(1, 1, members)), Program: broadcast(packets*4096, every(1, members)...), Train: n, Host: Host{AckEvery: n}})
+	each := uint64(1 + (members - 1) + (members - 1) + 1 + 1)
+	if got, most := s.Result().Events, each*packets/n*11/10; got > most {
+		t.Errorf("%d events; want at most %d, a tenth more than %d for each train", got, most, each)
+	}
+}
+
 // TestDisplaced: what trains may have changed is counted, and everything is delivered all the same.
 func TestDisplaced(t *testing.T) {
 	leafSpine := build(t, topology.LeafSpine(4, 2, 8))
@@ -79,7 +90,7 @@ func TestDisplaced(t *testing.T) {
 		queue   int64
 	}{
 		{"two flows to a host", leafSpine, []workload.Flow{unicast(1, 9), unicast(2, 9)}, 0},
-		{"two flows of a host", leafSpine, []workload.Flow{unicast(1, 9), {Source: 1, To: 10, Group: workload.None, Bytes: 1 << 20, After: 30*topology.Microsecond + 1}}, 0},
+		{"two flows of a host", leafSpine, []workload.Flow{unicast(1, 9), {Source: 1, To: 10, Group: workload.None, Bytes: 1 << 20, After: 31*topology.Microsecond + 1}}, 0},
 		{"ACKs on the way of data", leafSpine, []workload.Flow{unicast(1, 9), unicast(9, 1)}, 0},
 		{"full queues", leafSpine, []workload.Flow{unicast(1, 9), unicast(2, 9)}, 100_000},
 		{"loss", build(t, lossy), []workload.Flow{unicast(1, 9), unicast(2, 25)}, 0},

@@ -35,7 +35,18 @@ type Link struct {
 	Rate         int64 // bit/s
 	Delay        Time
 	Loss         float64 // probability that a packet is lost
+	LossToA      float64 // the same in one direction, beside Loss
+	LossToB      float64
 	Corruption   float64 // probability that a packet is corrupted, and dropped by who checks it
+}
+
+// LossTo returns the probability that a packet on its way to an end of the link is lost.
+func (l *Link) LossTo(end Node) float64 {
+	one := l.LossToA
+	if end == l.B {
+		one = l.LossToB
+	}
+	return l.Loss + (1-l.Loss)*one
 }
 
 // Port is a port of a node.
@@ -151,8 +162,11 @@ func (l *Link) check(nodes int) error {
 		return fmt.Errorf("rate %d bit/s; want %d to %d", l.Rate, int64(MinRate), int64(MaxRate))
 	case l.Delay <= 0 || l.Delay > Second:
 		return fmt.Errorf("delay %d ps; want more than 0, at most %d", l.Delay, Second)
-	case !(l.Loss >= 0 && l.Loss < 1) || !(l.Corruption >= 0 && l.Corruption < 1):
-		return fmt.Errorf("loss %v, corruption %v; want at least 0 and less than 1", l.Loss, l.Corruption)
+	}
+	for _, p := range []float64{l.Loss, l.LossToA, l.LossToB, l.Corruption} {
+		if !(p >= 0 && p < 1) {
+			return fmt.Errorf("loss %v, to one end %v and to the other one %v, corruption %v; want at least 0 and less than 1", l.Loss, l.LossToA, l.LossToB, l.Corruption)
+		}
 	}
 	return nil
 }

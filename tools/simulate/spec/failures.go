@@ -26,15 +26,8 @@ func (p *Point) checkFailures() {
 }
 
 // addFailures gives a network its failures.
-func (p *Point) addFailures(t *topology.Topology) {
-	if len(p.file.Topology.Failures) == 0 {
-		return
-	}
+func (p *Point) addFailures(t *topology.Topology, names map[string]topology.Node) {
 	r := p.reader
-	names := make(map[string]topology.Node, t.Hosts+t.Switches)
-	for n := range t.Hosts + t.Switches {
-		names[t.Name(topology.Node(n))] = topology.Node(n)
-	}
 	t.Failures = nil
 	for i, f := range p.file.Topology.Failures {
 		key := "topology.failures[" + itoa(i) + "]"
@@ -42,7 +35,7 @@ func (p *Point) addFailures(t *topology.Topology) {
 		if f.Node != "" {
 			out.Node = r.node(key+".node", f.Node, names)
 		} else {
-			out.Link = r.link(key+".link", f.Link, t, names)
+			out.Link = r.link(key+".link", [2]string{"[0]", "[1]"}, f.Link, t, names)
 		}
 		t.Failures = append(t.Failures, out)
 		if f.Until != "" {
@@ -52,10 +45,10 @@ func (p *Point) addFailures(t *topology.Topology) {
 	}
 }
 
-// link returns the first link between two nodes.
-func (r *reader) link(key string, ends []string, t *topology.Topology, names map[string]topology.Node) int32 {
+// link returns the first link between two nodes; below 0: there is none. parts are the keys of the nodes' names.
+func (r *reader) link(key string, parts [2]string, ends []string, t *topology.Topology, names map[string]topology.Node) int32 {
 	before := len(r.errs)
-	a, b := r.node(key+"[0]", ends[0], names), r.node(key+"[1]", ends[1], names)
+	a, b := r.node(key+parts[0], ends[0], names), r.node(key+parts[1], ends[1], names)
 	if len(r.errs) > before {
 		return -1
 	}

@@ -49,7 +49,15 @@ type fileTopology struct {
 	HostLoss   string `yaml:"host_loss,omitempty"`
 	Corruption string `yaml:"corruption,omitempty"`
 
+	Losses   []fileLoss    `yaml:"losses,omitempty"`
 	Failures []fileFailure `yaml:"failures,omitempty"`
+}
+
+// fileLoss is the loss in one direction of the link between two nodes, beside the link's loss.
+type fileLoss struct {
+	From string `yaml:"from"`
+	To   string `yaml:"to"`
+	Loss string `yaml:"loss"`
 }
 
 // fileFailure is the failure of a node with all its links, or of one link.

@@ -19,6 +19,9 @@ var topologyKinds = []string{"paper", "fat-tree", "leaf-spine", "clos", "file"}
 // checkTopology reads the values of the section.
 func (p *Point) checkTopology() {
 	p.checkFailures()
+	for i, l := range p.file.Topology.Losses {
+		p.reader.part("topology.losses["+itoa(i)+"].loss", l.Loss)
+	}
 	r, t := p.reader, &p.file.Topology
 	kind := topologyKinds[r.oneOf("topology.kind", t.Kind, topologyKinds...)]
 	c := &p.clos
@@ -90,11 +93,45 @@ func (p *Point) Network() (*topology.Topology, error) {
 		return nil, err
 	}
 	before := len(p.reader.errs)
-	p.addFailures(t)
+	names := p.names(t)
+	p.addLosses(t, names)
+	p.addFailures(t, names)
 	if len(p.reader.errs) > before {
 		return nil, p.reader.err()
 	}
 	return t, nil
+}
+
+// names returns the nodes by name, if the file names any.
+func (p *Point) names(t *topology.Topology) map[string]topology.Node {
+	if len(p.file.Topology.Failures)+len(p.file.Topology.Losses) == 0 {
+		return nil
+	}
+	names := make(map[string]topology.Node, t.Hosts+t.Switches)
+	for n := range t.Hosts + t.Switches {
+		names[t.Name(topology.Node(n))] = topology.Node(n)
+	}
+	return names
+}
+
+// addLosses gives links the losses that they have in one direction.
+func (p *Point) addLosses(t *topology.Topology, names map[string]topology.Node) {
+	r := p.reader
+	for i, x := range p.file.Topology.Losses {
+		key := "topology.losses[" + itoa(i) + "]"
+		n := r.link(key, [2]string{".from", ".to"}, []string{x.From, x.To}, t, names)
+		if n < 0 {
+			continue
+		}
+		to, l := &t.Links[n].LossToA, &t.Links[n]
+		if names[x.To] == l.B {
+			to = &l.LossToB
+		}
+		if *to != 0 {
+			r.fail(key, x.From+", "+x.To, "is there twice")
+		}
+		*to = r.part(key+".loss", x.Loss)
+	}
 }
 
 // shape returns the topology without failures.
@@ -131,6 +168,8 @@ type labLink struct {
 	B          string `yaml:"b"`
 	MTU        string `yaml:"mtu"` // of the lab's networks; a simulation has that of its hosts
 	Loss       string `yaml:"loss"`
+	LossToA    string `yaml:"loss_to_a"`
+	LossToB    string `yaml:"loss_to_b"`
 	Corruption string `yaml:"corruption"`
 	Rate       string `yaml:"rate"`
 	Delay      string `yaml:"delay"`
@@ -170,7 +209,8 @@ func ParseTopology(name string, text []byte) (*topology.Topology, error) {
 			return s
 		}
 		links = append(links, topology.Link{A: a, B: b, Rate: r.rate(key+".rate", orDefault(l.Rate, labRate)), Delay: r.time(key+".delay", orDefault(l.Delay, labDelay)),
-			Loss: r.part(key+".loss", orDefault(l.Loss, "0")), Corruption: r.part(key+".corruption", orDefault(l.Corruption, "0"))})
+			Loss: r.part(key+".loss", orDefault(l.Loss, "0")), LossToA: r.part(key+".loss_to_a", orDefault(l.LossToA, "0")), LossToB: r.part(key+".loss_to_b", orDefault(l.LossToB, "0")),
+			Corruption: r.part(key+".corruption", orDefault(l.Corruption, "0"))})
 	}
 	if r.err() != nil {
 		return nil, r.err()
@@ -193,11 +233,14 @@ func (r *reader) node(key, s string, number map[string]topology.Node) topology.N
 // PrintTopology returns a topology as a file of the lab's form.
 func PrintTopology(t *topology.Topology) ([]byte, error) {
 	type link struct {
-		A     string  `yaml:"a"`
-		B     string  `yaml:"b"`
-		Rate  string  `yaml:"rate"`
-		Delay string  `yaml:"delay"`
-		Loss  float64 `yaml:"loss,omitempty"`
+		A          string  `yaml:"a"`
+		B          string  `yaml:"b"`
+		Rate       string  `yaml:"rate"`
+		Delay      string  `yaml:"delay"`
+		Loss       float64 `yaml:"loss,omitempty"`
+		LossToA    float64 `yaml:"loss_to_a,omitempty"`
+		LossToB    float64 `yaml:"loss_to_b,omitempty"`
+		Corruption float64 `yaml:"corruption,omitempty"`
 	}
 	var f struct {
 		Switches []string `yaml:"switches"`
@@ -212,7 +255,7 @@ func PrintTopology(t *topology.Topology) ([]byte, error) {
 		}
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{A: t.Name(l.A), B: t.Name(l.B), Rate: rateText(l.Rate), Delay: timeText(l.Delay), Loss: l.Loss})
+		f.Links = append(f.Links, link{A: t.Name(l.A), B: t.Name(l.B), Rate: rateText(l.Rate), Delay: timeText(l.Delay), Loss: l.Loss, LossToA: l.LossToA, LossToB: l.LossToB, Corruption: l.Corruption})
 	}
 	return yaml.Marshal(&f)
 }

@@ -345,3 +345,45 @@ func TestExamples(t *testing.T) {
 		}
 	}
 }
+
+// TestLosses reads losses in one direction, by the names of a link's ends, and prints and reads the network again.
+func TestLosses(t *testing.T) {
+	const text = `topology:
+  kind: leaf-spine
+  leaves: 1
+  hosts_per_leaf: 3
+  corruption: 0.1
+  losses:
+    - {from: l1, to: h2, loss: 1%}
+    - {from: h3, to: l1, loss: 0.02}
+phases: [{programs: [{program: incast, bytes: 1MB, hosts: 3}]}]
+`
+	net, err := points(t, text)[0].Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := PrintTopology(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseTopology("again.yaml", printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]*topology.Topology{"the file's network": net, "the printed one": again} {
+		l := n.Links
+		if l[0].LossToA != 0 || l[0].LossToB != 0 || l[1].LossToA != 0.01 || l[1].LossToB != 0 || l[2].LossToA != 0 || l[2].LossToB != 0.02 || l[3].Corruption != 0.1 {
+			t.Errorf("%s: %+v; want losses only to h2, and from h3, and the corruption", name, l)
+		}
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{"to: h2", "to: h4", `sample.yaml:7: topology.losses[0].to: "h4": no such host or switch`},
+		{"from: h3, to: l1", "from: h3, to: h1", `sample.yaml:8: topology.losses[1]: "h3, h1": no link joins them`},
+		{"from: h3, to: l1", "from: l1, to: h2", `sample.yaml:8: topology.losses[1]: "l1, h2": is there twice`},
+		{"0.02", "2", `sample.yaml:8: topology.losses[1].loss: "2": want a number from 0 to 1`},
+	} {
+		if err := firstErrorOf(strings.Replace(text, tt.old, tt.new, 1)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q for %q: error %v, want %q in it", tt.new, tt.old, err, tt.want)
+		}
+	}
+}
