@@ -4,7 +4,6 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +26,7 @@ func Build(to string, packages ...string) error {
 // Programs are programs that the tests of a package run. They are built once, in
 // a folder that every user can execute them from.
 type Programs struct {
-	Packages []string               // folders of main packages
+	Packages []string               // folders of main packages; may be empty
 	More     func(dir string) error // builds programs in other languages; may be nil
 
 	once sync.Once
@@ -52,7 +51,10 @@ func (p *Programs) Dir(t testing.TB) string {
 		if p.dir, p.err = os.MkdirTemp("", "gleam-programs"); p.err != nil {
 			return
 		}
-		p.err = errors.Join(os.Chmod(p.dir, 0o755), Build(p.dir+"/", p.Packages...))
+		p.err = os.Chmod(p.dir, 0o755)
+		if p.err == nil && len(p.Packages) > 0 {
+			p.err = Build(p.dir+"/", p.Packages...)
+		}
 		if p.err == nil && p.More != nil {
 			p.err = p.More(p.dir)
 		}
