@@ -39,10 +39,10 @@ uninstall: ## what install has installed, but not the user gleam, nor gleamd.yam
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf $(DESTDIR)$(CONFDIR)/reference.yaml
 
 libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
-	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev
+	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev
 	$(MAKE) -C libgleam
 
-install-libgleam: ## install libgleam.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
+install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
 	$(MAKE) -C libgleam install
 
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes

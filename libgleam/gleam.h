@@ -16,6 +16,17 @@
  *     ...
  *     gleam_leave(g, ms); gleam_destroy(g);
  *
+ * A program that has an exchange of its own, as MPI does, gives no address for one
+ * and passes on blobs instead; the library then has no thread:
+ *
+ *     gleam_export(g, &qp, &mr, blob, n);  everybody: my numbers, for the master
+ *     gleam_import(g, blob, n);            master: each member's; then
+ *     gleam_describe(g, blob, n);          the group's numbers, for the members
+ *     gleam_import(g, blob, n);            members
+ *     gleam_peer(g, &peer);                what to connect to
+ *     gleam_connected(g, NULL);            the master last: when all the others have
+ *     gleam_wait(g, &window, ms);          or gleam_fd(), gleam_progress(), gleam_next_event()
+ *
  * See gleam(3) and docs/APPLICATIONS.md.
  */
 #ifndef GLEAM_H
@@ -58,6 +69,9 @@ enum gleam_flags {
 	GLEAM_OTHER_NETWORK = 4, /* master: members connect over another network than the group's; else
 	                          * a member must be connected from the address of its queue pair */
 	GLEAM_RECEIVE_ONLY = 8, /* this queue pair never sends to the group: the switch passes on nothing of it */
+	GLEAM_THREAD = 16,    /* a thread of the library makes progress [with .exchange: yes, without: no] */
+	GLEAM_NO_THREAD = 32, /* the program does, by gleam_progress() or a call that waits */
+	GLEAM_TARGETS = 64,   /* master: sources name the memory of their WRITEs, by gleam_targets() */
 };
 
 /* What gleam_create() takes. Set it to zero, then .size and what is needed: 0 and
@@ -65,7 +79,7 @@ enum gleam_flags {
 struct gleam_attr {
 	uint32_t    size;     /* sizeof(struct gleam_attr) */
 	uint32_t    role;     /* enum gleam_role */
-	const char *exchange; /* TCP host:port; the master listens there, members connect to it */
+	const char *exchange; /* TCP host:port; the master listens there, members connect to it. NULL: blobs */
 	const void *key;      /* secret shared with the switch and all hosts, 32 to 256 bytes, not text */
 	uint32_t    key_len;
 	uint16_t    key_id;   /* its id in gleamd's configuration, 1 to 65535 */
@@ -132,6 +146,8 @@ enum gleam_event_kind {
 	GLEAM_EVICTED = 3, /* the switch cut a member off; to a member: itself, and final */
 	GLEAM_FAILED  = 4, /* the join did not come about, a switch was lost, or the group is dead; final */
 	GLEAM_ENDED   = 5, /* deleted, replaced, its lease ran out, or we left; final */
+	GLEAM_UPDATED = 6, /* master: the members are those of gleam_update(), and the new ones have confirmed */
+	GLEAM_UPDATE_FAILED = 7, /* master: an update, or the removal of .member, did not come about; the group goes on */
 };
 
 struct gleam_event {
@@ -140,6 +156,15 @@ struct gleam_event {
 	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED, GLEAM_FAILED: address of the member, if it was due to one, else "" */
 	char     text[512];  /* all of it in words */
 };
+
+/* The memory of one member for the next WRITEs. */
+struct gleam_target {
+	uint8_t  gid[16]; /* of the member's queue pair */
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+#define GLEAM_BLOB_MAX 160 /* the longest blob */
 
 /* Makes a group's descriptor; NULL on failure. Nothing is sent yet. */
 struct gleam_group *gleam_create(const struct gleam_attr *attr);
@@ -164,17 +189,59 @@ int gleam_wait(struct gleam_group *g, struct gleam_window *window, int timeout_m
  * reads, the oldest of 256 give way to new ones. */
 int gleam_next_event(struct gleam_group *g, struct gleam_event *event, int timeout_ms);
 
-/* A descriptor that polls readable (POLLIN) while an event waits. It belongs to
- * the group: do not read or close it. */
+/* A descriptor that polls readable (POLLIN) while an event waits or, without a thread,
+ * while gleam_progress() has something to do. It belongs to the group: do not read or
+ * close it. */
 int gleam_fd(struct gleam_group *g);
 
 /* Leaves the group and waits for the switch to confirm; the master's leaving
- * deletes it. Before registration it gives up the join, and tells the others. */
+ * deletes it. Before registration it gives up the join, and tells the others. With
+ * timeout_ms 0 it only begins; GLEAM_ENDED tells the end. */
 int gleam_leave(struct gleam_group *g, int timeout_ms);
 
 /* Leaves, for at most two seconds, if that is not done, and frees g. NULL does
  * nothing. */
 int gleam_destroy(struct gleam_group *g);
+
+/* Since GLEAM_1.1. */
+
+/* Begins to join by blobs: writes this host's for the master, at the master too, and
+ * returns its length. R_Keys are in it, and a MAC under the key. mr may be NULL. */
+int gleam_export(struct gleam_group *g, const struct gleam_qp *qp, const struct gleam_mr *mr, void *blob, size_t room);
+
+/* Takes another host's blob: at the master a member's, at a member the group's. The
+ * master's own does nothing. In a group that is registered, a member's blob is taken
+ * for the next gleam_update(); it replaces the member with its address. */
+int gleam_import(struct gleam_group *g, const void *blob, size_t length);
+
+/* At the master, when all .members blobs are imported: writes the group's, for the
+ * members, and returns its length. Members that join later get it too. */
+int gleam_describe(struct gleam_group *g, void *blob, size_t room);
+
+/* What to connect to, as soon as that is known. */
+int gleam_peer(struct gleam_group *g, struct gleam_peer *peer);
+
+/* What gleam_wait() gives, without waiting; -EINVAL before the group is registered. */
+int gleam_window(struct gleam_group *g, struct gleam_window *window);
+
+/* Does what is due, without waiting: 1 if an event waits, else 0. Call it when gleam_fd()
+ * polls readable, and often enough for the lease, if the library has no thread. */
+int gleam_progress(struct gleam_group *g);
+
+/* At the master: the members that were imported since join the group, while data flows,
+ * once they are connected. Waits for their confirmations; with timeout_ms 0 it only
+ * begins, and GLEAM_UPDATED or GLEAM_UPDATE_FAILED tells the end. */
+int gleam_update(struct gleam_group *g, int timeout_ms);
+
+/* At the master: removes the member with an address. With timeout_ms 0 it only begins, and
+ * GLEAM_LEFT or GLEAM_UPDATE_FAILED tells the end. */
+int gleam_remove(struct gleam_group *g, const char *ip, int timeout_ms);
+
+/* With GLEAM_TARGETS: writes the payload of a message that names each member's memory for
+ * the WRITEs after it, and returns its length. The program posts it as one WRITE to
+ * address UINT64_MAX under the R_Key *rkey, and its WRITEs to offsets from 0 under the
+ * same one. What does not fit one packet of the path MTU takes several. */
+int gleam_targets(struct gleam_group *g, const struct gleam_target *targets, uint32_t num, void *payload, size_t room, uint32_t *rkey);
 
 /* The text of the calling thread's last failure; "" if there was none. It stays
  * valid until this thread's next call of a gleam function. */

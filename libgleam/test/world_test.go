@@ -27,8 +27,20 @@ import (
 const patience = 30 * time.Second
 
 var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(dir string) error {
+	sources, err := filepath.Glob("../src/*.c")
+	if err != nil {
+		return err
+	}
+	carrier := []string{"-std=c11", "-D_GNU_SOURCE", `-DGLEAM_RELEASE="test"`, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation",
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I..", "-o", dir + "/carrier", "testdata/carrier.c", "-pthread"}
+	for _, s := range sources {
+		if filepath.Base(s) != "tls.c" {
+			carrier = append(carrier, s)
+		}
+	}
 	for _, c := range []*exec.Cmd{
-		exec.Command("make", "-s", "-C", "..", "BUILD="+dir),
+		exec.Command("gcc", carrier...),
+		exec.Command("make", "-s", "-C", "..", "BUILD="+dir, "CFLAGS=-O1 -g -Wall -Wextra -Werror"),
 		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", dir+"/participant", "testdata/participant.c",
 			"-L"+dir, "-lgleam", "-lpthread", "-Wl,-rpath,"+dir),
 	} {
@@ -101,7 +113,12 @@ type participant struct {
 // start starts a participant at host i.
 func (w *world) start(t *testing.T, i int, args ...string) *participant {
 	t.Helper()
-	c := exec.Command(w.dir+"/participant", args...)
+	return w.startProgram(t, "participant", i, args...)
+}
+
+func (w *world) startProgram(t *testing.T, program string, i int, args ...string) *participant {
+	t.Helper()
+	c := exec.Command(w.dir+"/"+program, args...)
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +185,16 @@ func (x *participant) expect(start string, parts ...string) string {
 		x.t.Fatalf("%s says nothing, want %q", x.name, start)
 	}
 	return ""
+}
+
+// silent fails if anything is said within a time.
+func (x *participant) silent(d time.Duration) {
+	x.t.Helper()
+	select {
+	case line := <-x.lines:
+		x.t.Fatalf("%s says %q", x.name, line)
+	case <-time.After(d):
+	}
 }
 
 // do gives a command.

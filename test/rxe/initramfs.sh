@@ -66,6 +66,9 @@ mkdir -p "$tmp/$(dirname $provider)" "$tmp/etc/libibverbs.d"
 provider=$(cd "$root" && echo usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so)
 cp -L "$root/$provider" "$tmp/$provider"
 libraries "$root/$provider"
+# libgleam-tls, which the host builds, is linked to it.
+cp -L "$root/usr/lib/x86_64-linux-gnu/libssl.so.3" "$tmp/usr/lib/x86_64-linux-gnu/"
+libraries "$root/usr/lib/x86_64-linux-gnu/libssl.so.3"
 cp "$root/etc/libibverbs.d/rxe.driver" "$tmp/etc/libibverbs.d/"
 
 n=10

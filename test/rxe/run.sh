@@ -73,7 +73,7 @@ if [ -n "$machine" ]; then
 	"$here/packages.sh" "$cache" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
 fi
-"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev make:make patch:patch || skip "there is no C compiler"
+"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev make:make patch:patch || skip "there is no C compiler"
 
 # Programs. Those linked to libibverbs take its headers from the unpacked
 # packages, so that they fit the library in the guest.
@@ -92,7 +92,7 @@ fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
 $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
-make -s -C libgleam GO="$go" CC="$cc" BUILD="$share/bin" example
+make -s -C libgleam CC="$cc" BUILD="$share/bin" example
 cp libgleam/examples/run.sh "$share/bin/multicast-here"
 
 # The negative control: a switch whose core forwards the first ACK instead of

@@ -182,8 +182,9 @@ static int arguments(const char *ip)
 	expect("create: NULL", gleam_create(NULL) ? 1 : 0, 0, "attr is NULL");
 	REFUSED("size", a.size = 8, "attr.size is 8");
 	REFUSED("role", a.role = 7, "attr.role is 7");
-	REFUSED("exchange", a.exchange = NULL, "attr.exchange is NULL");
-	REFUSED("flags", a.flags = 18, "only GLEAM_INSECURE, GLEAM_NO_REPAIR, GLEAM_OTHER_NETWORK and GLEAM_RECEIVE_ONLY");
+	REFUSED("flags", a.flags = 258, "attr.flags 0x102: only the flags of enum gleam_flags are known");
+	REFUSED("threads", a.flags = GLEAM_THREAD | GLEAM_NO_THREAD, "want one of them");
+	REFUSED("targets", (a.flags = GLEAM_TARGETS, a.policy = GLEAM_QUORUM, a.quorum = 1), "GLEAM_TARGETS is not possible with GLEAM_QUORUM");
 	REFUSED("key", a.key = NULL, "attr.key is NULL");
 	REFUSED("key length", a.key_len = 31, "attr.key_len is 31: want 32");
 	REFUSED("long key", a.key_len = 257, "attr.key_len is 257");
