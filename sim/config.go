@@ -46,6 +46,11 @@ type Config struct {
 	Record func(partition int, f workload.Flow, start, end Time)
 	// Taps are the ports that are observed: see Simulation.Observed.
 	Taps []Tap
+	// AllCNPs has switches pass on the CNPs of all members, in the place of those that the CNP filter passes.
+	AllCNPs bool
+	// RepairRoom is the most packets that wait at a port when one is sent again; default 4 at a host's port and
+	// 32 at one to another switch. gleamd fills the queue of a port that has a rate of its own.
+	RepairRoom int
 	// RepairBytes is the packet memory of each switch for repair; default 64 MiB.
 	RepairBytes int64
 }
@@ -66,6 +71,9 @@ type Host struct {
 	RNRTimer     time.Duration
 	Depth        int           // messages that a queue pair has at a time, the others wait; default 64
 	Congestion   *dcqcn.Config // nil: no congestion control
+	// Rate, if not 0, is the most bits a second that a queue pair sends of requests, by a pacer: after a
+	// time in which it could not send it may catch up for 4 ms.
+	Rate int64
 }
 
 // ECN sets the marking of packets that wait at a port, by the number of bytes before them: none below
@@ -143,6 +151,9 @@ func (c *Config) setDefaults() error {
 	}
 	if h := &c.Host; h.Receives < 1 || h.ReceiveDelay < 0 {
 		bad("Host", fmt.Sprintf("%d receives, posted again after %d ps", h.Receives, h.ReceiveDelay), "1 or more, after 0 or more")
+	}
+	if c.Host.Rate < 0 {
+		bad("Host.Rate", c.Host.Rate, "0 or more bit/s")
 	}
 	if h := &c.Host; h.RNRTimer < 0 || h.RNRTimer > rocev2.RNRCode(0).Duration() {
 		bad("Host.RNRTimer", h.RNRTimer, fmt.Sprintf("more than 0, at most %v", rocev2.RNRCode(0).Duration()))

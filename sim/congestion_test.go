@@ -107,3 +107,36 @@ func TestCongestionControl(t *testing.T) {
 		})
 	}
 }
+
+// TestRate: a queue pair with a rate takes the time that its bytes take at that rate, packet by packet.
+func TestRate(t *testing.T) {
+	const packets, rate = 1000, 1e9
+	cfg := Config{Topology: build(t, topology.LeafSpine(1, 1, 4)), Program: broadcast(packets*4096, every(1, 4)...), Host: Host{Rate: rate}, Train: 16}
+	want := Time(packets*(4096+frameBytes)*8) * (topology.Second / rate)
+	s := run(t, cfg)
+	if r := s.Result(); s.Trains() || r.Delivered != 3 || r.LastDelivered < want-4*topology.Millisecond || r.LastDelivered > want*101/100 {
+		t.Errorf("trains %v, %+v: want no trains, and the deliveries at %d ps, or up to the pacer's burst of 4 ms earlier", s.Trains(), r, want)
+	}
+}
+
+// TestCNPFilter: the receivers' links are congested one after the other, and each receiver sends CNPs. Without the
+// filter of the switches the source gets those of all of them.
+func TestCNPFilter(t *testing.T) {
+	const members = 8
+	fabric := build(t, topology.LeafSpine(4, 2, 4))
+	cnps := func(all bool) (n uint64) {
+		program := &script{groups: [][]topology.Node{every(1, members)}, flows: []workload.Flow{{Source: 0, To: workload.None, Bytes: 8 << 20}}}
+		for m := range members - 1 {
+			program.flows = append(program.flows, workload.Flow{Source: topology.Node(members + m), To: topology.Node(m + 1), Group: workload.None, Bytes: 8 << 20})
+		}
+		s := run(t, Config{Topology: fabric, Program: program, AllCNPs: all, Host: Host{Congestion: &dcqcn.Config{LineRate: 200e9, CNPInterval: 20 * time.Microsecond, AlphaTimer: 20 * time.Microsecond}}, ECN: ECN{20000, 100000, 0.2}})
+		if r := s.Result(); r.Completed != program.Flows() || r.Failed != 0 {
+			t.Fatalf("%+v: want %d flows", r, program.Flows())
+		}
+		return s.partitionOf(0).member(0, 0).qp.Stats().CNPs
+	}
+	filtered, all := cnps(false), cnps(true)
+	if filtered == 0 || all < 3*filtered {
+		t.Errorf("the source got %d CNPs with the filter, %d without; want several times as many without", filtered, all)
+	}
+}

@@ -66,7 +66,7 @@ func (p *Partition) newConn(host topology.Node, id uint64, flow workload.Flow, d
 	qp, err := rc.New(rc.Config{
 		Personality: h.Personality, PMTU: p.s.cfg.PathMTU, LocalQPN: hostQPN, DestQPN: dest, SQPSN: sq, RQPSN: rq,
 		Timeout: h.Timeout, RetryCnt: h.Retries, RNRRetry: rc.Infinite, MaxUnacked: h.Window, AckReqEvery: h.AckEvery,
-		MinRNRTimer: uint8(rocev2.RNRCodeFor(h.RNRTimer)), Memory: p.memory, SendDepth: depth, RecvDepth: h.Receives, Congestion: h.Congestion, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
+		MinRNRTimer: uint8(rocev2.RNRCodeFor(h.RNRTimer)), Memory: p.memory, SendDepth: depth, RecvDepth: h.Receives, Congestion: h.Congestion, MaxRate: h.Rate, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
 	})
 	for n := 0; n < h.Receives && err == nil; n++ {
 		err = qp.PostRecv(rc.RecvWR{Length: rc.MaxMessage})

@@ -27,6 +27,8 @@ type groupTable struct {
 	legs  []leg
 	legOf []mcast.LegID   // by member
 	hosts []topology.Node // by member
+
+	source topology.Node // of the last data; with Config.AllCNPs
 }
 
 // leg is the way out of a switch to a member or to the next switch of the tree.
@@ -77,10 +79,26 @@ func (p *Partition) toCore(e *event) {
 		p.trainToCore(sw, e)
 	case e.flags&corrupt != 0 && e.isFeedback():
 		p.result.Damaged++ // the driver checks feedback beforehand
+	case p.s.cfg.AllCNPs && e.opcode() == rocev2.CNP:
+		p.passCNP(&sw.groups[e.dst], e)
 	default:
+		if p.s.cfg.AllCNPs && !e.isFeedback() {
+			sw.groups[e.dst].source = topology.Node(e.src)
+		}
 		frame, ok := p.input(sw, e)
 		p.carryOut(sw, e, frame, ok)
 	}
+}
+
+// passCNP passes a CNP on towards the source, without the core's filter.
+func (p *Partition) passCNP(g *groupTable, e *event) {
+	l := &g.legs[g.legOf[slices.Index(g.hosts, g.source)]]
+	x := *e
+	x.src, x.dst, x.kind = uint32(g.source), l.label, toMember
+	if l.forwarded {
+		x.kind = toSwitch
+	}
+	p.send(l.port, &x)
 }
 
 // input gives a packet to a core. ok is false if its ICRC had to be right, and is not.
@@ -272,10 +290,13 @@ func (p *Partition) portRoom(id mcast.GroupID, l mcast.LegID) (copies int, until
 	o := &p.s.ports[leg.port]
 	packet := o.timeOf(int64(frameBytes + p.s.cfg.PathMTU))
 	backlog := o.backlog(p.now)
-	most := min(o.most, repairRoom*packet)
-	if leg.forwarded {
-		most = min(o.most, switchRepairRoom*packet)
+	most := Time(repairRoom)
+	if n := p.s.cfg.RepairRoom; n > 0 {
+		most = Time(n)
+	} else if leg.forwarded {
+		most = switchRepairRoom
 	}
+	most = min(o.most, most*packet)
 	return int(max(most-backlog, 0) / packet), clockOf(p.now+backlog+packet-most) + 1
 }
 

@@ -73,7 +73,7 @@ func (s *Simulation) checkHost() error {
 	h := &s.cfg.Host
 	_, err := rc.New(rc.Config{
 		Personality: h.Personality, PMTU: s.cfg.PathMTU, LocalQPN: hostQPN, DestQPN: groupQPN, Timeout: h.Timeout, RetryCnt: h.Retries,
-		MaxUnacked: h.Window, AckReqEvery: h.AckEvery, SendDepth: h.Depth, Congestion: h.Congestion,
+		MaxUnacked: h.Window, AckReqEvery: h.AckEvery, SendDepth: h.Depth, Congestion: h.Congestion, MaxRate: h.Rate,
 	})
 	if err != nil {
 		return fmt.Errorf("sim: hosts: %w", err)

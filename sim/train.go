@@ -67,7 +67,7 @@ func (e *event) part(k, n int) event {
 // everywhere: what waits at a port must follow from the time when it is free, and queue pairs must
 // send as fast as their port. What is observed is observed packet by packet.
 func (c *Config) trainsPossible() bool {
-	return c.Train > 1 && c.PFC.XOff == 0 && c.Host.Congestion == nil && len(c.Topology.Failures) == 0 && len(c.Taps) == 0
+	return c.Train > 1 && c.PFC.XOff == 0 && c.Host.Congestion == nil && c.Host.Rate == 0 && len(c.Topology.Failures) == 0 && len(c.Taps) == 0
 }
 
 // budget returns how many packets a queue pair may send at once: a train, if the host has no other one with

@@ -25,8 +25,12 @@ type MonteCarlo struct {
 	Packets int
 	Copies  int     // independent lossy copies, of which all are needed
 	Loss    float64 // of each copy of a packet
-	Window  int     // packets in a round trip
-	Timeout int     // of the sender, from the last packet on
+	LostNAK float64 // probability that a NAK is lost on its way to the sender
+	// Once means that a receiver sends no second NAK before the packet of the first one has come, as
+	// RoCE's responders do; else it repeats the NAK after a round trip.
+	Once    bool
+	Window  int // packets in a round trip
+	Timeout int // of the sender, from the last packet on
 	Filter  Filter
 	Seed    uint64
 	Runs    int
@@ -34,8 +38,8 @@ type MonteCarlo struct {
 
 // Goodput returns the mean of packets over time.
 func (m MonteCarlo) Goodput() (float64, error) {
-	if m.Packets < 1 || m.Copies < 1 || m.Runs < 1 || m.Window < 1 || m.Timeout < 1 || !(m.Loss >= 0 && m.Loss < 0.5) {
-		return 0, fmt.Errorf("analytic: %d packets, %d copies, %d runs, window %d, timeout %d, loss %v; want 1 or more of each, and a loss below 0.5", m.Packets, m.Copies, m.Runs, m.Window, m.Timeout, m.Loss)
+	if m.Packets < 1 || m.Copies < 1 || m.Runs < 1 || m.Window < 1 || m.Timeout < 1 || !(m.Loss >= 0 && m.Loss < 0.5) || !(m.LostNAK >= 0 && m.LostNAK < 0.5) {
+		return 0, fmt.Errorf("analytic: %d packets, %d copies, %d runs, window %d, timeout %d, loss %v, of NAKs %v; want 1 or more of each, and losses below 0.5", m.Packets, m.Copies, m.Runs, m.Window, m.Timeout, m.Loss, m.LostNAK)
 	}
 	sum := 0.0
 	for run := range m.Runs {
@@ -54,7 +58,7 @@ type transfer struct {
 	random   *rand.Rand
 	next     int   // packet that is sent
 	expected []int // by copy: first packet that is missing
-	noted    []int // by copy: when it has sent its last NAK
+	noted    []int // by copy: when it has sent its last NAK; below 0: none of this packet
 	sentAt   []int // by packet
 	least    int   // of expected
 	held     int   // packet of a NAK that waits at the switch
@@ -92,17 +96,19 @@ func (x *transfer) run() int {
 	}
 }
 
-// deliver sends copies of a packet. A copy that is behind answers with a NAK, once for each window.
+// deliver sends copies of a packet. A copy that is behind answers with a NAK, once, or once for each window.
 func (x *transfer) deliver(t, packet int) {
 	for i, e := range x.expected {
 		switch {
 		case packet < e || x.random.Float64() < x.Loss:
 		case packet == e:
 			x.expected[i]++
-			x.noted[i] = t - x.Window - 1
-		case t-x.noted[i] > x.Window:
+			x.noted[i] = -x.Window - 1
+		case x.noted[i] < 0 || !x.Once && t-x.noted[i] > x.Window:
 			x.noted[i] = t
-			x.held = min(x.held, e)
+			if x.LostNAK == 0 || x.random.Float64() >= x.LostNAK {
+				x.held = min(x.held, e)
+			}
 		}
 	}
 	least := never

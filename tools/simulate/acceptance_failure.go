@@ -15,7 +15,7 @@ func (all results) failureRows() (rows []acceptance) {
 	const members, detect = 64, topology.Millisecond
 	formula := ms(analytic.Group(paperPath, volume) + detect + analytic.Rebuild(paperPath, members) + paperPath.RTT())
 	for _, x := range []struct{ node, name string }{{"c16", "a core"}, {"a1-2", "a pod's upper switch"}} {
-		rows = append(rows, acceptance{"broadcast to 64 during which " + x.name + " fails, JCT", "-", all.jct("failure", "failed", x.node), formula, formula * 0.8, formula * 1.2, "ms"})
+		rows = append(rows, acceptance{"broadcast to 64 during which " + x.name + " fails, JCT", "-", all.jct("failure", "failed", x.node), formula, formula * 0.8, formula * 1.2, "ms", formula / 50})
 	}
 	return rows
 }

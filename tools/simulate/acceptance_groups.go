@@ -17,7 +17,7 @@ func (all results) groupsRows() []acceptance {
 		}
 	}
 	return []acceptance{
-		{"200,000 writes of 8 KiB to 3 replicas by 100,000 groups", "-", all.jct("groups", "groups", "100000"), link, link, 2 * link, "ms"},
-		{"memory of each of these groups, with its queue pairs", "-", memory, 0, 0, 100, "KiB"},
+		{"200,000 writes of 8 KiB to 3 replicas by 100,000 groups", "-", all.jct("groups", "groups", "100000"), link, link, 2 * link, "ms", 0},
+		{"memory of each of these groups, with its queue pairs", "-", memory, 0, 0, 100, "KiB", 0},
 	}
 }

@@ -28,6 +28,9 @@ func formula(p *spec.Program, cfg *sim.Config) topology.Time {
 	t := cfg.Topology
 	link := t.Links[t.Ports(c.Ranks[0])[0].Link]
 	path := analytic.Path{Rate: link.Rate, Delay: link.Delay, Payload: cfg.PathMTU, Header: headerBytes}
+	if cfg.Host.Rate > 0 {
+		path.Rate = min(path.Rate, cfg.Host.Rate)
+	}
 	if path.Payload == 0 {
 		path.Payload = 4096
 	}

@@ -132,7 +132,9 @@ func writePaper(env *cli.Env, all results, out string) error {
 		return err
 	}
 	for _, r := range rows {
-		if r.verdict() == "**fail**" {
+		if r.verdict() == "**fail**" && !r.agrees() {
+			return fmt.Errorf("%s: %.4g %s; want the analytic value, %.4g, within %.2g", r.what, r.ours, r.unit, r.analytic, r.tolerance)
+		} else if r.verdict() == "**fail**" {
 			return fmt.Errorf("%s: %.4g %s; want %.4g to %.4g", r.what, r.ours, r.unit, r.low, r.high)
 		}
 	}
@@ -157,7 +159,11 @@ func markdown(rows []acceptance) string {
 	}
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s to %s | %s |\n", r.what, r.paper, number(r.ours), r.unit, number(r.analytic), bound(r.low), bound(r.high), r.verdict())
+		model := number(r.analytic)
+		if r.tolerance > 0 {
+			model += " ± " + strconv.FormatFloat(r.tolerance, 'g', 2, 64)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s to %s | %s |\n", r.what, r.paper, number(r.ours), r.unit, model, bound(r.low), bound(r.high), r.verdict())
 	}
 	return b.String()
 }

@@ -73,6 +73,8 @@ type fileSwitches struct {
 	ECN   fileECN `yaml:"ecn"`
 	PFC   filePFC `yaml:"pfc,omitempty"`
 	Trees string  `yaml:"trees"`
+	// CNPs are those that go to the source: filtered, or all.
+	CNPs string `yaml:"cnps,omitempty"`
 	// Detect is the time from a failure until the switches know of it.
 	Detect string     `yaml:"detect,omitempty"`
 	Fix    fileRepair `yaml:"repair"`
@@ -95,6 +97,8 @@ type fileRepair struct {
 	SwitchBytes string `yaml:"switch_bytes"`
 	Timeout     string `yaml:"timeout"`
 	Tries       string `yaml:"tries"`
+	// Room is the most packets at a port when one is sent again; auto: 4, and 32 at a port to another switch.
+	Room string `yaml:"room,omitempty"`
 }
 
 // fileTrains is empty without trains.
@@ -115,6 +119,7 @@ type fileHosts struct {
 	Receives     string `yaml:"receives,omitempty"`
 	ReceiveDelay string `yaml:"receive_delay,omitempty"`
 	RNRTimer     string `yaml:"rnr_timer,omitempty"`
+	Rate         string `yaml:"rate,omitempty"` // of a queue pair's requests; none: that of its port
 
 	Congestion fileCongestion `yaml:"congestion"`
 }
@@ -219,7 +224,7 @@ func (f *file) setDefaults() {
 // configuration has the address of one without them.
 func (f *file) later() []laterKey {
 	h := &f.Hosts
-	return []laterKey{{&h.Operation, "send"}, {&h.Receives, "1"}, {&h.ReceiveDelay, "0"}, {&h.RNRTimer, "640us"}}
+	return []laterKey{{&h.Operation, "send"}, {&h.Receives, "1"}, {&h.ReceiveDelay, "0"}, {&h.RNRTimer, "640us"}, {&h.Rate, "none"}, {&f.Switches.CNPs, "filtered"}, {&f.Switches.Fix.Room, "auto"}}
 }
 
 type laterKey struct {

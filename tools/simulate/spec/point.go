@@ -50,6 +50,7 @@ func (p *Point) checkSwitches() {
 		}
 	}
 	p.cfg.Trees = []sim.TreeChoice{sim.LeastUsed, sim.Hashed, sim.Random}[r.oneOf("switches.trees", s.Trees, "least-used", "hashed", "random")]
+	p.cfg.AllCNPs = r.oneOf("switches.cnps", s.CNPs, "filtered", "all") == 1
 	if s.Detect != "" {
 		if p.cfg.Detect = r.time("switches.detect", s.Detect); p.cfg.Detect <= 0 {
 			r.fail("switches.detect", s.Detect, "want more than 0")
@@ -60,6 +61,9 @@ func (p *Point) checkSwitches() {
 	if p.cfg.Repair.Bytes > 0 {
 		p.cfg.Repair.Timeout = r.duration("switches.repair.timeout", s.Fix.Timeout)
 		p.cfg.Repair.Tries = r.count("switches.repair.tries", s.Fix.Tries, 255)
+		if s.Fix.Room != "auto" {
+			p.cfg.RepairRoom = r.count("switches.repair.room", s.Fix.Room, 1<<20)
+		}
 	} else {
 		p.cfg.Repair = mcast.RepairSpec{}
 	}
@@ -96,6 +100,9 @@ func (p *Point) checkHosts() {
 	}
 	if p.cfg.Host.RNRTimer < 10*time.Microsecond || p.cfg.Host.RNRTimer > 655360*time.Microsecond {
 		r.fail("hosts.rnr_timer", h.RNRTimer, "want 10us to 655.36ms; the next longer one of the 32 timers is taken")
+	}
+	if h.Rate != "none" {
+		p.cfg.Host.Rate = r.rate("hosts.rate", h.Rate)
 	}
 	c := &h.Congestion
 	if r.oneOf("hosts.congestion.control", c.Control, "none", "dcqcn") == 0 {

@@ -152,6 +152,7 @@ func TestErrors(t *testing.T) {
 		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  operation: read", `sample.yaml:17: hosts.operation: "read": want one of send, write`},
 		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  receives: 0", `sample.yaml:17: hosts.receives: "0": want a number from 1`},
 		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  receive_delay: long", `sample.yaml:17: hosts.receive_delay: "long"`},
+		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  rate: fast", `sample.yaml:17: hosts.rate: "fast": want a rate`},
 		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  rnr_timer: 1s", `sample.yaml:17: hosts.rnr_timer: "1s": want 10us to 655.36ms`},
 		{"seed: 7", "seed: -7", `sample.yaml:5: seed: "-7"`},
 		{"bytes: 64KiB", "bytes: big", `sample.yaml:20: phases[0].programs[0].bytes: "big"`},
