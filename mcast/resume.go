@@ -207,6 +207,10 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		}
 	}
 	g.numbering.blocked = false
+	if g.lacksWitness() {
+		g.forgetTree(out)
+		return
+	}
 	base := g.fwd.nxt
 	k := g.extra.resume.source
 	var joining, waiting []LegID // from the next message on, here and to other switches

@@ -201,3 +201,4 @@ func TestR98_LateLeg(t *testing.T)               { runTranscript(t) }
 func TestR100_SilentBefore(t *testing.T)         { runTranscript(t) }
 func TestR102_BehindARequest(t *testing.T)       { runTranscript(t) }
 func TestR103_GapBeforeTheFastPath(t *testing.T) { runTranscript(t) }
+func TestR104_NobodyShowsIt(t *testing.T)        { runTranscript(t) }

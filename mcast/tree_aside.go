@@ -27,16 +27,21 @@ func (g *group) isAside() bool {
 // returnToTree makes the group one that runs elsewhere, before members are on its own side again.
 // Nobody here has a part of what the others have sent.
 func (g *group) returnToTree(out *Output) {
-	t := g.tree()
-	if t == nil || !g.isAside() {
-		return
+	if g.tree() != nil && g.isAside() {
+		g.forgetTree(out)
 	}
+}
+
+// forgetTree makes the group one that runs elsewhere: nothing that it knows of the turn, or of members
+// behind other switches, counts.
+func (g *group) forgetTree(out *Output) {
+	t := g.tree()
 	g.endResume()
 	g.endTurn(out)
 	g.awaitsStorage, g.numbering.askSource, g.numbering.blocked, g.live.armed = false, false, false, false
 	t.edges.rejoined, t.edges.asked = true, none
 	for k := range g.members {
-		if g.members[k].live {
+		if m := &g.members[k]; m.live && !g.legs[m.leg].connected() {
 			t.forget(MemberID(k))
 		}
 	}
@@ -44,6 +49,23 @@ func (g *group) returnToTree(out *Output) {
 		g.reportPositions(out)
 	}
 	t.refresh()
+}
+
+// lacksWitness reports whether a group that resumes has a source behind another switch, and nobody else
+// who could show how far its turn has come: the members at this switch that had a part of it have left,
+// and no other switch is behind this one. The stored position of that source may be of a turn that has
+// gone on, or ended.
+func (g *group) lacksWitness() bool {
+	source := g.members[g.extra.resume.source].leg
+	if g.legs[source].connected() {
+		return false
+	}
+	for i := range g.legs {
+		if l := &g.legs[i]; LegID(i) != source && l.members != 0 && (!l.connected() || g.numbering.checks[i].positioned) {
+			return false
+		}
+	}
+	return true
 }
 
 // isStale reports whether p is of before the switch was aside: it has no position of any of the

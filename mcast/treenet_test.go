@@ -188,7 +188,7 @@ func (s *treeSwitch) put(running bool) {
 	if running && s.durable != nil && s.stores() {
 		spec.Resume = s.resume()
 	}
-	s.sw = New(Limits{})
+	s.sw, s.timer = New(Limits{}), 0
 	if err := s.sw.Apply(n.now, PutGroup{spec}, &s.out); err != nil {
 		n.tb.Fatalf("switch %d: %v", s.id, err)
 	}
