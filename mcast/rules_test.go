@@ -166,6 +166,7 @@ func TestR83_Refused(t *testing.T)           { runTranscript(t) }
 
 func TestR84_TokenFirst(t *testing.T)         { runTranscript(t) }
 func TestR84_TheLeaf(t *testing.T)            { runTranscript(t) }
+func TestR85_NobodyWaits(t *testing.T)        { runTranscript(t) }
 func TestR85_TurnEnds(t *testing.T)           { runTranscript(t) }
 func TestR85_TurnEndsBeforeData(t *testing.T) { runTranscript(t) }
 func TestR85_TheFileIsSlow(t *testing.T)      { runTranscript(t) }

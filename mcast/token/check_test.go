@@ -13,6 +13,9 @@ import (
 // check judges the state.
 func (w *world) check() {
 	for s, m := range w.m {
+		if m.wanted && (m.serving == NoMember || len(m.queue) == 0) {
+			w.wrong = fmt.Sprintf("at switch %d the end of member %d's turn is wanted, and nobody waits", s, m.serving)
+		}
 		if !active(m) {
 			continue
 		}

@@ -81,6 +81,9 @@ func (m *Machine) serve(k Member, out *Output) {
 // serves members and passes the token on.
 func (m *Machine) settle(out *Output) {
 	m.completeTerm(out)
+	if m.serving == NoMember || len(m.queue) == 0 {
+		m.wanted = false // also where another term is needed
+	}
 	if !m.joined || m.suspended || m.needsTerm() {
 		return
 	}
