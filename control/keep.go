@@ -278,7 +278,12 @@ func (g *group) presentTurn() *statefile.Turn {
 	}
 	t := &statefile.Turn{}
 	for i := range g.slots {
-		if s := &g.slots[i]; !s.gone && !s.isHere() && (s.record != g.kept.records[s.record.IP] || slices.Contains(g.kept.turn.Joining, s.record.IP)) {
+		s := &g.slots[i]
+		joins := slices.Contains(g.kept.turn.Joining, s.record.IP)
+		if s.record != g.kept.records[s.record.IP] {
+			joins = !s.isHere()
+		}
+		if joins && !s.gone {
 			t.Joining = append(t.Joining, s.record.IP)
 		}
 	}

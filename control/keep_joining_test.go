@@ -42,8 +42,8 @@ func TestFirstOwnMemberIsStored(t *testing.T) {
 	})
 }
 
-// The file says which members behind other switches are joining: those of the positions, and those
-// that have come since these were read. One that is here has no part in that (R101).
+// The file says which members are joining: those of the positions (R83), and those behind other switches
+// that have come since these were read (R101).
 func TestJoiningIsKept(t *testing.T) {
 	f := newFakeSwitch(t, 5, 1)
 	f.meet(1500, 5)
@@ -62,7 +62,7 @@ func TestJoiningIsKept(t *testing.T) {
 		for i := range p.Members {
 			p.Members[i].Known = i != 0
 		}
-		p.Members[2].Joining = true
+		p.Members[2].Joining, p.Members[4].Joining = true, true
 		g.noteTurn(p)
 		at := func(hosts ...int) (ips []netip.Addr) {
 			for _, k := range hosts {
@@ -70,7 +70,7 @@ func TestJoiningIsKept(t *testing.T) {
 			}
 			return ips
 		}
-		if x := g.presentTurn(); !slices.Equal(x.Joining, at(11)) || len(x.Positions) != len(r.Members)-1 || x.Source != fakeHost(0) {
+		if x := g.presentTurn(); !slices.Equal(x.Joining, at(11, 1)) || len(x.Positions) != len(r.Members)-1 || x.Source != fakeHost(0) {
 			t.Errorf("%+v", x)
 		}
 		g.slots[3].record.QPN++ // another queue pair of host 12 has joined

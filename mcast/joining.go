@@ -77,7 +77,7 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	if int(k) >= len(e.learnt) || !e.learnt[k] || int32(k) == g.src.member {
 		return
 	}
-	if g.isResuming() || !t.machine.Accepts(leg) || !t.mayFollow() {
+	if g.isResuming() || t.isUnknown(k) || !t.machine.Accepts(leg) || !t.mayFollow() {
 		return
 	}
 	if g.endUnknown() {

@@ -20,7 +20,7 @@ import (
 type edgePositions struct {
 	needed   []token.Member // by LegID: the source that the neighbour needs a position of
 	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
-	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn
+	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
 	asked    int32          // the member whose data waits for its position, or none
 	askedPSN rocev2.PSN     // of that data
 	polledAt time.Duration  // when a neighbour was last asked
@@ -38,8 +38,12 @@ func (t *tree) forget(k MemberID) {
 	if n := len(t.g.members) - len(e.unknown); n > 0 {
 		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
 	}
-	e.unknown[k] = true
+	e.unknown[k], e.learnt[k] = true, false
 }
+
+// isLow reports whether the position of member k is one that was stored, and may be lower than another
+// one that a neighbour says: both are true.
+func (t *tree) isLow(k MemberID) bool { return t.isUnknown(k) && t.edges.learnt[k] }
 
 // forgetRemote makes the positions of members behind other switches unknown, in a group
 // that runs already.
@@ -94,7 +98,7 @@ func (t *tree) needs(l LegID) token.Member {
 func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 	g := t.g
 	switch m := &g.members[k]; {
-	case g.failed || g.isResuming() || t.isUnknown(k):
+	case g.failed || g.isResuming() || t.isUnknown(k) && !t.isLow(k):
 		return 0, false
 	case int32(k) != g.src.member:
 		return m.sqPSN, true // between its turns all have everything
@@ -176,6 +180,9 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
 	g, e := t.g, &t.edges
 	m := &g.members[k]
+	if t.isLow(k) && psn.Less(m.sqPSN) {
+		psn = m.sqPSN
+	}
 	m.ackedCount = min(int32((psn-m.sqPSN)&rocev2.PSNMask), maxBehind)
 	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
 	if e.asked != int32(k) {

@@ -29,7 +29,7 @@ type Position struct {
 	Known   bool       // without: the member receives from the next message on, and has its registered PSNs
 	Send    rocev2.PSN // the next one of its send queue
 	Receive rocev2.PSN // the next one of its receive queue
-	// Joining: the member is behind another switch to which the source's data goes from the next
+	// Joining: the source's data goes to the member, or to the switch that it is behind, from the next
 	// message on. It has had nothing of the turn.
 	Joining bool
 }
@@ -157,11 +157,10 @@ func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, 
 			at.Known, at.Send = true, next
 		case g.tree() != nil && !g.legs[m.leg].connected():
 			at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining // what it receives is known where it is
-		case g.unproven(int(m.leg)):
-		case b.flags&isReceiver != 0:
+		case b.flags&isReceiver != 0 && !g.unproven(int(m.leg)):
 			at.Known, at.Receive = true, (next+rocev2.PSN(b.delta))&rocev2.PSNMask
-		default:
-			at.Known = !p.HasSource
+		default: // perhaps after turns in which it had a part, so its registered PSNs are of no use
+			at.Known, at.Joining = true, p.HasSource
 		}
 		p.Members = append(p.Members, at)
 	}

@@ -104,7 +104,8 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 		if !l.connected() {
 			continue
 		}
-		v.returning, v.positioned = true, p.HasSource && p.Members[l.member].Known
+		at := &p.Members[l.member]
+		v.returning, v.positioned = true, p.HasSource && at.Known && !at.Joining
 		h := g.sw.ports.port(l.port)
 		t := &g.activity[i]
 		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+max(quarantine+h.txDelay-silent, 0)), h.paused
@@ -208,7 +209,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	}
 	g.numbering.blocked = false
 	if g.lacksWitness() {
-		g.forgetTree(out)
+		g.forgetTurn(out)
 		return
 	}
 	base := g.fwd.nxt

@@ -68,6 +68,19 @@ func (g *group) lacksWitness() bool {
 	return true
 }
 
+// forgetTurn is forgetTree of a group that resumes. The stored positions of members behind other
+// switches are true, and may be low.
+func (g *group) forgetTurn(out *Output) {
+	t, low := g.tree(), make([]bool, len(g.members))
+	for k := range g.members {
+		low[k] = !t.isUnknown(MemberID(k))
+	}
+	g.forgetTree(out)
+	for k := range t.edges.unknown {
+		t.edges.learnt[k] = t.edges.unknown[k] && low[k]
+	}
+}
+
 // isStale reports whether p is of before the switch was aside: it has no position of any of the
 // members here, so nobody here has a part of what was sent.
 func (g *group) isStale(p *Positions) bool {

@@ -59,7 +59,7 @@ type Former struct {
 type Turn struct {
 	Source    netip.Addr   // the zero Addr: none
 	Positions []Position   // of the members; one without a position receives from the next message on
-	Joining   []netip.Addr // members behind other switches that have had nothing of the turn (mcast.Position.Joining)
+	Joining   []netip.Addr // members that have had nothing of the turn (mcast.Position.Joining)
 }
 
 // Position is that of a member's queue pair.
