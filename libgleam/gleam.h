@@ -243,6 +243,26 @@ int gleam_remove(struct gleam_group *g, const char *ip, int timeout_ms);
  * same one. What does not fit one packet of the path MTU takes several. */
 int gleam_targets(struct gleam_group *g, const struct gleam_target *targets, uint32_t num, void *payload, size_t room, uint32_t *rkey);
 
+/* A member of a group by RDMA-CM (docs/CM.md): what the switch knows it by. */
+struct gleam_cm_member {
+	uint32_t    size;          /* sizeof(struct gleam_cm_member) */
+	uint32_t    qp_num;
+	uint8_t     group_gid[16]; /* of the address that it connects to */
+	uint8_t     gid[16];       /* of its own address */
+	const void *key;           /* as in struct gleam_attr; NULL: none */
+	uint32_t    key_len;
+	uint16_t    key_id;
+	uint16_t    port;          /* that it connects to */
+	uint32_t    flags;         /* GLEAM_RECEIVE_ONLY */
+	const struct gleam_mr *mr; /* NULL: none */
+};
+
+#define GLEAM_CM_PRIVATE 56
+
+/* Writes the private data of its rdma_connect(), and returns the length, which is
+ * GLEAM_CM_PRIVATE. gleam_cm.h has a function that does both. */
+int gleam_cm_private(const struct gleam_cm_member *m, void *private_data);
+
 /* The text of the calling thread's last failure; "" if there was none. It stays
  * valid until this thread's next call of a gleam function. */
 const char *gleam_error(void);

@@ -108,6 +108,33 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// TestPrivateData: the private data of RDMA-CM is that of the examples of package cm.
+func TestPrivateData(t *testing.T) {
+	c := start(t)
+	file, err := os.ReadFile("../../cm/testdata/private")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(file)) {
+		f := strings.Fields(line)
+		if len(f) != 10 || f[0] == "#" {
+			continue
+		}
+		n++
+		c.ask("key 7 %x", strings.Repeat("\xa5", 40))
+		if n == 4 {
+			c.ask("key 0 -")
+		}
+		if got := c.ask("private %s", strings.Join(f[:9], " ")); got[0] != f[9] {
+			t.Errorf("%s: in C %s", line, got[0])
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d examples", n)
+	}
+}
+
 // corpus are the inputs of envelope's FuzzParse.
 func corpus(t *testing.T) (all [][]byte) {
 	t.Helper()

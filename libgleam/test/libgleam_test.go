@@ -191,7 +191,7 @@ func TestSymbols(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"connected@@GLEAM_1", "create@@GLEAM_1", "describe@@GLEAM_1.1", "destroy@@GLEAM_1", "error@@GLEAM_1", "export@@GLEAM_1.1", "fd@@GLEAM_1",
+		"cm_private@@GLEAM_1.1", "connected@@GLEAM_1", "create@@GLEAM_1", "describe@@GLEAM_1.1", "destroy@@GLEAM_1", "error@@GLEAM_1", "export@@GLEAM_1.1", "fd@@GLEAM_1",
 		"import@@GLEAM_1.1", "join@@GLEAM_1", "leave@@GLEAM_1", "next_event@@GLEAM_1", "peer@@GLEAM_1.1", "progress@@GLEAM_1.1", "remove@@GLEAM_1.1",
 		"targets@@GLEAM_1.1", "update@@GLEAM_1.1", "version@@GLEAM_1", "wait@@GLEAM_1", "window@@GLEAM_1.1",
 	}

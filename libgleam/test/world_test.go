@@ -118,7 +118,11 @@ func (w *world) start(t *testing.T, i int, args ...string) *participant {
 
 func (w *world) startProgram(t *testing.T, program string, i int, args ...string) *participant {
 	t.Helper()
-	c := exec.Command(w.dir+"/"+program, args...)
+	return w.startCommand(t, exec.Command(w.dir+"/"+program, args...), i)
+}
+
+func (w *world) startCommand(t *testing.T, c *exec.Cmd, i int) *participant {
+	t.Helper()
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "machine.h"
+#include "private.h"
 #include "sha256.h"
 
 #define MACHINES 64
@@ -293,6 +294,31 @@ static void mac(void)
 	print_hex(sum, sizeof sum);
 }
 
+/* Private data of RDMA-CM: GROUP IP PORT QPN NONCE FLAGS BASE LENGTH RKEY, under the key. */
+static void private_data(void)
+{
+	struct gl_addr group = address(), ip = address();
+	struct gleam_cm_member m = {.size = sizeof m, .key_id = key.id};
+	struct gleam_mr mr;
+	struct gl_mem w;
+	uint8_t b[GLEAM_CM_PRIVATE];
+	uint64_t nonce;
+
+	gl_to_gid(&group, m.group_gid);
+	gl_to_gid(&ip, m.gid);
+	m.port = (uint16_t)number();
+	m.qp_num = (uint32_t)number();
+	nonce = number();
+	m.flags = (uint32_t)number();
+	w = window();
+	mr = (struct gleam_mr){.addr = w.base, .length = w.len, .rkey = w.rkey};
+	m.mr = w.len ? &mr : NULL;
+	m.key = key.length ? key.bytes : NULL;
+	m.key_len = key.length;
+	gl_private_write(&m, nonce, b);
+	print_hex(b, sizeof b);
+}
+
 static void say_trouble(unsigned i, uint64_t now)
 {
 	char text[GL_TEXT] = "";
@@ -324,6 +350,8 @@ int main(void)
 			codec();
 		else if (!strcmp(what, "words"))
 			words(word());
+		else if (!strcmp(what, "private"))
+			private_data();
 		else if (!strcmp(what, "mac"))
 			mac();
 		else {
