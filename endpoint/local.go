@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gleam-rdma/gleam/endpoint/oob"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -77,9 +79,20 @@ func (l *Local) connInfo(g *Group) oob.ConnInfo {
 	return c
 }
 
+// connectTries bounds how often a queue pair is connected whose peer's address has no
+// answer. Within the second that a try lasts a kernel asks once, and a lost packet of that
+// exchange is no reason to fail a join.
+const connectTries = 3
+
 // connect connects g's queue pair to the group.
 func (g *Group) connect(ctx context.Context) error {
-	return g.qp.Connect(ctx, Remote{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, RQPSN: g.qp.Info().RQPSN})
+	to := Remote{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, RQPSN: g.qp.Info().RQPSN}
+	for try := 1; ; try++ {
+		err := g.qp.Connect(ctx, to)
+		if !errors.Is(err, unix.ETIMEDOUT) || try == connectTries || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // membership is the Membership that this host confirms to the switch.

@@ -6,10 +6,14 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -77,5 +81,37 @@ func TestEach(t *testing.T) {
 	})
 	if err == nil || err.Error() != "x\nxxx" {
 		t.Errorf("%q", err)
+	}
+}
+
+// unansweredQP is an idleQP whose peer's address has no answer to the first tries.
+type unansweredQP struct {
+	idleQP
+	unanswered int
+	tries      *atomic.Int32
+}
+
+func (q unansweredQP) Connect(context.Context, endpoint.Remote) error {
+	if int(q.tries.Add(1)) <= q.unanswered {
+		return fmt.Errorf("nobody answers: %w", unix.ETIMEDOUT)
+	}
+	return errors.New("enough tries")
+}
+
+// A lost packet of the address resolution does not fail a join; an address that never
+// answers does.
+func TestAddressResolutionIsTriedAgain(t *testing.T) {
+	for unanswered, want := range map[int]string{2: "enough tries", 100: "nobody answers"} {
+		hosts := labtest.Star(t, lab.StarConfig{Hosts: 2}).Hosts
+		master, member := hosts[0], hosts[1]
+		cfg := endpoint.HostConfig{Auth: envelope.Auth{Insecure: true}, Deadline: time.Minute}
+		qp := unansweredQP{idleQP{ip: master.IPv4}, unanswered, new(atomic.Int32)}
+		_, err := Join(t.Context(), netip.AddrPortFrom(master.IPv4, 7001), endpoint.MasterConfig{GroupIP: netip.MustParseAddr("10.77.254.1"), PathMTU: 1024}, []Participant{
+			{Name: "master", Do: master.NS.Do, Local: endpoint.Local{QP: qp, HostConfig: cfg}},
+			{Name: "member", Do: member.NS.Do, Local: endpoint.Local{QP: idleQP{ip: member.IPv4}, HostConfig: cfg}},
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || qp.tries.Load() != 3 {
+			t.Errorf("%d tries without an answer: %v after %d tries, want %q after 3", unanswered, err, qp.tries.Load(), want)
+		}
 	}
 }

@@ -4,6 +4,7 @@
 package labtest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -37,14 +38,14 @@ var byXDP atomic.Uint64
 func CountFast(packets uint64) { byXDP.Add(packets) }
 
 // checkFast returns the exit code of a package's tests: those that have the fast path fail if
-// nothing took it.
+// nothing took it, unless only some of them were run.
 func checkFast(code int) int {
 	if !FastPath() {
 		return code
 	}
 	n := byXDP.Load()
 	fmt.Printf("%s is %s: XDP has replicated %d packets\n", FastPathEnv, os.Getenv(FastPathEnv), n)
-	if code == 0 && n == 0 {
+	if some := flag.Lookup("test.run").Value.String() != ""; code == 0 && n == 0 && !some {
 		return 1
 	}
 	return code
