@@ -140,3 +140,22 @@ func TestCNPFilter(t *testing.T) {
 		t.Errorf("the source got %d CNPs with the filter, %d without; want several times as many without", filtered, all)
 	}
 }
+
+// TestPFCCountsAPacketOnce: a switch holds a few packets of a group, each with many copies, and pauses nobody.
+func TestPFCCountsAPacketOnce(t *testing.T) {
+	const packet = 4096 + frameBytes
+	s := run(t, Config{Topology: build(t, topology.LeafSpine(1, 1, 16)), Program: broadcast(1<<20, every(1, 16)...), PFC: PFC{4 * packet, 2 * packet}})
+	if n := total(s).Pauses; n != 0 || s.Result().Delivered != 15 {
+		t.Errorf("%d pauses, %+v; want none", n, s.Result())
+	}
+}
+
+// TestPauseEnds: a host goes on after a pause though no ACK comes.
+func TestPauseEnds(t *testing.T) {
+	const flows, bytes = 4, 100 * 4096
+	s := run(t, Config{Topology: build(t, topology.LeafSpine(1, 1, 8)), Program: incast(flows, bytes), PFC: PFC{60_000, 40_000}, Queue: 2_000_000, Host: Host{AckEvery: 4096}})
+	want := onPath(2, flows*bytes)
+	if r := s.Result(); total(s).Pauses == 0 || r.Delivered != flows || r.LastDelivered > want+20*topology.Microsecond {
+		t.Errorf("%d pauses, %+v: want some, and the last delivery at about %d ps", total(s).Pauses, r, want)
+	}
+}

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/mcast"
@@ -28,6 +29,12 @@ func TestTrainsAreExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slow := topology.LeafSpine(4, 2, 4)
+	slow.HostRate, slow.FabricRate, slow.HostDelay, slow.FabricDelay = 200e9, 100e9, delay, delay
+	narrow, err := slow.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
 	messages := func(sizes ...int64) (flows []workload.Flow) {
 		for _, n := range sizes {
 			flows = append(flows, workload.Flow{Source: 0, To: workload.None, Bytes: n})
@@ -44,6 +51,10 @@ func TestTrainsAreExact(t *testing.T) {
 		{"an ACK for each packet", Config{Topology: leafSpine, Program: broadcast(1<<20, every(1, 40)...), Host: Host{AckEvery: 1}}},
 		{"few ACKs", Config{Topology: leafSpine, Program: broadcast(1<<20, every(1, 40)...), Host: Host{AckEvery: 50}}},
 		{"a small window", Config{Topology: leafSpine, Program: broadcast(1<<20, every(1, 40)...), Host: Host{Window: 100}}},
+		{"a window of less than a round trip", Config{Topology: leafSpine, Program: broadcast(1<<20, every(1, 40)...), Host: Host{Window: 45}}},
+		{"few ACKs and a window of a round trip", Config{Topology: leafSpine, Program: broadcast(1<<20, every(1, 40)...), Host: Host{Window: 60, AckEvery: 16}}},
+		{"a slower fabric", Config{Topology: narrow, Program: broadcast(1<<20, every(1, 16)...)}},
+		{"a slower fabric that marks", Config{Topology: narrow, Program: broadcast(1<<20, every(1, 16)...), ECN: ECN{50_000, 100_000, 0.5}}},
 		{"slower hosts", Config{Topology: mixed, Program: broadcast(1<<20, every(1, 16)...)}},
 		{"a connection", Config{Topology: leafSpine, Program: &script{flows: []workload.Flow{{Source: 1, To: 60, Group: workload.None, Bytes: 1 << 20}, {Source: 2, To: 3, Group: workload.None, Bytes: 1 << 20}}}}},
 	} {
@@ -53,10 +64,10 @@ func TestTrainsAreExact(t *testing.T) {
 				cfg := c.cfg
 				cfg.Train = n
 				got := run(t, cfg)
-				if outcome(got) != outcome(want) {
+				if outcome(got) != outcome(want) || total(got) != total(want) {
 					t.Errorf("trains of %d: %+v; want, as with packets, %+v", n, outcome(got), outcome(want))
 				}
-				if few, many := got.Result().Events, want.Result().Events; few >= many {
+				if few, many := got.Result().Events, want.Result().Events; few > many || few == many && c.cfg.Host.Window == 0 {
 					t.Errorf("trains of %d: %d events; %d without", n, few, many)
 				}
 			}
@@ -121,5 +132,38 @@ func TestNoTrains(t *testing.T) {
 		if got := s.Result(); s.Trains() || got != want {
 			t.Errorf("%s: trains %v, %+v; want no trains, and %+v", name, s.Trains(), got, want)
 		}
+	}
+}
+
+// TestExactMeansExact: random flows of connections and of a group. Where trains displace nothing the result is that
+// of packets.
+func TestExactMeansExact(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(2, 1, 4))
+	exact := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var flows []workload.Flow
+		for range 1 + r.IntN(3) {
+			f := workload.Flow{Source: topology.Node(r.IntN(3)), To: topology.Node(3 + r.IntN(5)), Group: workload.None, Bytes: int64(r.IntN(400_000))}
+			if r.IntN(4) == 0 {
+				f = workload.Flow{Source: 0, To: workload.None, Bytes: f.Bytes}
+			}
+			f.After = Time(r.Int64N(int64(30 * topology.Microsecond)))
+			flows = append(flows, f)
+		}
+		cfg := Config{Topology: fabric, Program: &script{groups: [][]topology.Node{every(2, 4)}, flows: flows}, Host: Host{AckEvery: 1 + r.IntN(8)}}
+		want := run(t, cfg)
+		cfg.Train = 2 + r.IntN(maxTrain-1)
+		got := run(t, cfg)
+		if got.Result().Displaced != 0 {
+			continue
+		}
+		exact++
+		if outcome(got) != outcome(want) {
+			t.Errorf("seed %d, trains of %d, %+v: %+v; want, as with packets, %+v", seed, cfg.Train, flows, outcome(got), outcome(want))
+		}
+	}
+	if exact < 10 {
+		t.Errorf("%d of 60 runs displaced nothing; want 10 or more", exact)
 	}
 }

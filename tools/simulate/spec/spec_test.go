@@ -179,8 +179,10 @@ func TestErrors(t *testing.T) {
 }
 
 // firstErrorOf reads all that there is to a text.
-func firstErrorOf(text string) error {
-	s, err := Parse("sample.yaml", []byte(text))
+func firstErrorOf(text string) error { return firstErrorIn("sample.yaml", text) }
+
+func firstErrorIn(name, text string) error {
+	s, err := Parse(name, []byte(text))
 	if err != nil {
 		return err
 	}
@@ -341,7 +343,7 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := firstErrorOf(string(text)); err != nil {
+		if err := firstErrorIn(name, string(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
