@@ -61,28 +61,35 @@ func start(t testing.TB) *process {
 		labtest.Unavailable(t, "needs gcc for the machines in C (apt-get install gcc libc6-dev): %v", err)
 	}
 	c := exec.Command(program.Path(t, "machine"))
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var errs strings.Builder
 	c.Stderr = &errs
-	if err := c.Start(); err != nil {
+	p, err := run(c)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, in: in, lines: bufio.NewScanner(out)}
-	p.lines.Buffer(nil, 1<<20)
+	p.t = t
 	t.Cleanup(func() {
-		err := errors.Join(in.Close(), c.Wait())
+		err := errors.Join(p.in.Close(), c.Wait())
 		if err != nil || errs.Len() > 0 {
 			t.Errorf("the machines in C ended with %v\n%s", err, errs.String())
 		}
 	})
 	return p
+}
+
+// run starts a machine, which ends when its input does.
+func run(c *exec.Cmd) (*process, error) {
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{in: in, lines: bufio.NewScanner(out)}
+	p.lines.Buffer(nil, 1<<20)
+	return p, c.Start()
 }
 
 // ask gives a command and returns the lines of the answer.

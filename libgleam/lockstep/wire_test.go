@@ -136,7 +136,7 @@ func TestPrivateData(t *testing.T) {
 }
 
 // corpus are the inputs of envelope's FuzzParse.
-func corpus(t *testing.T) (all [][]byte) {
+func corpus(t testing.TB) (all [][]byte) {
 	t.Helper()
 	files, err := filepath.Glob("../../envelope/testdata/fuzz/FuzzParse/*")
 	if err != nil || len(files) == 0 {
