@@ -355,6 +355,27 @@ static void member_event(struct gleam_group *g, const struct gl_event *e)
 	}
 }
 
+/* Forgets the blobs of members that are in the group no more and, after an update that
+ * did not come about, those of members that are not in it. */
+static void forget_peers(struct gleam_group *g, bool failed)
+{
+	const struct gl_registration *reg = &g->mas.reg;
+	size_t kept = 0;
+
+	if (!g->has_mas)
+		return;
+	for (size_t p = 0; p < g->num_peers; p++) {
+		size_t i;
+
+		for (i = 0; i < reg->num; i++)
+			if (gl_same_record(&reg->records[i], &g->peers[p]))
+				break;
+		if (i < reg->num ? !g->mas.gone[i] : !failed)
+			g->peers[kept++] = g->peers[p];
+	}
+	g->num_peers = kept;
+}
+
 static void changed(struct gleam_group *g, bool fine, const struct gl_event *e)
 {
 	struct gleam_event *report;
@@ -383,6 +404,7 @@ static void master_event(struct gleam_group *g, const struct gl_event *e)
 		break;
 	case GL_MEMBER_GONE:
 		describe(gl_report(g, e->end_reason == GL_END_EVICTED ? GLEAM_EVICTED : GLEAM_LEFT), e);
+		forget_peers(g, false);
 		if (g->changing == GL_UNDER_WAY && !g->mas.update.on && !g->mas.joiners && gl_same(&e->member.ip, &g->removing))
 			changed(g, true, e);
 		break;
@@ -390,6 +412,7 @@ static void master_event(struct gleam_group *g, const struct gl_event *e)
 		changed(g, true, e);
 		break;
 	case GL_UPDATE_FAILED: case GL_LEAVE_FAILED:
+		forget_peers(g, e->kind == GL_UPDATE_FAILED);
 		changed(g, false, e);
 		break;
 	case GL_GROUP_GONE:
