@@ -68,6 +68,7 @@ func (t *tree) takeIgnorance(now time.Duration, l LegID, msg *token.Message, out
 func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, out *Output) {
 	g, e := t.g, &t.edges
 	k, ok := t.memberOf(at.Needed)
+	t.noteRelay(t.legID(leg), at)
 	if !ok || g.failed || g.members[k].leg != t.legID(leg) {
 		return
 	}
@@ -77,7 +78,11 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	if int(k) >= len(e.learnt) || !e.learnt[k] || int32(k) == g.src.member {
 		return
 	}
-	if g.isResuming() || t.isUnknown(k) || !t.machine.Accepts(leg) || !t.mayFollow() {
+	switch {
+	case g.isResuming() || t.isUnknown(k):
+		return
+	case !t.machine.Accepts(leg) || !t.mayFollow():
+		t.passOn(now, k, out)
 		return
 	}
 	if g.endUnknown() {

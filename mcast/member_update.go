@@ -239,6 +239,9 @@ func (g *group) replaceGone(id MemberID, m *MemberSpec) {
 	if e := &g.tree().edges; e.asked == int32(id) {
 		e.asked = none
 	}
+	if g.tree().edges.relay.member == int32(id) {
+		g.tree().endRelay()
+	}
 }
 
 // renew gives the MemberID of a removed member to new member m.

@@ -24,6 +24,7 @@ type edgePositions struct {
 	asked    int32          // the member whose data waits for its position, or none
 	askedPSN rocev2.PSN     // of that data
 	polledAt time.Duration  // when a neighbour was last asked
+	relay    relay          // a question that is passed on (R105)
 	rejoined bool           // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
 }
 
@@ -90,6 +91,9 @@ func (t *tree) needs(l LegID) token.Member {
 	case g.agg.unplaced && int32(l) == g.src.leg:
 		return g.numberOf(MemberID(g.src.member))
 	}
+	if t.relays(l) {
+		return g.numberOf(MemberID(t.edges.relay.member))
+	}
 	return token.NoMember
 }
 
@@ -147,6 +151,8 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	switch upstream := g.members[k].leg == l; {
 	case upstream && t.isUnknown(k):
 		t.learn(k, psn, out)
+	case int32(k) == t.edges.relay.member && !upstream:
+		t.takeRelayed(now, l, psn, out)
 	case g.isResuming() || int32(k) != g.src.member:
 	case upstream && g.agg.unplaced:
 		if g.isNear(psn) && g.fwd.nxt.Less(psn) {

@@ -198,9 +198,10 @@ func TestR90_ReleasedByTheUpdate(t *testing.T)  { runTranscript(t) }
 func TestR90_TheSourceMoves(t *testing.T)       { runTranscript(t) }
 func TestR90_TheFormerParentStays(t *testing.T) { runTranscript(t) }
 
-func TestR97_OffloadedAndTakenBack(t *testing.T) { runTranscript(t) }
-func TestR98_LateLeg(t *testing.T)               { runTranscript(t) }
-func TestR100_SilentBefore(t *testing.T)         { runTranscript(t) }
-func TestR102_BehindARequest(t *testing.T)       { runTranscript(t) }
-func TestR103_GapBeforeTheFastPath(t *testing.T) { runTranscript(t) }
-func TestR104_NobodyShowsIt(t *testing.T)        { runTranscript(t) }
+func TestR97_OffloadedAndTakenBack(t *testing.T)  { runTranscript(t) }
+func TestR98_LateLeg(t *testing.T)                { runTranscript(t) }
+func TestR100_SilentBefore(t *testing.T)          { runTranscript(t) }
+func TestR102_BehindARequest(t *testing.T)        { runTranscript(t) }
+func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }
+func TestR104_NobodyShowsIt(t *testing.T)         { runTranscript(t) }
+func TestR105_TheQuestionIsPassedOn(t *testing.T) { runTranscript(t) }

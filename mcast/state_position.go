@@ -14,7 +14,7 @@ import (
 
 func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 	e := &t.edges
-	b = append(b, bit(e.rejoined, 0)|bit(e.asked != none, 2))
+	b = append(b, bit(e.rejoined, 0)|bit(e.asked != none, 2)|bit(e.relay.member != none, 3))
 	for _, l := range t.g.forwardedLegs() {
 		n := token.NoMember
 		if int(l) < len(e.needed) {
@@ -28,6 +28,9 @@ func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 	}
 	if e.asked != none {
 		b = appendPSN(appendCounts(b, int(e.asked)), e.askedPSN)
+	}
+	if e.relay.member != none {
+		b = t.appendRelay(b)
 	}
 	return appendSince(b, now, e.polledAt, t.retry())
 }
@@ -55,5 +58,34 @@ func (r *stateReader) positions(t *tree) {
 			r.malformed, e.asked = true, none
 		}
 	}
+	if t.endRelay(); f&8 != 0 {
+		r.relay(t)
+	}
 	e.polledAt = r.time()
+}
+
+func (t *tree) appendRelay(b []byte) []byte {
+	y := &t.edges.relay
+	b = appendCounts(b, int(y.member))
+	for _, l := range t.g.forwardedLegs() {
+		var at edgeBound
+		if int(l) < len(y.said) {
+			at = y.said[l]
+		}
+		b = appendPSN(append(b, bit(at.known, 0)), at.psn)
+	}
+	return b
+}
+
+func (r *stateReader) relay(t *tree) {
+	y := relay{member: int32(r.count()), said: make([]edgeBound, len(t.g.legs))}
+	for _, l := range t.g.forwardedLegs() {
+		known := r.byte()&1 != 0
+		y.said[l] = edgeBound{known, r.psn()}
+	}
+	if int(y.member) >= len(t.g.members) {
+		r.malformed = true
+		return
+	}
+	t.edges.relay = y
 }

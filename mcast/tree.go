@@ -41,6 +41,7 @@ func (g *group) newTree(now time.Duration, place TreeSpec) {
 		t.machine.Request(now, t.g.numberOf(MemberID(g.src.member)), &t.out)
 	}
 	t.edges.asked = none
+	t.endRelay()
 	t.refresh()
 }
 

@@ -166,6 +166,7 @@ func (t *tree) setLayout(place *TreeSpec) bool {
 		return false
 	}
 	clear(t.edges.needed)
+	t.endRelay()
 	return true
 }
 
