@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to pass on the question where a source is.
 var _ = []mutant.Mutant{
 	mutant.New("a switch between others repeats what it was told", "R105", mutant.In((*tree).joinNeeded,
-		"t.passOn(now, k, out)",
-		"")),
+		"t.passOn(now, k, out)\n		return\n	}",
+		"return\n	}")),
 	mutant.New("a switch with members answers for them", "R105", mutant.In((*tree).passOn,
 		"l.members != 0 && l.connected()",
 		"false")),
