@@ -168,6 +168,7 @@ func TestR89_TreesThatChange(t *testing.T) {
 			t.Errorf("run %d: %s", s, stuck)
 		}
 	}
+	moreTrees(t, 1, false)
 }
 
 // TestR90_MembersOfTreesThatChange: as TestR89_TreesThatChange, and receivers leave and join, those
@@ -192,6 +193,7 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 			t.Errorf("run %d: %s", s, stuck)
 		}
 	}
+	moreTrees(t, 2, true)
 }
 
 // changingTree makes a run. It returns what is not complete at the end of it.
