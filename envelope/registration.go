@@ -33,6 +33,9 @@ type MemberRecord struct {
 	Window mcast.Window // memory for WRITEs to the group's window; zero for none
 	// ReceiveOnly members never become the source (mcast.MemberSpec.ReceiveOnly).
 	ReceiveOnly bool
+	// Reply is what becomes of the member's data, of a group that is registered by hand:
+	// messages do not carry it.
+	Reply mcast.ReplyKind
 }
 
 // Key returns the member's name.

@@ -125,6 +125,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	for i := range spec.Members {
 		g.addMember(&spec.Members[i])
 	}
+	g.setReplies(spec)
 	if len(g.forwardedLegs()) > 0 {
 		g.newTree(0, spec.Tree)
 		g.forgetRemote(spec)
@@ -148,7 +149,7 @@ func (g *group) addLeg(spec LegSpec) {
 }
 
 func newMember(m *MemberSpec) member {
-	return member{ip: rocev2.KeyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, sqPSN: m.SQPSN, ePSN: m.RQPSN}
+	return member{ip: rocev2.KeyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, role: roleOf(m), sqPSN: m.SQPSN, ePSN: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {

@@ -13,12 +13,12 @@ import (
 
 // member is a member's state between its turns.
 type member struct {
-	ip          rocev2.AddrKey
-	qpn         rocev2.QPN
-	leg         LegID
-	live        bool
-	receiveOnly bool  // as registered: never the source (R76)
-	ackedCount  int32 // PSNs before sqPSN that were acknowledged to it; as source.ackedCount
+	ip         rocev2.AddrKey
+	qpn        rocev2.QPN
+	leg        LegID
+	live       bool
+	role       role  // as registered
+	ackedCount int32 // PSNs before sqPSN that were acknowledged to it; as source.ackedCount
 
 	sqPSN    rocev2.PSN // next PSN of its send queue; current while it is not the source
 	ePSN     rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
@@ -43,6 +43,7 @@ type extra struct {
 	byNumber map[token.Member]MemberID // the same, by number
 	highest  token.Member              // the highest number of a member whose MemberID another one has taken over
 	tree     *tree                     // nil unless there are forwarded legs
+	replies  replies                   // if policyParams.replies
 	offload  *offload                  // nil unless the group may be offloaded
 }
 

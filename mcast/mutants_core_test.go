@@ -8,23 +8,23 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var _ = []mutant.Mutant{
 	mutant.New("a member that only receives may send", "R76", mutant.In((*group).requestOfNonSource,
-		`if m.receiveOnly {
+		`if m.role == receivesOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {
 		return g.rejectFailed`,
-		`if m.receiveOnly && false {
+		`if m.role == receivesOnly && false {
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {
 		return g.rejectFailed`)),
 	mutant.New("a member that only receives may send if the group is at rest", "R76", mutant.In((*group).requestOfNonSource,
-		`if m.receiveOnly {
+		`if m.role == receivesOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {
 		return g.rejectFailed`,
-		`if m.receiveOnly && !g.$1() {
+		`if m.role == receivesOnly && !g.$1() {
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {

@@ -14,6 +14,7 @@ import (
 // Apply changes it.
 type policyParams struct {
 	kind         Policy
+	replies      bool  // extra.replies is set
 	quorum       int32 // receivers that must have the acknowledged data; 0: all
 	minReceivers int32 // receivers that must remain after an eviction; under Strict more than there are
 }

@@ -42,6 +42,7 @@ const (
 	ConflictingReport         // a report that does not fit what the neighbour reported before
 	OtherRegistration         // feedback of a neighbouring switch for another registration of the group or of its source
 	BehindGap                 // data of a connected source behind a gap, of a group on the fast path; the source sends it again
+	DiscardedReply            // data of a member whose replies go to nobody: acknowledged (R107)
 	NumReasons
 )
 
@@ -79,6 +80,7 @@ var reasonNames = [NumReasons]string{
 	ConflictingReport:  "conflicting_report",
 	OtherRegistration:  "other_registration",
 	BehindGap:          "behind_gap",
+	DiscardedReply:     "discarded_reply",
 }
 
 // String returns the name under which r is counted.
@@ -125,6 +127,7 @@ var reasonTexts = [NumReasons]string{
 	ConflictingReport:  "a report of a neighbouring switch that does not fit what it reported before: one of the two has a defect",
 	OtherRegistration:  "an acknowledgement of a neighbouring switch for an earlier or a later registration of the group or of its source (R87); if it does not end, the two switches have different registrations",
 	BehindGap:          "data that came behind a gap while the group is on the fast path: no receiver can use it, and the source, which is asked for what is missing, sends it again (R103)",
+	DiscardedReply:     "data that a receiver sends back in a group that takes the replies of another one only: acknowledged, and sent to nobody, as the group's policy of replies says (R107)",
 }
 
 // Text returns the explanation of r for an operator.
@@ -140,7 +143,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration, BehindGap:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration, BehindGap, DiscardedReply:
 		return true
 	}
 	return false

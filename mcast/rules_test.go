@@ -52,6 +52,7 @@ func TestR74_NakMeetsTheCopy(t *testing.T)      { runTranscript(t) }
 func TestR75_NothingToAnswer(t *testing.T)      { runTranscript(t) }
 
 func TestR76_ReceiveOnly(t *testing.T) { runTranscript(t) }
+func TestR107_Replies(t *testing.T)    { runTranscript(t) }
 
 func TestR80_FailedGroupAnswers(t *testing.T) { runTranscript(t) }
 

@@ -87,6 +87,9 @@ func (s *Switch) checkSpec(spec *GroupSpec) error {
 	case spec.TargetKey == spec.Window.RKey && spec.Window != Window{}:
 		return errors.New("the target key is the window's R_Key: it must be another one")
 	}
+	if err := checkReplies(spec); err != nil {
+		return err
+	}
 	if n := len(spec.Members); n < 2 || n > s.maxMembers() {
 		return fmt.Errorf("%d members: must be 2 to %d", n, s.maxMembers())
 	}

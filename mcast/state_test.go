@@ -102,9 +102,9 @@ var stateFields = map[reflect.Type]map[string]string{
 		"recovery": deeper, "pausesApplied": encoded, "repeatedSinceNAK": encoded, "repeatFirst": encoded, "repeatLast": encoded, "probedFrom": encoded,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "role": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "byNumber": constant, "highest": constant, "tree": deeper, "offload": deeper},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "byNumber": constant, "highest": constant, "tree": deeper, "offload": deeper, "replies": constant},
 	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored, "edges": deeper},
 	reflect.TypeFor[edgePositions](): {"needed": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "relay": deeper, "rejoined": encoded},
 	reflect.TypeFor[relay]():         {"member": encoded, "said": deeper},

@@ -159,6 +159,8 @@ func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 		return g.noteWrongQPN(p, out)
 	case f&rocev2.OpRequest != 0:
 		return g.handleRequest(now, p, f, out)
+	case g.isAnswerToReply(p):
+		return g.relayAnswer(p, out)
 	case p.Op == rocev2.Acknowledge:
 		return g.handleFeedback(now, p, out)
 	case p.Op == rocev2.CNP:

@@ -60,3 +60,15 @@ func windowOf(t *testing.T, v []string) (w Window) {
 	}
 	return w
 }
+
+// setRole sets what a member may do with data of its own.
+func setRole(m *MemberSpec, role string) {
+	switch role {
+	case "receive-only":
+		m.ReceiveOnly = true
+	case "leads":
+		m.Reply = ReplyForwarded
+	case "follows":
+		m.Reply = ReplyDiscarded
+	}
+}

@@ -312,8 +312,8 @@ func (s *transcript) group(a args, w *strings.Builder) {
 					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 				case "joining":
 					at.Joining = true
-				case "receive-only":
-					m.ReceiveOnly = true
+				case "receive-only", "leads", "follows":
+					setRole(&m, k)
 				case "rq":
 					m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 				case "window":
@@ -337,6 +337,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		spec.Members = append(spec.Members, m)
 		resume.Members = append(resume.Members, at)
 	}
+	spec.RepliesTo = MemberID(a.str("replies", "A")[0] - 'A')
 	spec.Stored = a.d.HasArg("stored")
 	if from := a.str("resume", ""); from != "" {
 		if resume.HasSource = from != "-"; resume.HasSource {

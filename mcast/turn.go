@@ -19,6 +19,9 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if p.Neighbor != g.legs[m.leg].neighbor {
 		return NotMember // not from the neighbour that it was registered behind
 	}
+	if m.role >= leads {
+		return g.serveReply(k, p, f, out)
+	}
 	if t := g.tree(); t != nil && t.isUnknown(k) && !g.failed {
 		return t.requestOfUnknown(now, k, p, out)
 	}
@@ -37,7 +40,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 		out.NeedVerify, out.NeedRevoke = !p.Verified, p.Verified
 		return None
 	}
-	if m.receiveOnly {
+	if m.role == receivesOnly {
 		return g.rejectReceiveOnly(MemberID(k), p, out)
 	}
 	if g.failed {

@@ -127,6 +127,7 @@ type MemberSpec struct {
 	// ReceiveOnly: the member never becomes the source. Its first packet is answered
 	// with NAK 0x62, and nothing that it sends is forwarded (R76).
 	ReceiveOnly bool
+	Reply       ReplyKind // what becomes of its data (R107)
 }
 
 // GroupSpec is a whole group as this switch serves it.
@@ -174,6 +175,7 @@ type GroupSpec struct {
 	TargetKey uint32
 	Legs      []LegSpec
 	Members   []MemberSpec
+	RepliesTo MemberID // the only source, if members have a MemberSpec.Reply (R107)
 	Tree      TreeSpec // of a group with forwarded legs
 }
 

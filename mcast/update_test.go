@@ -226,7 +226,7 @@ func TestR35_NewMemberHasNoPast(t *testing.T) {
 	if m := g.outcomes.Mismatches[1]; m != (Mismatches{}) {
 		t.Errorf("mismatches %+v", m)
 	}
-	want := member{ip: rocev2.KeyOf(ipOf("E")), qpn: 0x99, leg: 1, live: true, receiveOnly: true, sqPSN: 11, ePSN: 12}
+	want := member{ip: rocev2.KeyOf(ipOf("E")), qpn: 0x99, leg: 1, live: true, role: receivesOnly, sqPSN: 11, ePSN: 12}
 	if g.members[1] != want || g.legs[1].port != 7 || g.legs[1].member != 1 || !g.legs[1].joining && g.src.member != none {
 		t.Errorf("member %+v, leg %+v", g.members[1], g.legs[1])
 	}

@@ -30,7 +30,7 @@ type verification struct {
 // startVerification begins the verification of leg i, which leads to a new member.
 func (g *group) startVerification(now time.Duration, i LegID) {
 	l := &g.legs[i]
-	if g.numbering.interval == 0 || !l.connected() {
+	if g.numbering.interval == 0 || !l.connected() || g.isRepliedTo(int(i)) {
 		return
 	}
 	v := &g.numbering.checks[i]
