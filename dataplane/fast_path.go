@@ -177,8 +177,12 @@ func (p *fastPath) of(id mcast.GroupID) *fastGroup {
 }
 
 // offerFast offers the fast path to a group that is about to be put.
-func (w *worker) offerFast(spec *mcast.GroupSpec) {
+func (w *worker) offerFast(spec *mcast.GroupSpec, t *groupTable) {
 	if w.fast.shared == nil {
+		return
+	}
+	if t.ip != spec.IP { // the XDP programs find a group by its address
+		w.fast.never[spec.ID] = "another group has its address, " + t.ip.String()
 		return
 	}
 	spec.FastPath, w.fast.never[spec.ID] = w.fast.shared.spec(spec)

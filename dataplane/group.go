@@ -19,13 +19,14 @@ type Group struct {
 	id        mcast.GroupID
 	worker    *worker
 	installed bool
+	alias     alias     // if hosts know it by another address; zero: they do not
 	nicRules  []nicRule // steer its packets to its worker's queues
 }
 
 // Table is what a worker has of a group beside the core's state: where the copies for each
 // leg go.
 type Table struct {
-	IP           netip.Addr
+	IP           netip.Addr // that hosts know the group by
 	QPN          rocev2.QPN
 	PMTU         int
 	Destinations []Destination // by MemberID
@@ -100,6 +101,10 @@ func (g *Group) Install(spec mcast.GroupSpec, t *Table, was *GroupState) error {
 	if err == nil && !g.installed {
 		g.installed = true
 		g.plane.workers.owners.put(g.ip, g.worker.index) // now that the core has the group
+		if t.IP != g.ip {
+			g.alias = alias{rocev2.KeyOf(t.IP), t.QPN}
+			g.worker.aliases.change(g.alias, g.ip)
+		}
 		g.addNICRules()
 	}
 	return err
@@ -109,6 +114,9 @@ func (g *Group) Install(spec mcast.GroupSpec, t *Table, was *GroupState) error {
 func (g *Group) Remove(last *GroupState) error {
 	g.removeNICRules()
 	g.plane.workers.owners.remove(g.ip)
+	if g.alias != (alias{}) {
+		g.worker.aliases.change(g.alias, netip.Addr{})
+	}
 	if !g.worker.do(func() {
 		g.worker.read(g.id, last)
 		g.worker.deleteGroup(g.id)
@@ -233,7 +241,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 // putGroup makes the core serve a group and installs its tables.
 func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 	w.disturbFastGroup(spec.ID)
-	w.offerFast(&spec)
+	w.offerFast(&spec, &t)
 	if err := w.core.Apply(w.readClock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (w *worker) ownerOf(pi int, d *xsk.Desc) (to int, negative bool) {
 	if d.Options&xsk.Torn == 0 && int(d.Len) <= w.umem.Room(d.Addr) {
 		b := w.umem.Data(d.Addr, d.Len)
 		if k, l4, ok := peekIP(b); ok {
-			if to, ok := w.workers.owners.of(k); ok {
+			if to, ok := w.workers.owners.of(w.aliases.peek(k, l4)); ok {
 				return to, peekNegative(l4) && w.ports[pi].neighbour.from(rocev2.Ethernet(b[:rocev2.EthernetLen]).Src()) == 0
 			}
 		}

@@ -41,6 +41,7 @@ func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
+	p.Group = w.aliases.of(p.Group, p.DestQP)
 	id, ok := w.core.Lookup(p.Group)
 	if !ok {
 		w.countInput(p.Op)

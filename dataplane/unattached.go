@@ -48,8 +48,8 @@ type Frame struct {
 // had received them, all between two batches. Any goroutine may call it.
 func (p *Plane) Deliver(frames ...Frame) error {
 	w := p.workers.all[0]
-	if k, _, ok := peekIP(frames[0].Bytes); ok {
-		if i, ok := p.workers.owners.of(k); ok {
+	if k, l4, ok := peekIP(frames[0].Bytes); ok {
+		if i, ok := p.workers.owners.of(w.aliases.peek(k, l4)); ok {
 			w = p.workers.all[i]
 		}
 	}

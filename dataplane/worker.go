@@ -34,6 +34,7 @@ type worker struct {
 	handoff  handoffRings
 	remote   remoteConsumers
 	slowPath *slowPath
+	aliases  *groupAliases
 	changed  changedGroups
 	count    counters
 	fast     fastPath
@@ -101,6 +102,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		ports:    ports,
 		retained: newRetention(umem),
 		slowPath: c.slowPath,
+		aliases:  &c.aliases,
 		changed:  newChangedGroups(limits.Groups, c.bell),
 	}
 	w.mailbox.init(poller)

@@ -112,6 +112,7 @@ type workerShared struct {
 	slowPath *slowPath
 	bell     chan struct{} // see changedGroups
 	poller   newPoller
+	aliases  groupAliases
 }
 
 func newWorkerShared(ports []*port, poller newPoller) *workerShared {
