@@ -79,7 +79,7 @@ test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (
 
 .PHONY: test-cm
 test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
-	@test/rxe/run.sh --run RDMA-CM $(ARGS)
+	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)
 
 static:
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \

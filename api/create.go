@@ -17,7 +17,7 @@ import (
 type CreateGroup struct {
 	Group       netip.Addr     `json:"group"`
 	Port        uint16         `json:"port"`                    // of rdma_connect
-	Expect      int            `json:"expect"`                  // members
+	Expect      int            `json:"expect,omitempty"`        // members
 	PMTU        int            `json:"path_mtu,omitempty"`      // bytes; 0: that of the first member
 	Policy      string         `json:"policy,omitempty"`        // strict, evict or quorum:K; empty means strict
 	DeadAfterMS int            `json:"dead_after_ms,omitempty"` // as in Register
@@ -26,7 +26,24 @@ type CreateGroup struct {
 	Key         uint16         `json:"key,omitempty"`  // of the members' private data; 0: they need none
 	From        []netip.Prefix `json:"from,omitempty"` // addresses of members
 	WaitMS      int            `json:"wait_ms"`        // for the other members; 0 means DefaultWaitMS
+
+	// Listeners are dialled in the group's name when a program connects; then From and Key
+	// are that program's, and Expect is not given.
+	Listeners []netip.AddrPort `json:"listeners,omitempty"`
+	Replies   string           `json:"replies,omitempty"`  // what becomes of data that listeners send; empty means RepliesRefuse
+	Sessions  int              `json:"sessions,omitempty"` // connections of programs at once; each beyond the first is registered under the next address. 0 means 1
+	Strip     bool             `json:"strip,omitempty"`    // listeners do not get the program's private data
 }
+
+// Policies of replies.
+const (
+	RepliesRefuse = "refuse" // it gets a NAK
+	RepliesSource = "source" // any member may be the source, in turns
+	RepliesLeader = "leader" // that of the first listener goes to the program, that of the others is acknowledged and dropped
+)
+
+// maxSessions bounds CreateGroup.Sessions.
+const maxSessions = 16
 
 // DefaultWaitMS is the default of CreateGroup.WaitMS. Linux gives up after 78 s.
 const DefaultWaitMS = 60_000
@@ -47,6 +64,53 @@ func (g *CreateGroup) Default() {
 	if g.WaitMS == 0 {
 		g.WaitMS = DefaultWaitMS
 	}
+	if len(g.Listeners) > 0 && g.Replies == "" {
+		g.Replies = RepliesRefuse
+	}
+	if len(g.Listeners) > 0 && g.Sessions == 0 {
+		g.Sessions = 1
+	}
+}
+
+// members returns how many members the group is to have.
+func (g *CreateGroup) members() int {
+	if len(g.Listeners) > 0 {
+		return len(g.Listeners) + 1
+	}
+	return g.Expect
+}
+
+// validateListeners checks what concerns listeners alone.
+func (g *CreateGroup) validateListeners(bad func(field, format string, args ...any) error) error {
+	if len(g.Listeners) == 0 {
+		if g.Replies != "" || g.Sessions != 0 || g.Strip {
+			return bad("listeners", "missing: replies, sessions and strip are of a group whose listeners are dialled")
+		}
+		return nil
+	}
+	switch {
+	case g.Expect != 0:
+		return bad("expect", "%d is given, and so are listeners: the group has these and the program that connects", g.Expect)
+	case g.Replies != RepliesRefuse && g.Replies != RepliesSource && g.Replies != RepliesLeader:
+		return bad("replies", "%q is none of %s, %s, %s", g.Replies, RepliesRefuse, RepliesLeader, RepliesSource)
+	case g.Sessions < 1 || g.Sessions > maxSessions:
+		return bad("sessions", "%d is not in 1 to %d", g.Sessions, maxSessions)
+	}
+	seen := make(map[netip.Addr]bool)
+	for _, l := range g.Listeners {
+		switch {
+		case !l.IsValid() || l.Addr().Is4() != g.Group.Is4():
+			return bad("listeners", "%s is no address of the group's family", l)
+		case l.Port() == 0:
+			return bad("listeners", "%s has no port to listen at", l.Addr())
+		case seen[l.Addr()]:
+			return bad("listeners", "%s is named twice: a group has one member for each address", l.Addr())
+		case l.Addr() == g.Group:
+			return bad("listeners", "%s is the group's own address", l.Addr())
+		}
+		seen[l.Addr()] = true
+	}
+	return nil
 }
 
 // Validate checks what can be checked without knowing the switch. Its error is a *FieldError.
@@ -65,14 +129,17 @@ func (g *CreateGroup) Validate() error {
 		return bad("group", "%s", p)
 	case g.Port == 0:
 		return bad("port", "0 is no port: give the one that programs connect to")
-	case g.Expect < 2 || g.Expect > MaxMembers:
-		return bad("expect", "%d is not in 2 to %d: a group has a source and a receiver at least", g.Expect, MaxMembers)
+	case g.members() < 2 || g.members() > MaxMembers:
+		return bad("expect", "%d is not in 2 to %d: a group has a source and a receiver at least", g.members(), MaxMembers)
 	case g.WaitMS < 0 || g.WaitMS > maxMS:
 		return bad("wait_ms", "%d is not in 0 to %d", g.WaitMS, maxMS)
 	case g.Key == 0 && len(g.From) == 0:
 		return bad("from", "missing, and so is a key: name the addresses that members may have, or the key of their private data")
 	}
-	if e := params.Check(g.Expect - 1); e != nil && e.Param == mcast.ParamQuorum {
+	if err := g.validateListeners(bad); err != nil {
+		return err
+	}
+	if e := params.Check(g.members() - 1); e != nil && e.Param == mcast.ParamQuorum {
 		return bad("policy", "quorum:%s", e.Problem)
 	} else if e != nil {
 		return bad(paramFields[e.Param], "%s", e.Problem)
@@ -91,6 +158,9 @@ func (g *CreateGroup) Validate() error {
 }
 
 func (g *CreateGroup) summary() string {
+	if len(g.Listeners) > 0 {
+		return fmt.Sprintf("create group: %s, port %d, %d listeners by RDMA-CM, replies %s", g.Policy, g.Port, len(g.Listeners), g.Replies)
+	}
 	return fmt.Sprintf("create group: %s, port %d, %d members by RDMA-CM", g.Policy, g.Port, g.Expect)
 }
 

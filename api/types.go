@@ -18,6 +18,8 @@ type Group struct {
 	PMTU          int        `json:"path_mtu"`
 	Policy        string     `json:"policy"`             // strict, evict or quorum:K
 	Origin        string     `json:"origin"`             // envelope, rdma-cm or api
+	Dialled       netip.Addr `json:"dialled,omitzero"`   // the address that hosts know it by, if that is another one
+	Replies       string     `json:"replies,omitempty"`  // of a group whose listeners are dialled: what becomes of the data that they send
 	Epoch         uint64     `json:"epoch"`              // of the registration
 	Master        string     `json:"master"`             // address, empty if registered by API
 	Key           uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none

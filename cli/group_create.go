@@ -4,6 +4,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -17,30 +19,44 @@ import (
 // createFlags are the texts of `group create`'s flags, as registerFlags are those of
 // `group register`.
 type createFlags struct {
-	group, port, expect, pmtu, policy, deadAfter, window, key, wait, repair string
-	from                                                                    []string
+	group, port, expect, pmtu, policy, deadAfter, window, key, wait, repair, listen, replies, sessions string
+	from, members                                                                                      []string
+	strip                                                                                              bool
 }
 
 func groupCreateCommand(env *Env) *cobra.Command {
 	var f createFlags
 	c := &cobra.Command{
-		Use:                   "create --group IP --port PORT --expect N --from PREFIX …",
+		Use:                   "create --group IP --port PORT --from PREFIX (--expect N | --listen PORT --member IP[:PORT] …) …",
 		DisableFlagsInUseLine: true,
 		Short:                 "Let programs join a group by connecting to it by RDMA-CM",
-		Long: `Lets programs that use librdmacm join a group: each calls rdma_connect to the
-group's IP address and port, and is connected when the expected number of members
-has done so. What one of them sends then reaches all others. A member leaves by
+		Long: `Lets programs that use librdmacm join a group, in one of two ways.
+
+With --expect everybody connects: each calls rdma_connect to the group's IP address
+and port, and is connected when the expected number of members has done so. What one of them sends then reaches all others. A member leaves by
 rdma_disconnect, or when it ends, and another one may take its place. When all have
 left, the next ones may connect; group delete ends that.
 
+With --member one program connects and many listen: when it calls rdma_connect to the
+group's IP address and port, gleamd connects in the group's name to each member, a
+program that waits in rdma_listen, and answers when all have accepted. What the first
+one sends reaches all. If a member rejects, or does not answer within --wait, the
+program is rejected, with the reason. --replies says what becomes of data that members
+send: refuse answers it by a NAK, leader passes that of the first member to the program
+and acknowledges and drops that of the others, so that programs which expect answers
+work, and source lets each member be the source in turns. A program that connects several times needs as many --sessions: each beyond the first
+takes the address after the one before it, which has to be free.
+
 The hosts need no software of Gleam. With --from, every host whose address is in
-one of the prefixes may connect. With --key, only programs whose private data is
+one of the prefixes may connect; members that listen need not be. With --key, only programs whose private data is
 authentic may connect; docs/CM.md has its layout.
 
 gleamd does not know after a restart which programs may connect: create the group
-again. Groups whose members are connected go on, if the configuration has state.`,
-		Example: `  gleam group create --group 10.77.254.1 --port 7471 --expect 3 --from 10.77.0.0/24`,
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+again. Groups where everybody connects go on, if the configuration has state; those
+with members that listen end.`,
+		Example: `  gleam group create --group 10.77.254.1 --port 7471 --expect 3 --from 10.77.0.0/24
+  gleam group create --group 10.77.254.1 --port 7471 --from 10.77.0.1 --listen 7471 --member 10.77.0.2 --member 10.77.0.3`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			g, err := f.parse()
 			if err != nil {
@@ -49,14 +65,23 @@ again. Groups whose members are connected go on, if the configuration has state.
 			if err := env.client().CreateGroup(c.Context(), g); err != nil {
 				return err
 			}
-			fmt.Fprintf(env.Stderr, "group %s waits for %d members at port %d\n", g.Group, g.Expect, g.Port)
+			if n := len(g.Listeners); n > 0 {
+				fmt.Fprintf(env.Stderr, "group %s waits for a program at port %d, and connects it with %d members\n", g.Group, g.Port, n)
+			} else {
+				fmt.Fprintf(env.Stderr, "group %s waits for %d members at port %d\n", g.Group, g.Expect, g.Port)
+			}
 			return nil
 		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.group, "group", "", "GroupIP, an `IP` address: unicast, in one of the switch's group prefixes (required)")
 	fl.StringVar(&f.port, "port", "", "RDMA-CM `port` that programs connect to (required)")
-	fl.StringVar(&f.expect, "expect", "", "`number` of members, the source included (required)")
+	fl.StringVar(&f.expect, "expect", "", "`number` of members that connect, the source included")
+	fl.StringArrayVar(&f.members, "member", nil, "`IP[:PORT]` of a program that listens")
+	fl.StringVar(&f.listen, "listen", "", "`port` that members without one listen at")
+	fl.StringVar(&f.replies, "replies", "", "`refuse|leader|source`: what becomes of data that listening members send (default refuse)")
+	fl.StringVar(&f.sessions, "sessions", "", "`number` of connections at once to listening members (default 1)")
+	fl.BoolVar(&f.strip, "strip", false, "withhold the connecting program's private data from listening members")
 	fl.StringArrayVar(&f.from, "from", nil, "`prefix` or address that members come from; required without --key")
 	fl.StringVar(&f.key, "key", "0", "`id` of the key that members' private data is authentic under; 0: they need none")
 	fl.StringVar(&f.wait, "wait", "", "`time` that a member waits for the others (default 1m)")
@@ -67,7 +92,8 @@ again. Groups whose members are connected go on, if the configuration has state.
 	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`; members give theirs in their private data")
 	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("repair", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"group", "port", "expect", "from", "key", "wait", "pmtu", "dead-after", "window"} {
+	c.RegisterFlagCompletionFunc("replies", cobra.FixedCompletions([]string{api.RepliesRefuse, api.RepliesLeader, api.RepliesSource}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"group", "port", "expect", "member", "listen", "sessions", "from", "key", "wait", "pmtu", "dead-after", "window"} {
 		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return c
@@ -86,9 +112,13 @@ func (f *createFlags) parse() (*api.CreateGroup, error) {
 		bits       int
 		set        func(uint64)
 	}{
-		{"port", f.port, 16, func(n uint64) { g.Port = uint16(n) }}, {"expect", f.expect, 16, func(n uint64) { g.Expect = int(n) }},
+		{"port", f.port, 16, func(n uint64) { g.Port = uint16(n) }}, {"expect", f.unlessListening(f.expect), 16, func(n uint64) { g.Expect = int(n) }},
+		{"sessions", cmp.Or(f.sessions, "0"), 16, func(n uint64) { g.Sessions = int(n) }},
 		{"key", f.key, 16, func(n uint64) { g.Key = uint16(n) }}, {"pmtu", f.pmtu, 16, func(n uint64) { g.PMTU = int(n) }},
 	} {
+		if x.text == "" && x.flag == "expect" {
+			return nil, errors.New("--expect and --member are missing: give the number of members that connect, or those that listen")
+		}
 		if x.text == "" {
 			return nil, fmt.Errorf("--%s is missing", x.flag)
 		}
@@ -111,6 +141,9 @@ func (f *createFlags) parse() (*api.CreateGroup, error) {
 		}
 		g.From = append(g.From, p.Masked())
 	}
+	if err := f.parseListeners(g); err != nil {
+		return nil, err
+	}
 	if f.wait != "" {
 		d, err := time.ParseDuration(f.wait)
 		if err != nil || d < time.Millisecond || d%time.Millisecond != 0 {
@@ -123,4 +156,36 @@ func (f *createFlags) parse() (*api.CreateGroup, error) {
 		return nil, r.inFlags(err)
 	}
 	return g, nil
+}
+
+// unlessListening returns the number that --expect gives, which members that listen make
+// needless.
+func (f *createFlags) unlessListening(expect string) string {
+	if len(f.members) > 0 && expect == "" {
+		return "0"
+	}
+	return expect
+}
+
+// parseListeners reads the flags of members that listen.
+func (f *createFlags) parseListeners(g *api.CreateGroup) error {
+	g.Replies, g.Strip = f.replies, f.strip
+	var port uint64
+	if f.listen != "" {
+		var err error
+		if port, err = parseNumber(f.listen, 16); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+	}
+	for _, text := range f.members {
+		a, err := netip.ParseAddr(text)
+		at := netip.AddrPortFrom(a, uint16(port))
+		if err != nil {
+			if at, err = netip.ParseAddrPort(text); err != nil {
+				return fmt.Errorf("--member: %q is neither an address nor one with a port, such as 10.77.0.2:7471 or [fd77::2]:7471", text)
+			}
+		}
+		g.Listeners = append(g.Listeners, at)
+	}
+	return nil
 }

@@ -74,12 +74,25 @@ func (e *Env) endedGroup(ctx context.Context, ip netip.Addr) (*api.Group, error)
 	return nil, fmt.Errorf("no group %s has ended lately: `gleam group list --ended` has those that are remembered, gleam events tells more", ip)
 }
 
+// repliesText says what becomes of the data that dialled listeners send.
+var repliesText = map[string]string{
+	api.RepliesRefuse: "refuse: data of listeners gets a NAK",
+	api.RepliesSource: "source: any member may send, in turns",
+	api.RepliesLeader: "leader: data of the first listener goes to the program that has connected, that of the others is acknowledged and dropped",
+}
+
 func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	row := func(key, format string, args ...any) { fmt.Fprintf(w, key+"\t"+format+"\n", args...) }
 	row("group", "%s", g.IP)
 	row("QPN", "%s", number24(g.QPN))
 	row("path MTU", "%d bytes", g.PMTU)
 	row("policy", "%s%s", g.Policy, limits(g))
+	if g.Dialled.IsValid() {
+		row("dialled", "%s: hosts know the group by this address", g.Dialled)
+	}
+	if g.Replies != "" {
+		row("replies", "%s", repliesText[g.Replies])
+	}
 	switch {
 	case g.LeaseLeft > 0:
 		row("registered", "by %s from %s%s, epoch %d, lease ends in %s", g.Origin, text(g.Master), underKey(g), g.Epoch, lease(g.LeaseLeft))

@@ -127,7 +127,7 @@ func (f *registerFlags) inFlags(err error) error {
 		return fmt.Errorf("--member %s: %s: %s", nth(fe.Member, f.members[fe.Member]), field, fe.Problem)
 	case strings.HasPrefix(fe.Field, "window."):
 		return fmt.Errorf("--window: %s: %s", field, fe.Problem)
-	case fe.Field == "members":
+	case fe.Field == "members" || fe.Field == "listeners":
 		return fmt.Errorf("--member: %s", fe.Problem)
 	case fe.Field == "path_mtu":
 		field = "pmtu"

@@ -10,12 +10,14 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Times and tries of the passive side. Linux repeats a REQ and a DREQ every 4.6 s; an MRA
+// Times and tries. Linux repeats a REQ and a DREQ every 4.6 s; an MRA
 // stops that for mraTimeout. The REP is repeated often, since a host that lacks it cannot
 // take data yet.
 const (
 	repeatInterval = time.Second
 	replyTries     = 15
+	rtuInterval    = 100 * time.Millisecond
+	rtuTries       = 3
 	leaveTries     = 5
 	lingerTime     = time.Second
 	mraTimeout     = Timeout(21) // 8.2 s
@@ -31,6 +33,8 @@ type peer struct {
 
 // connection is a member's, from its REQ on.
 type connection struct {
+	dialled  bool   // by the switch, which is the active side
+	port     uint16 // that the switch has dialled
 	listener *listener
 	state    state
 	peer     peer
@@ -59,7 +63,19 @@ func (m *Manager) handle(c *connection, e event) {
 	case refuse:
 		m.out.Drop = Unexpected
 	case sendMRA:
-		m.send(c, &Message{Attribute: MsgReceived, MRA: MRA{Of: RejectedREQ, Timeout: mraTimeout}})
+		of := RejectedREQ
+		if c.dialled {
+			of = RejectedREP
+		}
+		m.send(c, &Message{Attribute: MsgReceived, MRA: MRA{Of: of, Timeout: mraTimeout}})
+	case sendREQ:
+		m.send(c, c.request())
+		m.timers.set(c, m.now+repeatInterval)
+	case sendRTU:
+		m.send(c, &Message{Attribute: ReadyToUse})
+		if c.tries++; c.tries < rtuTries {
+			m.timers.set(c, m.now+rtuInterval)
+		}
 	case sendREP:
 		m.sendReply(c)
 		if c.state == replied {
@@ -67,7 +83,11 @@ func (m *Manager) handle(c *connection, e event) {
 			m.timers.set(c, m.now+repeatInterval)
 		}
 	case sendREJ:
-		m.send(c, rejection(&c.why))
+		if c.dialled {
+			m.send(c, c.abandonment(was))
+		} else {
+			m.send(c, rejection(&c.why))
+		}
 	case sendDREP:
 		m.send(c, &Message{Attribute: DisconnectReply})
 	case sendDREQ:
@@ -83,15 +103,25 @@ func (m *Manager) handle(c *connection, e event) {
 	if c.state == was {
 		return
 	}
-	m.out.Events = append(m.out.Events, Event{Group: c.listener.Group, Member: c.record.IP, QPN: c.record.QPN, State: c.state.String(), Refusal: c.refusal()})
+	m.report(c)
 	if !c.state.active() {
 		c.listener.leave(c)
 	}
 	if c.state == closed {
 		delete(m.byID, c.id)
-		delete(m.byPeer, c.peer)
+		if !c.dialled {
+			delete(m.byPeer, c.peer)
+		}
+	}
+	if c.listener.dialler != nil {
+		m.follow(c.listener, c, was)
 	}
 	m.check(c.listener)
+}
+
+// report reports the state of c.
+func (m *Manager) report(c *connection) {
+	m.out.Events = append(m.out.Events, Event{Group: c.listener.Group, Member: c.record.IP, QPN: c.record.QPN, State: c.state.String(), Refusal: c.refusal()})
 }
 
 // refusal returns why c is no member, if that has been its end.
@@ -103,8 +133,10 @@ func (c *connection) refusal() Refusal {
 }
 
 func (m *Manager) sendReply(c *connection) {
-	m.send(c, &Message{Attribute: ConnectReply, Reply: Reply{
-		QPN: c.listener.QPN, PSN: c.record.SQPSN, AckDelay: replyAckDelay, FlowControl: c.flow, RNRRetry: 7, GUID: c.guid,
+	l := c.listener
+	m.send(c, &Message{Attribute: ConnectReply, Data: l.replyData, Reply: Reply{
+		QPN: l.QPN, PSN: c.record.SQPSN, AckDelay: replyAckDelay, FlowControl: c.flow, RNRRetry: 7, GUID: c.guid,
+		ResponderResources: l.reply.ResponderResources, InitiatorDepth: l.reply.InitiatorDepth, // for what the leader READs
 	}})
 }
 

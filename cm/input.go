@@ -29,9 +29,14 @@ func (m *Manager) Input(now time.Duration, from, group netip.Addr, mad []byte, o
 		return
 	}
 	switch x.Attribute {
+	case ConnectReply:
+		m.reply(c, &x)
 	case ReadyToUse:
 		m.handle(c, gotRTU)
 	case ConnectReject:
+		if c.dialled {
+			c.why = Refusal{Reason: x.Reject.Reason}
+		}
 		m.handle(c, gotREJ)
 	case MsgReceived:
 		c.patient = x.MRA.Timeout.Duration()
@@ -44,9 +49,22 @@ func (m *Manager) Input(now time.Duration, from, group netip.Addr, mad []byte, o
 		m.handle(c, gotDREQ)
 	case DisconnectReply:
 		m.handle(c, gotDREP)
-	default: // a REP: only the passive side is here
-		out.Drop = Unexpected
 	}
+}
+
+// reply serves a listener's REP.
+func (m *Manager) reply(c *connection, x *Message) {
+	if !x.Reply.QPN.Valid() {
+		m.out.Drop = BadField
+		return
+	}
+	if c.state == dialling {
+		c.peer.id, c.record.QPN, c.record.RQPSN = x.LocalID, x.Reply.QPN, x.Reply.PSN
+		if c.record.Role == LeaderRole {
+			c.listener.reply, c.listener.replyData = x.Reply, slices.Clone(x.Data)
+		}
+	}
+	m.handle(c, gotREP)
 }
 
 // find returns the connection that a message, other than a REQ, is about. A host that has
@@ -60,8 +78,8 @@ func (m *Manager) find(from, group netip.Addr, x *Message) *connection {
 		}
 		c = m.byPeer[peer{from, GUID(guid), x.LocalID}]
 	}
-	if c == nil || c.peer.ip != from || c.peer.id != x.LocalID || c.listener.Group != group {
-		return nil
+	if c == nil || c.peer.ip != from || c.peer.id != x.LocalID && c.state != dialling || c.listener.Group != group {
+		return nil // before its REP a listener has no ID that we know
 	}
 	return c
 }
@@ -90,8 +108,13 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 		m.handle(c, gotREQ)
 		return
 	}
-	l := m.listeners[group]
-	data, why := m.examine(l, q, x.Data)
+	f, l := m.fronts[group], m.listeners[group]
+	data, why := m.examine(m.listenOf(group), q, x.Data)
+	if why == (Refusal{}) && f != nil {
+		l, why = m.openSession(f, q)
+	} else if why == (Refusal{}) {
+		why = l.admits(q)
+	}
 	if why != (Refusal{}) {
 		r := rejection(&why)
 		r.TID, r.RemoteID = x.TID, x.LocalID
@@ -100,17 +123,21 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 		return
 	}
 	if old := l.members[from]; old != nil {
-		m.end(old, Refusal{Reason: ConsumerReject, Code: Replaced, Text: "another queue pair of this address has connected"})
+		m.end(old, replacement)
 	}
 	c := &connection{listener: l, state: requested, peer: p, id: m.newID(), guid: GUID(m.random.Uint64()), tid: x.TID, flow: q.FlowControl, record: Record{
-		IP: from, QPN: q.QPN, RQPSN: q.PSN, SQPSN: rocev2.PSN(minPSN + m.random.Uint32N(maxPSN-minPSN)), Window: data.window, ReceiveOnly: data.receiveOnly,
+		IP: from, QPN: q.QPN, RQPSN: q.PSN, SQPSN: m.newPSN(), Window: data.window, ReceiveOnly: data.receiveOnly,
 	}}
 	m.byID[c.id], m.byPeer[p], l.members[from] = c, c, c
 	if l.MTU == 0 || l.count() == 1 && l.anyMTU {
-		l.MTU, l.anyMTU = rocev2.PathMTUOfCode(uint32(q.MTU)), true
+		l.MTU, l.anyMTU = mtuOf(q), true
 	}
 	m.timers.set(c, m.now+l.Wait)
-	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: q.QPN, State: c.state.String()})
+	m.report(c)
+	if f != nil {
+		l.dialler = c
+		m.dial(l, x.Data)
+	}
 	m.check(l)
 	m.handle(c, gotREQ) // the registrar may take its time
 }
@@ -118,6 +145,19 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 // The PSNs that members send with are small: rxe takes a duplicate for new data where
 // nothing has come, and the PSN is high.
 const minPSN, maxPSN = 0x1000, 0x100000
+
+func (m *Manager) newPSN() rocev2.PSN { return rocev2.PSN(minPSN + m.random.Uint32N(maxPSN-minPSN)) }
+
+// newQPN returns a virtual queue pair that no session of f has: by it the dialler's packets
+// are told apart.
+func (m *Manager) newQPN(f *front) rocev2.QPN {
+	for {
+		n := rocev2.QPN(m.random.Uint32N(1 << 24))
+		if n.Valid() && !slices.ContainsFunc(f.sessions, func(l *listener) bool { return l.QPN == n }) {
+			return n
+		}
+	}
+}
 
 // newID returns a communication ID that no connection has.
 func (m *Manager) newID() CommID {
@@ -128,8 +168,19 @@ func (m *Manager) newID() CommID {
 	}
 }
 
+// listenOf returns what programs may connect to at a group's address; nil: nothing.
+func (m *Manager) listenOf(group netip.Addr) *Listen {
+	if f := m.fronts[group]; f != nil {
+		return &f.Listen
+	}
+	if l := m.listeners[group]; l != nil && l.front == nil {
+		return &l.Listen
+	}
+	return nil
+}
+
 // examine returns what a new member says of itself, or why it cannot be one.
-func (m *Manager) examine(l *listener, q *Request, b []byte) (data private, why Refusal) {
+func (m *Manager) examine(l *Listen, q *Request, b []byte) (data private, why Refusal) {
 	port, ok := q.Port()
 	if l == nil || !ok || port != l.Port {
 		return data, Refusal{Reason: InvalidServiceID}
@@ -153,14 +204,23 @@ func (m *Manager) examine(l *listener, q *Request, b []byte) (data private, why 
 	if !ours {
 		data = private{}
 	}
-	if mtu := rocev2.PathMTUOfCode(uint32(q.MTU)); l.MTU != 0 && mtu != l.MTU && !(l.anyMTU && l.others(q.Src) == 0) {
-		return data, Refusal{Reason: InvalidMTU, mtu: uint8(rocev2.PathMTUCode(l.MTU))}
-	}
-	if l.others(q.Src) >= l.Expect {
-		return data, Refusal{Reason: NoResources}
-	}
 	return data, Refusal{}
 }
+
+// admits says why a group that everybody connects to cannot have one more member; the zero
+// Refusal: it can.
+func (l *listener) admits(q *Request) Refusal {
+	switch others := l.others(q.Src); {
+	case l.MTU != 0 && mtuOf(q) != l.MTU && !(l.anyMTU && others == 0):
+		return wrongMTU(l.MTU)
+	case others >= l.Expect:
+		return Refusal{Reason: NoResources}
+	}
+	return Refusal{}
+}
+
+// mtuOf returns the path MTU of a REQ in bytes.
+func mtuOf(q *Request) int { return rocev2.PathMTUOfCode(uint32(q.MTU)) }
 
 // others returns the number of members that stay, beside that of an address.
 func (l *listener) others(ip netip.Addr) int {

@@ -4,6 +4,7 @@
 package cm
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -13,6 +14,13 @@ import (
 // registered (wanted), and control tells it which are (registered).
 type listener struct {
 	Listen
+	key        netip.Addr // of the registration: Group, or another address of a session
+	front      *front     // of a session; nil: everybody connects
+	dialler    *connection
+	ask        Request // of the dialler
+	data       []byte  // private data for listeners
+	reply      Reply   // of the leader
+	replyData  []byte
 	members    map[netip.Addr]*connection // those that are members, or are to be
 	registered []Record                   // in force, in the order of wanted; nil: the group is not registered
 	pending    bool                       // a registration of requested is under way
@@ -38,14 +46,30 @@ func (l *listener) ordered() []*connection {
 	return list
 }
 
-// count returns the number of members that stay.
+// count returns the number of members that stay, without those that have not answered.
 func (l *listener) count() (n int) {
 	for _, c := range l.members {
-		if c.state != lingering {
+		if c.state != lingering && c.state != dialling {
 			n++
 		}
 	}
 	return n
+}
+
+// incomplete says who has not come in time.
+func (l *listener) incomplete() Refusal {
+	r := Refusal{Reason: ConsumerReject, Code: Incomplete, Text: fmt.Sprintf("%d of %d members have connected", l.count(), l.Expect)}
+	if l.dialler == nil {
+		return r
+	}
+	r.Text = fmt.Sprintf("%d of %d listeners have answered", l.count()-1, l.Expect-1)
+	for _, c := range l.ordered() {
+		if c.state == dialling {
+			r.Text += fmt.Sprintf(", %s has not", c.address())
+			break
+		}
+	}
+	return r
 }
 
 // minMembers is the least that a group can have: a source and a receiver.
@@ -56,6 +80,9 @@ const minMembers = 2
 func (l *listener) wanted() (records []Record) {
 	if l.closing || l.registered == nil && l.count() < l.Expect {
 		return nil
+	}
+	if l.dialler != nil && l.dialler.state == lingering {
+		return l.registered // its listeners are leaving
 	}
 	for _, c := range l.ordered() {
 		records = append(records, c.record)
@@ -68,10 +95,10 @@ func (l *listener) wanted() (records []Record) {
 
 // check lists l's group if it needs another registration.
 func (m *Manager) check(l *listener) {
-	if l.pending || l.closing || slices.Equal(l.wanted(), l.registered) || slices.Contains(m.out.Changed, l.Group) {
+	if m.release(l); !l.key.IsValid() || l.pending || l.closing || slices.Equal(l.wanted(), l.registered) || slices.Contains(m.out.Changed, l.key) {
 		return
 	}
-	m.out.Changed = append(m.out.Changed, l.Group)
+	m.out.Changed = append(m.out.Changed, l.key)
 }
 
 // Wanted returns what a group of Output.Changed is to be registered with: its records, none

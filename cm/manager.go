@@ -29,6 +29,13 @@ type Listen struct {
 	Wait   time.Duration  // for the other members, from a member's REQ on
 	Key    uint16         // of the members' private data; 0: they need none
 	From   []netip.Prefix // addresses of members; nil: any
+
+	// Listeners are dialled in the group's name when a member connects, which is the dialler
+	// then; nil: everybody connects.
+	Listeners []netip.AddrPort
+	Replies   Replies
+	Sessions  int  // diallers at once; each beyond the first is registered under the next address
+	Strip     bool // listeners do not get the dialler's private data
 }
 
 // Record is what a member has connected with: one record of a registration.
@@ -38,6 +45,7 @@ type Record struct {
 	SQPSN, RQPSN rocev2.PSN
 	Window       Window
 	ReceiveOnly  bool
+	Role         Role
 }
 
 // Packet is a MAD to send.
@@ -58,16 +66,17 @@ type Event struct {
 type Output struct {
 	Packets []Packet
 	Events  []Event
-	Changed []netip.Addr // groups whose records in Wanted differ from the registered ones, and for which no registration is under way
+	Changed []netip.Addr // registrations whose records in Wanted differ from the registered ones, and for which no registration is under way
 	Drop    Drop
 	Left    *DREQ // of a connection from before a restart
 }
 
-// Manager is the passive side of all groups. Time is passed in; it must not go back.
+// Manager has the connections of all groups. Time is passed in; it must not go back.
 type Manager struct {
 	cfg       Config
 	random    *rand.Rand
-	listeners map[netip.Addr]*listener
+	listeners map[netip.Addr]*listener // by the address of the registration
+	fronts    map[netip.Addr]*front
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
 	timers    timers
@@ -78,7 +87,7 @@ type Manager struct {
 // NewManager returns a Manager without groups.
 func NewManager(cfg Config) *Manager {
 	return &Manager{
-		cfg: cfg, random: rand.New(rand.NewChaCha8(cfg.Seed)), listeners: make(map[netip.Addr]*listener),
+		cfg: cfg, random: rand.New(rand.NewChaCha8(cfg.Seed)), listeners: make(map[netip.Addr]*listener), fronts: make(map[netip.Addr]*front),
 		byID: make(map[CommID]*connection), byPeer: make(map[peer]*connection),
 	}
 }
@@ -95,21 +104,35 @@ func (m *Manager) SetKeys(keys map[uint16][]byte) { m.cfg.Keys = keys }
 // Open lets members connect to a group.
 func (m *Manager) Open(l Listen) error {
 	switch {
-	case m.listeners[l.Group] != nil:
-		return fmt.Errorf("members connect to group %s already, at port %d: delete it first", l.Group, m.listeners[l.Group].Port)
+	case m.listenOf(l.Group) != nil:
+		return fmt.Errorf("members connect to group %s already, at port %d: delete it first", l.Group, m.listenOf(l.Group).Port)
+	case m.listeners[l.Group] != nil && len(l.Listeners) == 0:
+		return fmt.Errorf("group %s has connections that are about to end: try again in some seconds", l.Group)
 	case l.Key != 0 && m.cfg.Keys[l.Key] == nil:
 		return fmt.Errorf("key %d is not configured", l.Key)
 	case l.Key == 0 && l.From == nil:
 		return fmt.Errorf("group %s would take any host: name a key of members, or the addresses that they come from", l.Group)
 	}
-	m.listeners[l.Group] = &listener{Listen: l, members: make(map[netip.Addr]*connection)}
+	if len(l.Listeners) > 0 {
+		l.Expect = len(l.Listeners) + 1
+		m.fronts[l.Group] = &front{Listen: l}
+	} else {
+		m.listeners[l.Group] = &listener{Listen: l, key: l.Group, members: make(map[netip.Addr]*connection)}
+	}
 	return nil
 }
 
 // Status says how a group's members stand, for an operator; ok is false if none may connect.
 func (m *Manager) Status(group netip.Addr) (text string, ok bool) {
+	if f := m.fronts[group]; f != nil {
+		text = fmt.Sprintf("a program may connect to port %d, and %d listeners are dialled then; connected: %d of %d", f.Port, len(f.Listeners), len(f.sessions), f.Sessions)
+		for _, l := range f.sessions {
+			text += "; " + l.status()
+		}
+		return text, true
+	}
 	l := m.listeners[group]
-	if l == nil {
+	if l == nil || l.front != nil {
 		return "", false
 	}
 	text = fmt.Sprintf("members connect to port %d, %d of %d have", l.Port, l.count(), l.Expect)
@@ -123,8 +146,15 @@ func (m *Manager) Status(group netip.Addr) (text string, ok bool) {
 // is none.
 func (m *Manager) Close(now time.Duration, group netip.Addr, out *Output) bool {
 	m.begin(now, out)
+	if f := m.fronts[group]; f != nil {
+		delete(m.fronts, group)
+		for _, l := range slices.Clone(f.sessions) {
+			m.endAll(l)
+		}
+		return true
+	}
 	l := m.listeners[group]
-	if l == nil {
+	if l == nil || l.front != nil {
 		return false
 	}
 	l.closing = true
@@ -140,6 +170,7 @@ func (m *Manager) Ended(now time.Duration, group netip.Addr, out *Output) {
 	if l := m.listeners[group]; l != nil && (l.registered != nil || l.pending) {
 		l.registered, l.pending = nil, false
 		m.endAll(l)
+		m.release(l)
 	}
 }
 
@@ -178,9 +209,9 @@ func (m *Manager) Advance(now time.Duration, out *Output) {
 		c.patient = 0
 		switch {
 		case c.state == requested:
-			c.why = Refusal{Reason: ConsumerReject, Code: Incomplete, Text: fmt.Sprintf("%d of %d members have connected", c.listener.count(), c.listener.Expect)}
+			c.why = c.listener.incomplete()
 			m.handle(c, expired)
-		case c.state == replied && c.tries == replyTries, c.state == leaving && c.tries == leaveTries:
+		case c.state == replied && c.tries == replyTries, c.state == leaving && c.tries == leaveTries, c.state == accepted && c.tries == rtuTries:
 			m.handle(c, exhausted)
 		default:
 			m.handle(c, expired)

@@ -4,6 +4,7 @@
 package cm
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -42,6 +43,11 @@ type CommID uint32
 
 // GUID names a channel adapter.
 type GUID uint64
+
+func (g GUID) bytes() (b [8]byte) {
+	binary.BigEndian.PutUint64(b[:], uint64(g))
+	return b
+}
 
 // Message is a message of a connection. Of the bodies it has the one that Attribute names;
 // RTU and DREP have none.

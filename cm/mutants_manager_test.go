@@ -37,7 +37,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a replaced member's end takes its successor out", "CM", mutant.In((*listener).leave,
 		"l.members[c.record.IP] == c", "l.members[c.record.IP] != nil")),
 	mutant.New("all connections have one CA GUID", "CM", mutant.In((*Manager).sendReply,
-		"RNRRetry: 7, GUID: c.guid", "RNRRetry: 7, GUID: c.guid&0+1")),
+		"RNRRetry: 7, GUID: c.guid,", "RNRRetry: 7, GUID: c.guid&0 + 1,")),
 	mutant.New("a member without a key in its private data has a MAC of another member", "CM", mutant.In(privateMAC,
 		"h.Write(g[:])\n\th.Write(m[:])", "h.Write(g[:])\n\th.Write(m[:0])")),
 }

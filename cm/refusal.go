@@ -3,6 +3,8 @@
 
 package cm
 
+import "github.com/gleam-rdma/gleam/rocev2"
+
 // Refusal is why a REQ is rejected, or why a connection has ended at the switch's will.
 // The zero Refusal is none.
 type Refusal struct {
@@ -22,7 +24,15 @@ const (
 	GroupEnded       Code = 3
 	Incomplete       Code = 4 // the other members did not come in time
 	Replaced         Code = 5 // another REQ of the address came
+	ListenerRefused  Code = 6 // a listener that the switch has dialled has refused
 )
+
+var replacement = Refusal{Reason: ConsumerReject, Code: Replaced, Text: "another queue pair of this address has connected"}
+
+// wrongMTU refuses another path MTU than the group's, in bytes.
+func wrongMTU(mtu int) Refusal {
+	return Refusal{Reason: InvalidMTU, mtu: uint8(rocev2.PathMTUCode(mtu))}
+}
 
 // rejection returns the REJ, without its IDs, that says x.
 func rejection(x *Refusal) *Message {

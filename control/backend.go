@@ -109,8 +109,9 @@ func (e *Engine) CreateGroup(g *api.CreateGroup) (err error) {
 // members, and nobody else.
 func (e *Engine) notConnected(group netip.Addr) (err error) {
 	if !e.control.do(func() {
-		if text, ok := e.control.connections.manager.Status(group); ok {
-			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", group, text)}
+		of, ok := e.control.connections.reserved[group]
+		if text, _ := e.control.connections.manager.Status(of); ok {
+			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", of, text)}
 		}
 	}) {
 		return errStopped
@@ -283,8 +284,11 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 			Copies: st.Counters.Resent, Probes: st.Counters.Probes, NotRetained: st.Counters.NotRetained,
 		}
 	}
-	if _, ok := c.connections.groups[g.reg.Group]; ok {
-		a.Origin = "rdma-cm"
+	if of, ok := c.connections.reserved[g.reg.Group]; ok {
+		a.Origin, a.Replies = "rdma-cm", c.connections.groups[of].replies
+	}
+	if ip := c.dir.addressOf(g.reg.Group); ip != g.reg.Group {
+		a.Dialled = ip
 	}
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()

@@ -5,6 +5,7 @@ package control
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,12 +23,22 @@ import (
 type connections struct {
 	manager *cm.Manager
 	out     cm.Output
-	groups  map[netip.Addr]envelope.Registration // what `group create` has given, without members
+	groups  map[netip.Addr]created // by the address that programs connect to
+	// reserved are the addresses that connections are registered under, and the group.
+	reserved map[netip.Addr]netip.Addr
 	// outcomes are what the registrar has reported of them since they were served.
 	outcomes []registrationOutcome
 	changed  []netip.Addr
 	refused  *sampler[cm.Event]
 	ending   netip.Addr // a group whose registration the manager itself ends
+}
+
+// created is a group that members connect to.
+type created struct {
+	reg     envelope.Registration // without members
+	replies string
+	dials   bool
+	keys    []netip.Addr // that connections are registered under
 }
 
 // registrationOutcome is what the registrar has reported of a group that members connect to.
@@ -50,7 +61,7 @@ func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys) connect
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
 	return connections{
 		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
-		groups:  make(map[netip.Addr]envelope.Registration), refused: newSampler[cm.Event](1, refusalInterval),
+		groups:  make(map[netip.Addr]created), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
 	}
 }
 
@@ -67,7 +78,7 @@ func (x *connections) setKeys(keys envelope.Keys) { x.manager.SetKeys(connection
 // note remembers an outcome until serveConnections, since it may come in the middle of
 // another one of the registrar.
 func (x *connections) note(o registrationOutcome) {
-	if _, ok := x.groups[o.group]; ok && (o.kind != groupGone || x.ending != o.group) {
+	if _, ok := x.reserved[o.group]; ok && (o.kind != groupGone || x.ending != o.group) {
 		x.outcomes = append(x.outcomes, o)
 	}
 }
@@ -78,22 +89,52 @@ func (c *control) createGroup(g *api.CreateGroup) error {
 	if err != nil {
 		return err
 	}
-	if _, _, live := c.registrar.Group(g.Group); live {
-		return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + g.Group.String() + " is registered: delete it first, or take another address"}
-	}
-	if !c.registrar.Serves(g.Group) {
-		return &api.Error{Reason: envelope.NotGroupPrefix.String(), Message: g.Group.String() + " is in no group prefix of this switch"}
-	}
 	x := &c.connections
+	keys := sessionKeys(g)
+	for _, ip := range keys {
+		if _, _, live := c.registrar.Group(ip); live {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + ip.String() + " is registered: delete it first, or take another address"}
+		}
+		if other, taken := x.reserved[ip]; taken {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other)}
+		}
+		if !c.registrar.Serves(ip) {
+			return &api.Error{Reason: envelope.NotGroupPrefix.String(), Message: ip.String() + " is in no group prefix of this switch"}
+		}
+	}
 	reg := envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}
 	reg.SetParams(&params)
-	l := cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From}
+	l := cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
+		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}
 	if err := x.manager.Open(l); err != nil {
 		return &api.Error{Reason: api.ReasonGroupExists, Message: err.Error()}
 	}
-	x.groups[g.Group] = reg
-	c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
+	x.groups[g.Group] = created{reg: reg, replies: g.Replies, dials: len(g.Listeners) > 0, keys: keys}
+	for _, ip := range keys {
+		x.reserved[ip] = g.Group
+	}
+	if len(g.Listeners) > 0 {
+		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
+	} else {
+		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
+	}
 	return nil
+}
+
+// repliesByName are the policies of replies as the API has them.
+var repliesByName = map[string]cm.Replies{api.RepliesRefuse: cm.Refuse, api.RepliesSource: cm.Source, api.RepliesLeader: cm.Leader}
+
+// replyKinds are the kinds of replies of the roles of members.
+var replyKinds = [...]mcast.ReplyKind{cm.AnyRole: mcast.NoReply, cm.LeaderRole: mcast.ReplyForwarded, cm.FollowerRole: mcast.ReplyDiscarded}
+
+// sessionKeys returns the addresses that the connections to a group are registered under.
+func sessionKeys(g *api.CreateGroup) (keys []netip.Addr) {
+	ip := g.Group
+	for range max(1, g.Sessions) {
+		keys = append(keys, ip)
+		ip = ip.Next()
+	}
+	return keys
 }
 
 // closeConnections ends the connections to a group, and lets no more be made. It returns
@@ -103,8 +144,14 @@ func (c *control) closeConnections(ip netip.Addr) bool {
 	if !x.manager.Close(c.now(), ip, &x.out) {
 		return false
 	}
-	delete(x.groups, ip)
 	c.sendConnections()
+	for _, key := range x.groups[ip].keys {
+		if !c.dir.isSession(key) { // else its registration ends first
+			delete(x.reserved, key)
+		}
+	}
+	delete(x.groups, ip)
+	c.serveConnections()
 	return true
 }
 
@@ -196,6 +243,7 @@ func (c *control) serveConnections() {
 				x.manager.Gone(c.now(), o.group, o.member.IP, o.member.QPN, &x.out)
 			case groupGone:
 				x.manager.Ended(c.now(), o.group, &x.out)
+				c.forgetSession(o.group)
 			}
 			c.sendConnections()
 		}
@@ -218,20 +266,34 @@ func (c *control) registerConnected(ip netip.Addr) {
 		c.deleteByOperator(ip)
 		x.ending = netip.Addr{}
 		x.note(registrationOutcome{kind: registrationAnswered, group: ip})
+		c.forgetSession(ip)
 		return
 	}
-	reg := x.groups[ip]
-	reg.QPN, reg.PMTU = l.QPN, l.MTU
+	g := x.groups[l.Group]
+	reg := g.reg
+	reg.Group, reg.QPN, reg.PMTU = ip, l.QPN, l.MTU
+	if g.dials {
+		c.dir.sessions[ip] = l.Group
+	}
 	for i := range records {
 		r := &records[i]
 		reg.Members = append(reg.Members, envelope.MemberRecord{
-			IP: r.IP, QPN: r.QPN, SQPSN: r.SQPSN, RQPSN: r.RQPSN, Window: mcast.Window{Base: r.Window.Base, Len: r.Window.Len, RKey: r.Window.RKey}, ReceiveOnly: r.ReceiveOnly,
+			IP: r.IP, QPN: r.QPN, SQPSN: r.SQPSN, RQPSN: r.RQPSN, Window: mcast.Window{Base: r.Window.Base, Len: r.Window.Len, RKey: r.Window.RKey}, ReceiveOnly: r.ReceiveOnly, Reply: replyKinds[r.Role],
 		})
 		if reg.Window == (mcast.Window{}) {
 			reg.Members[i].Window = reg.Window // nothing can be written to it
 		}
 	}
 	c.registerLocal(&reg)
+}
+
+// forgetSession forgets a dialler's group that has ended.
+func (c *control) forgetSession(ip netip.Addr) {
+	x := &c.connections
+	delete(c.dir.sessions, ip)
+	if _, ok := x.groups[x.reserved[ip]]; !ok {
+		delete(x.reserved, ip)
+	}
 }
 
 // registerLocal registers a group by hand, or updates the one that is registered. A
@@ -252,7 +314,7 @@ func (c *control) registerLocal(reg *envelope.Registration) {
 // connected before gleamd was started.
 func (c *control) leaveByQPN(group, member netip.Addr, qpn rocev2.QPN) {
 	reg, _, live := c.registrar.Group(group)
-	if _, connected := c.connections.groups[group]; !live || connected || reg.Master.IsValid() || reg.QPN != qpn {
+	if _, connected := c.connections.reserved[group]; !live || connected || reg.Master.IsValid() || reg.QPN != qpn {
 		return
 	}
 	n := len(reg.Members)

@@ -24,9 +24,10 @@ type directory struct {
 	plane       *dataplane.Plane
 	ports       []*port
 	groups      map[netip.Addr]*group
-	byID        []*group        // by mcast.GroupID; nil if free
-	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
-	generations uint64          // the generation of the last registration
+	sessions    map[netip.Addr]netip.Addr // groups of diallers (docs/CM.md), and the address that hosts know each by
+	byID        []*group                  // by mcast.GroupID; nil if free
+	freeIDs     []mcast.GroupID           // free ones; the next one to be used is the last
+	generations uint64                    // the generation of the last registration
 	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
@@ -134,7 +135,7 @@ func (g *group) slotOf(k envelope.MemberKey) int {
 func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, notify Notify) *directory {
 	size := cfg.Limits.Groups
 	d := &directory{
-		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
+		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), sessions: make(map[netip.Addr]netip.Addr), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
@@ -317,24 +318,27 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 			at = t.Destinations[i].Leg
 		}
 		spec.Members = append(spec.Members, memberSpec(&r.Members[i], r.Number(i), at))
+		if r.Members[i].Reply == mcast.NoReply {
+			spec.RepliesTo = mcast.MemberID(i)
+		}
 	}
 	return spec
 }
 
 // stores reports whether the positions of r are stored: a member is here, whose position no other
-// switch can tell.
+// switch can tell, and the group is to survive a restart.
 func (d *directory) stores(r *envelope.Registration) bool {
-	return d.defaults.stored && d.defaults.psnProbe > 0 && (r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour))
+	return !d.isSession(r.Group) && d.defaults.stored && d.defaults.psnProbe > 0 && (r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour))
 }
 
 func memberSpec(m *envelope.MemberRecord, number uint32, l mcast.LegID) mcast.MemberSpec {
-	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Number: number, Leg: l, ReceiveOnly: m.ReceiveOnly}
+	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Number: number, Leg: l, ReceiveOnly: m.ReceiveOnly, Reply: m.Reply}
 }
 
 // makeTable makes the worker's table of a registration: a destination for each member,
 // with the member's MemberID.
 func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mcast.Neighbor) dataplane.Table {
-	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
+	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
 	for i := range slots {
 		m := &slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{
@@ -342,6 +346,21 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mca
 		})
 	}
 	return t
+}
+
+// addressOf returns the address by which hosts know a group.
+func (d *directory) addressOf(group netip.Addr) netip.Addr {
+	if a, ok := d.sessions[group]; ok {
+		return a
+	}
+	return group
+}
+
+// isSession reports whether a group is that of a dialler: its connections end with this
+// process, and the group does.
+func (d *directory) isSession(group netip.Addr) bool {
+	_, ok := d.sessions[group]
+	return ok
 }
 
 // originOf returns the origin of frames from a host at the given location; its port is -1

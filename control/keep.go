@@ -148,7 +148,7 @@ func (c *control) keep(ip netip.Addr) {
 	var change statefile.Change
 	s, ok := c.registrar.Saved(ip)
 	g := c.dir.groups[ip]
-	if !ok || g == nil || c.dir.defaults.psnProbe == 0 {
+	if !ok || g == nil || c.dir.defaults.psnProbe == 0 || c.dir.isSession(ip) {
 		if change.DropGroup(ip); g != nil {
 			g.kept.inFile = false
 		}

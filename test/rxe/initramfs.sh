@@ -16,7 +16,8 @@ stamp=$(cat "$root/.complete" "$here/initramfs.sh" "$here/init" | sha256sum)
 programs=(
 	bin/bash sbin/ip sbin/tc sbin/bridge usr/bin/rdma usr/bin/tcpdump
 	usr/bin/ibv_devices usr/bin/ibv_devinfo usr/bin/ibv_rc_pingpong
-	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat
+	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat usr/bin/ib_read_bw
+	usr/bin/rdma_client usr/bin/rdma_server usr/bin/ucmatose usr/bin/cmtime usr/bin/rping usr/bin/rstream usr/bin/udaddy usr/bin/mckey
 )
 # In the order in which they are loaded. rxe needs a crc32 hash when a link is
 # added; the bridge is what the switch's ports are in; ifb and those after it are

@@ -9,7 +9,7 @@ set -euo pipefail
 cache=$1
 
 programs=(
-	rdma-core ibverbs-providers ibverbs-utils libibverbs1 libibverbs-dev librdmacm1 librdmacm-dev libibumad3 perftest libpci3
+	rdma-core ibverbs-providers ibverbs-utils libibverbs1 libibverbs-dev librdmacm1 librdmacm-dev rdmacm-utils libibumad3 perftest libpci3
 	libnl-3-200 libnl-route-3-200 libudev1 zlib1g
 	iproute2 libbpf1 libelf1 libmnl0 libxtables12 libcap2 libbsd0 libmd0 libtirpc3 libgssapi-krb5-2 libkrb5-3
 	libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libselinux1 libpcre2-8-0

@@ -91,7 +91,9 @@ else
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
-$cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
+for program in member peer; do
+	$cc -O2 -Wall -Wextra -o "$share/bin/$program" "test/rxe/$program.c" -lrdmacm -libverbs
+done
 make -s -C libgleam CC="$cc" BUILD="$share/bin" example
 cp libgleam/examples/run.sh "$share/bin/multicast-here"
 

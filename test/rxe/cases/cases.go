@@ -51,6 +51,7 @@ func allCases() []testCase {
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
 	cs = append(cs, connectCases()...)
+	cs = append(cs, dialCases()...)
 	cs = append(cs, treeCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})

@@ -8,10 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -33,6 +36,7 @@ func connectCases() (cs []testCase) {
 	add("refusals: port, address, key, path MTU, one too many, alone", connectRefused)
 	add("a receiver is killed, and another one takes its place", connectKilled)
 	add("the group is deleted: members are disconnected", connectDeleted)
+	add("private data under the right key: WRITEs to the members' windows", connectKeyed)
 	return cs
 }
 
@@ -63,18 +67,49 @@ func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created
 	return errors.Join(err, b.daemon.client.Delete(context.WithoutCancel(ctx), g.Group))
 }
 
-// joiner is a process of member.c at a host.
+// joiner is a process that connects, or listens, at a host.
 type joiner struct {
 	*exec.Cmd
-	h    *host
-	out  bytes.Buffer
-	done chan error
+	h     *host
+	out   printed
+	done  chan error
+	began time.Time
+}
+
+// printed is what a process has printed so far.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
 
 // join starts a member at h.
 func (g *created) join(ctx context.Context, h *host, args ...string) (*joiner, error) {
-	j := &joiner{h: h, done: make(chan error, 1)}
-	j.Cmd = exec.CommandContext(ctx, "member", append([]string{g.ip.String(), strconv.Itoa(cmPort), h.addr(g.v6).String()}, args...)...)
+	return start(ctx, h, "member", append([]string{g.ip.String(), strconv.Itoa(cmPort), h.addr(g.v6).String()}, args...)...)
+}
+
+// start starts a program at h.
+func start(ctx context.Context, h *host, name string, args ...string) (*joiner, error) {
+	return startWith(ctx, nil, h, name, args...)
+}
+
+// startWith is start for a program that reads in.
+func startWith(ctx context.Context, in io.Reader, h *host, name string, args ...string) (*joiner, error) {
+	j := &joiner{h: h, done: make(chan error, 1), began: time.Now()}
+	j.Cmd = exec.CommandContext(ctx, name, args...)
+	j.Stdin = in
 	j.Stdout, j.Stderr = &j.out, &j.out
 	if err := j.Start(); err != nil {
 		return nil, err
@@ -85,9 +120,36 @@ func (g *created) join(ctx context.Context, h *host, args ...string) (*joiner, e
 
 // ends waits for the end of j, which prints want.
 func (j *joiner) ends(want string) error {
-	err := <-j.done
+	err := j.ended()
 	if text := j.out.String(); !strings.Contains(text, want) {
-		return fmt.Errorf("member at host %d: %v, want %q\n%s", j.h.index, err, want, text)
+		return fmt.Errorf("%s at host %d: %v, want %q\n%s", j.Path, j.h.index, err, want, text)
+	}
+	return nil
+}
+
+// ended waits for the end of j.
+func (j *joiner) ended() error {
+	err := <-j.done
+	j.done <- err
+	return err
+}
+
+// prints waits until j has printed want.
+func (j *joiner) prints(ctx context.Context, want string) error {
+	err := until(ctx, want, func() (bool, error) {
+		if strings.Contains(j.out.String(), want) {
+			return true, nil
+		}
+		select {
+		case err := <-j.done:
+			j.done <- err
+			return false, fmt.Errorf("%s at host %d has ended: %v", j.Path, j.h.index, err)
+		default:
+			return false, nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, j.out.String())
 	}
 	return nil
 }
@@ -129,24 +191,18 @@ func (g *created) vacant(ctx context.Context) error {
 // connectTwice has n members connect, transfer and leave, and then all of them again.
 func connectTwice(n int, v6 bool) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) (err error) {
-		if n > longHosts { // librdmacm connects with the path MTU of the own link
-			for _, h := range b.hosts[:longHosts] {
-				if err := h.setMTU(linkMTU(longHosts + 1)); err != nil {
-					return err
+		return b.evenMTU(n, func() error {
+			return b.create(ctx, &api.CreateGroup{Group: groupAddr(9, v6), Expect: n}, func(g *created) error {
+				for _, size := range []int{1, 100_000} {
+					if err := g.transfer(ctx, b.hosts[:n], 40, size); err != nil {
+						return err
+					}
+					if err := g.vacant(ctx); err != nil {
+						return err
+					}
 				}
-				defer func() { err = errors.Join(err, h.setMTU(linkMTU(1))) }()
-			}
-		}
-		return b.create(ctx, &api.CreateGroup{Group: groupAddr(9, v6), Expect: n}, func(g *created) error {
-			for _, size := range []int{1, 100_000} {
-				if err := g.transfer(ctx, b.hosts[:n], 40, size); err != nil {
-					return err
-				}
-				if err := g.vacant(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
+				return nil
+			})
 		})
 	}
 }
@@ -234,7 +290,7 @@ func connectKilled(ctx context.Context, b *bench) error {
 		if err := g.members(ctx, 3); err != nil {
 			return err
 		}
-		if err := errors.Join(all[2].Process.Kill(), <-all[2].done); err == nil {
+		if err := errors.Join(all[2].Process.Kill(), all[2].ended()); err == nil {
 			return errors.New("a process that is killed has ended well")
 		}
 		if err := g.members(ctx, 2); err != nil {

@@ -1,0 +1,87 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// privateData is what docs/CM.md says that a member's REQ has, byte by byte.
+func privateData(key []byte, g *created, h *host, qpn uint32, va, length uint64, rkey uint32) []byte {
+	be := binary.BigEndian
+	b := append([]byte("GLCM"), 1, 1)
+	b = be.AppendUint16(b, 1)
+	b = be.AppendUint64(b, 0x1122334455667788)
+	b = be.AppendUint64(b, va)
+	b = be.AppendUint64(b, length)
+	b = be.AppendUint32(b, rkey)
+	b = append(b, 0, 0, 0, 0)
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte("gleam: member by RDMA-CM\x00"))
+	group, member := g.ip.As16(), h.addr(g.v6).As16()
+	m.Write(group[:])
+	m.Write(member[:])
+	m.Write(be.AppendUint16(nil, cmPort))
+	m.Write(be.AppendUint32(nil, qpn))
+	m.Write(b)
+	return append(b, m.Sum(nil)[:16]...)
+}
+
+// joinKeyed starts a member that shows what it has before it connects, and gives it private
+// data under a key.
+func (g *created) joinKeyed(ctx context.Context, h *host, key []byte, steps string, bytes uint64) (*joiner, error) {
+	in, write := io.Pipe()
+	j, err := startWith(ctx, in, h, "peer", "connect", g.ip.String(), fmt.Sprint(cmPort), steps, fmt.Sprint(bytes), "ask", h.addr(g.v6).String())
+	if err != nil {
+		return nil, err
+	}
+	if err := j.prints(ctx, "rkey "); err != nil {
+		return j, err
+	}
+	var qpn, rkey uint32
+	var va uint64
+	if _, err := fmt.Sscanf(j.out.String(), "qpn %d va %d rkey %d", &qpn, &va, &rkey); err != nil {
+		return j, fmt.Errorf("%w: %s", err, j.out.String())
+	}
+	_, err = fmt.Fprintf(write, "%x\n", privateData(key, g, h, qpn, va, bytes, rkey))
+	return j, errors.Join(err, write.Close())
+}
+
+// connectKeyed has members connect under the group's key. The source WRITEs to the group's
+// window, and each receiver finds the bytes in its own. One with another key is refused.
+func connectKeyed(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:3]
+	const bytes = 20_000
+	spec := &api.CreateGroup{Group: groupAddr(9, false), Expect: 3, Key: 1, Window: &api.Window{VA: 0x10000, Len: bytes, RKey: 0x1234}}
+	return b.create(ctx, spec, func(g *created) (err error) {
+		other, err := g.joinKeyed(ctx, hosts[0], []byte(strings.Repeat("k", 32)), "s1", bytes)
+		if err == nil {
+			err = other.ends("rejected: reason 28, code 1, the private data is not authentic under key 1")
+		}
+		if err != nil {
+			return err
+		}
+		var all peers
+		defer func() { all.kill() }()
+		for i, h := range hosts {
+			j, err := g.joinKeyed(ctx, h, auth.Keys[1], []string{"w1s1", "r1c1"}[min(i, 1)], bytes)
+			if j != nil {
+				all = append(all, j)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return errors.Join(all[:1].end("1 messages of 20000 bytes sent"), all[1:].end("window of 20000 bytes compared"))
+	})
+}

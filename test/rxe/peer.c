@@ -1,0 +1,147 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [OWN-ADDRESS] is one end of a connection
+// by librdmacm: it connects to an address, or listens at one of its own. Then it does the steps:
+// s10 sends ten messages, r10 receives ten and compares them, w1 WRITEs a message to address
+// 0x10000 under R_Key 0x1234, c1 compares what was written to its own memory. With wait it then
+// waits until the other end disconnects. With ask it prints its queue pair and its memory before
+// it connects, and reads its private data, in hexadecimal. Exit codes: 0 done, 1 an error, 3 rejected (the reason
+// is printed), 4 refused to accept (step x).
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#define DEPTH 32
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "peer: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static unsigned char byte_at(long message, long i) { return message * 31 + i * 7 + i / 251; }
+
+static void complete(struct rdma_cm_id *id, int sends)
+{
+	struct ibv_wc wc;
+
+	if ((sends ? rdma_get_send_comp(id, &wc) : rdma_get_recv_comp(id, &wc)) <= 0)
+		fail("completion");
+	if (wc.status != IBV_WC_SUCCESS) {
+		printf("completion with status %d, %s\n", wc.status, ibv_wc_status_str(wc.status));
+		exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 6)
+		return fprintf(stderr, "peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [OWN-ADDRESS]\n"), 2;
+	int waits = 0, asks = 0;
+	char *own_address = NULL;
+	for (int i = 6; i < argc; i++)
+		if (!strcmp(argv[i], "wait"))
+			waits = 1;
+		else if (!strcmp(argv[i], "ask"))
+			asks = 1;
+		else
+			own_address = argv[i];
+	int listens = !strcmp(argv[1], "listen");
+	long bytes = atol(argv[5]);
+	struct rdma_addrinfo hints = {.ai_flags = listens ? RAI_PASSIVE : 0, .ai_port_space = RDMA_PS_TCP}, passive = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP}, *to, *from;
+	struct ibv_qp_init_attr attr = {.cap = {DEPTH, DEPTH, 1, 1, 0}, .sq_sig_all = 1, .qp_type = IBV_QPT_RC};
+	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+	struct rdma_cm_id *id, *listener;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (own_address) {
+		if (rdma_getaddrinfo(own_address, NULL, &passive, &from))
+			fail(own_address);
+		hints.ai_src_addr = from->ai_src_addr;
+		hints.ai_src_len = from->ai_src_len;
+	}
+	if (rdma_getaddrinfo(argv[2], argv[3], &hints, &to) || rdma_create_ep(&id, to, NULL, &attr))
+		fail("resolve the address");
+	if (listens) {
+		listener = id;
+		if (rdma_listen(listener, 4))
+			fail("listen");
+		printf("listening\n");
+		if (rdma_get_request(listener, &id))
+			fail("get a request");
+		if (argv[4][0] == 'x')
+			return rdma_reject(id, "busy", 5), printf("rejected it\n"), 4;
+		printf("private data: %.20s\n", (const char *)id->event->param.conn.private_data);
+	}
+	char *memory = malloc((DEPTH + 1) * bytes), *own = memory + DEPTH * bytes;
+	struct ibv_mr *mr = rdma_reg_msgs(id, memory, (DEPTH + 1) * bytes);
+	if (!mr)
+		fail("register memory");
+	for (long i = 0; i < DEPTH; i++) // before the first message can come
+		if (rdma_post_recv(id, (void *)i, memory + i * bytes, bytes, mr))
+			fail("post a receive");
+	char *window = calloc(1, bytes);
+	struct ibv_mr *writable = rdma_reg_write(id, window, bytes);
+	if (!writable)
+		fail("register the window");
+	param.private_data = "hello", param.private_data_len = 6;
+	unsigned char data[56];
+	if (asks) {
+		printf("qpn %u va %llu rkey %u\n", id->qp->qp_num, (unsigned long long)(uintptr_t)window, writable->rkey);
+		for (int i = 0; i < 56; i++)
+			if (scanf("%2hhx", &data[i]) != 1)
+				fail("private data");
+		param.private_data = data, param.private_data_len = sizeof(data);
+	}
+	if (listens ? rdma_accept(id, &param) : rdma_connect(id, &param)) {
+		if (!id->event || id->event->event != RDMA_CM_EVENT_REJECTED)
+			fail(listens ? "accept" : "connect");
+		const unsigned char *data = id->event->param.conn.private_data;
+		int length = id->event->param.conn.private_data_len;
+		printf("rejected: reason %d, code %d, %.*s\n", id->event->status, length > 1 ? data[1] : 0, length > 3 ? length - 3 : 0, (const char *)data + 3);
+		return 3;
+	}
+	printf("connected\n");
+	long received = 0;
+	for (char *step = argv[4]; *step;) {
+		char what = *step++;
+		int sends = what == 's' || what == 'w';
+		long messages = strtol(step, &step, 10);
+		if (what == 'c') {
+			for (long i = 0; i < bytes; i++)
+				if ((unsigned char)window[i] != byte_at(0, i))
+					return printf("the window differs at byte %ld\n", i), 1;
+			printf("window of %ld bytes compared\n", bytes);
+			continue;
+		}
+		for (long n = 0; n < messages; n++) {
+			if (sends) {
+				for (long i = 0; i < bytes; i++)
+					own[i] = byte_at(n, i);
+				if (what == 'w' ? rdma_post_write(id, (void *)n, own, bytes, mr, 0, 0x10000, 0x1234) : rdma_post_send(id, (void *)n, own, bytes, mr, 0))
+					fail("post a send");
+				complete(id, 1);
+				continue;
+			}
+			char *at = memory + received++ % DEPTH * bytes;
+			complete(id, 0);
+			for (long i = 0; i < bytes; i++)
+				if ((unsigned char)at[i] != byte_at(n, i))
+					return printf("message %ld differs at byte %ld\n", n, i), 1;
+			if (rdma_post_recv(id, (void *)n, at, bytes, mr))
+				fail("post a receive");
+		}
+		printf("%ld messages of %ld bytes %s\n", messages, bytes, sends ? "sent" : "received and compared");
+	}
+	struct rdma_cm_event *event;
+	if (waits && !rdma_get_cm_event(id->channel, &event))
+		printf("%s\n", rdma_event_str(event->event));
+	rdma_disconnect(id);
+	printf("done\n");
+	return 0;
+}
