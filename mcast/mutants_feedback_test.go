@@ -202,8 +202,12 @@ var _ = []mutant.Mutant{
 		}`, group{}.legs, leg{}.port, Packet{}.Port, LegID(0))),
 	mutant.New("feedback is multicast as well", "R22", mutant.In((*group).input,
 		`		return g.request(now, p, f, out)
+	case g.isAnswer(p):
+		return g.relay(p, out)
 	case p.Op == rocev2.Acknowledge:`,
 		`		return g.request(now, p, f, out)
+	case g.isAnswer(p):
+		return g.relay(p, out)
 	case p.Op == rocev2.Acknowledge:
 		g.$1(now, p, p.$2, f, out)`, (*group).forward, Packet{}.PSN)),
 	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).handleFeedback,
