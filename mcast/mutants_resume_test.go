@@ -172,6 +172,18 @@ var _ = []mutant.Mutant{
 	mutant.New("a turn without data proves a receiver's numbering", "R52", mutant.In((*group).stopReceiving,
 		"g.numbering.checks != nil && g.members[l.member].ePSN != was",
 		"g.numbering.checks != nil && was == was")),
+	mutant.New("what has come to a switch below does not count before it is acknowledged", "R99_", mutant.In((*tree).takePosition,
+		"case g.acks[l].flags&isUnplaced != 0:\n\t\tg.takeNext(now, rocev2.PSN(at.Next))",
+		"case g.acks[l].flags&isUnplaced != 0:")),
+	mutant.New("a switch says of what has come to it only what is acknowledged", "R99_", mutant.In((*tree).position,
+		"at.Next = uint32(g.fwd.nxt)",
+		"at.Next = at.PSN")),
+	mutant.New("a PSN of another turn counts as forwarded", "R99_", mutant.In((*group).takeNext,
+		"g.fwd.nxt.Less(next) && g.isNear(next) &&",
+		"g.fwd.nxt.Less(next) &&")),
+	mutant.New("what comes to a leg that is placed already does not count", "R99_", mutant.In((*tree).takePosition,
+		"g.takeNext(now, rocev2.PSN(at.Next))\n\t\t}\n\t\tg.countPosition",
+		"}\n\t\tg.countPosition")),
 	mutant.New("a position that places nothing is announced", "R89", mutant.In((*tree).takePosition,
 		`if !g.agg.unplaced {
 			t.announce(now, out)

@@ -73,6 +73,9 @@ func (t *tree) position(l LegID) token.Position {
 	}
 	if psn, ok := t.had(l, MemberID(k)); ok {
 		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
+		if at.Next = at.PSN; k == g.src.member && g.members[k].leg == l { // the switch above has started again, perhaps
+			at.Next = uint32(g.fwd.nxt)
+		}
 	}
 	return at
 }
@@ -170,10 +173,14 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	case upstream:
 		g.takeFromAbove(now, psn, out)
 	case g.acks[l].flags&isUnplaced != 0:
+		g.takeNext(now, rocev2.PSN(at.Next))
 		if g.placeLeg(now, int(l), psn, out); !g.agg.unplaced {
 			t.announce(now, out)
 		}
 	default:
+		if g.acks[l].flags&isReceiver != 0 {
+			g.takeNext(now, rocev2.PSN(at.Next))
+		}
 		g.countPosition(now, int(l), psn, out)
 	}
 	if at.Ends && int32(k) == g.src.member {

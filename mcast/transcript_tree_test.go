@@ -178,6 +178,9 @@ func printReport(w *strings.Builder, r *Report) {
 	at := &m.Position
 	if at.Source != token.NoMember {
 		fmt.Fprintf(w, "; %s before %06x", nameOf(MemberID(at.Source-1)), at.PSN)
+		if at.Next != at.PSN {
+			fmt.Fprintf(w, " of %06x", at.Next)
+		}
 	}
 	if at.Needed != token.NoMember {
 		fmt.Fprintf(w, "; where is %s", nameOf(MemberID(at.Needed-1)))
@@ -211,10 +214,14 @@ func moveTo(a args, f []string, legs *[]string) MoveMember {
 	return m
 }
 
-// position is the position in a report: "about=A at=5", and "needs=A", which asks.
+// position is the position in a report: "about=A at=5", with "next=8" if more has come there, and with
+// "ends" behind the end of a message; and "needs=A", which asks.
 func (a args) position() (p token.Position) {
 	if n := a.str("about", ""); n != "" {
-		p.Source, p.PSN = token.Member(n[0]-'A')+1, uint32(a.hex("at"))
+		p.Source, p.PSN, p.Ends = token.Member(n[0]-'A')+1, uint32(a.hex("at")), a.d.HasArg("ends")
+		if p.Next = p.PSN; a.d.HasArg("next") {
+			p.Next = uint32(a.hex("next"))
+		}
 	}
 	if n := a.str("needs", ""); n != "" {
 		p.Needed = token.Member(n[0]-'A') + 1

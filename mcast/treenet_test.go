@@ -30,10 +30,12 @@ type treeNet struct {
 	repair RepairSpec
 	// patience is the retransmission timeout of the hosts, if it is not the usual one.
 	patience time.Duration
-	window   int            // packets that a host has in flight, if not the usual number
-	timeouts int            // how often a host has gone back without having been told
-	reports  int            // messages of the token that were sent
-	carried  map[[4]int]int // how often a packet, of a source, went from a switch to another one; nil: not counted
+	turnTime time.Duration             // of GroupSpec
+	window   int                       // packets that a host has in flight, if not the usual number
+	timeouts int                       // how often a host has gone back without having been told
+	reports  int                       // messages of the token that were sent
+	passes   func(at int, l *leg) bool // whether what switch at has for a leg goes out there; nil: all does
+	carried  map[[4]int]int            // how often a packet, of a source, went from a switch to another one; nil: not counted
 
 	switches []*treeSwitch
 	hosts    []*treeHost
@@ -154,7 +156,7 @@ func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeN
 // put gives switch s the group; running: others have it already.
 func (s *treeSwitch) put(running bool) {
 	n := s.n
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: s.stores(), Tree: TreeSpec{Layout: s.layout, Running: running}}
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: s.stores(), TurnTime: n.turnTime, Tree: TreeSpec{Layout: s.layout, Running: running}}
 	if n.stored || n.probe {
 		spec.PSNProbe = time.Millisecond
 	}
@@ -273,6 +275,9 @@ func (s *treeSwitch) output() {
 	}
 	for _, c := range o.Copies {
 		f, l := c.Frame, &g.legs[c.Leg]
+		if n.passes != nil && !n.passes(s.id, l) {
+			continue
+		}
 		if l.connected() {
 			h := n.hostOf(g, l.member)
 			psn, ask := c.PSN, c.Flags&SetAckReq != 0 || n.frames[f].ask
@@ -285,6 +290,9 @@ func (s *treeSwitch) output() {
 		h := n.hostOf(g, f.To)
 		psn, syndrome := f.PSN, f.Syndrome
 		l := &g.legs[g.members[f.To].leg]
+		if n.passes != nil && !n.passes(s.id, l) {
+			continue
+		}
 		n.log("%v feedback of %d to %d: %06x %v", n.now, s.id, h.id, psn, syndrome)
 		if l.connected() {
 			n.carry(func() { h.answered(psn, syndrome) })

@@ -93,6 +93,16 @@ func (g *group) reach(psn rocev2.PSN) rocev2.PSN {
 	return psn
 }
 
+// takeNext raises nxt to next, up to which the source's packets have come to a switch below (R99).
+// They went through this switch before it started again, and nobody has to have acknowledged them:
+// as long as one is in the middle of a message, the source is not at rest.
+func (g *group) takeNext(now time.Duration, next rocev2.PSN) {
+	if g.fwd.nxt.Less(next) && g.isNear(next) && g.tree().edges.rejoined {
+		g.activate(now)
+		g.reach(next)
+	}
+}
+
 // mayMiss reports whether receivers here wait to join, and their first message may be among those
 // that a neighbour has: it had another place in the tree, and has not got them from here. A switch
 // toward the source that says the same had it from here.

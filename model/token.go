@@ -177,7 +177,7 @@ func (w *World) trunkTo(from, to int) int {
 func encodeReport(b []byte, m *token.Message) []byte {
 	b = append(b, flag(m.Poll, 1)|flag(m.Joined, 2)|flag(m.Suspended, 4)|flag(m.Requests, 8)|flag(m.Doubtful, 16)|flag(m.Position.Ends, 32))
 	at := &m.Position
-	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member), uint64(at.Source), uint64(at.PSN), uint64(at.Needed), uint64(at.Layout)} {
+	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member), uint64(at.Source), uint64(at.PSN), uint64(at.Needed), uint64(at.Layout), uint64(at.Next)} {
 		b = binary.AppendUvarint(b, v)
 	}
 	return b
@@ -196,6 +196,6 @@ func decodeReport(b []byte) (*token.Message, []byte) {
 		Term: token.Term(next()), Outdated: token.Term(next()), Crossings: next(), Member: token.Member(next()),
 		Joined: f&2 != 0, Suspended: f&4 != 0, Requests: f&8 != 0, Doubtful: f&16 != 0,
 	}
-	m.Position = token.Position{Source: token.Member(next()), PSN: uint32(next()), Ends: f&32 != 0, Needed: token.Member(next()), Layout: uint32(next())}
+	m.Position = token.Position{Source: token.Member(next()), PSN: uint32(next()), Ends: f&32 != 0, Needed: token.Member(next()), Layout: uint32(next()), Next: uint32(next())}
 	return m, b
 }

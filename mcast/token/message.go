@@ -30,6 +30,7 @@ type Report struct {
 type Position struct {
 	Source Member // NoMember: the message says nothing
 	PSN    uint32 // 24 bits; 0 without Source
+	Next   uint32 // of a downstream end that takes data of Source: behind the last packet that has come there; else PSN (R99)
 	Ends   bool   // the packet before PSN is the last one of a message; false if that is not known
 	Needed Member // the source that the sender needs a position of, or NoMember
 	Layout uint32 // of the sender's tree (mcast.TreeSpec)
@@ -50,11 +51,11 @@ type Message struct {
 // caller: they are zero when AppendBinary returns, and Parse does not read them.
 const (
 	MACLen     = 32
-	MessageLen = 88 + MACLen
+	MessageLen = 92 + MACLen
 )
 
 // version is the first byte of a message.
-const version = 4
+const version = 5
 
 // Flags of a message.
 const (
@@ -93,7 +94,7 @@ func (msg *Message) AppendBinary(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, msg.Crossings)
 	b = binary.BigEndian.AppendUint32(b, uint32(msg.Member))
 	at := &msg.Position
-	for _, v := range [...]uint32{uint32(at.Source), at.PSN, uint32(at.Needed), at.Layout} {
+	for _, v := range [...]uint32{uint32(at.Source), at.PSN, uint32(at.Needed), at.Layout, at.Next} {
 		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	return append(b, make([]byte, MACLen)...)
@@ -119,9 +120,9 @@ func ParseMessage(b []byte) (Message, error) {
 		},
 	}
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[i:]) }
-	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Ends: flags&flagEnds != 0, Needed: Member(word(80)), Layout: word(84)}
-	if at := &msg.Position; at.PSN >= 1<<24 || (at.PSN != 0 || at.Ends) && at.Source == NoMember {
-		return Message{}, fmt.Errorf("%w: the position %#x of source %d", ErrField, at.PSN, at.Source)
+	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Ends: flags&flagEnds != 0, Needed: Member(word(80)), Layout: word(84), Next: word(88)}
+	if at := &msg.Position; max(at.PSN, at.Next) >= 1<<24 || (at.PSN|at.Next != 0 || at.Ends) && at.Source == NoMember {
+		return Message{}, fmt.Errorf("%w: the position %#x, next %#x, of source %d", ErrField, at.PSN, at.Next, at.Source)
 	}
 	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {
 		return Message{}, fmt.Errorf("%w: flags %#x, reserved %#x, session %d, sequence number %d", ErrField, flags, b[2:4], msg.Session, msg.Seq)

@@ -14,15 +14,15 @@ import (
 var example = Message{
 	Group: netip.MustParseAddr("10.0.0.200"), Session: 0x0102030405060708, Seq: 9, Ack: 10, Poll: true,
 	Report:   Report{Term: FirstTerm(7) + 1, Outdated: FirstTerm(7), Crossings: 0x1112131415161718, Member: 0x21222324, Joined: true, Requests: true},
-	Position: Position{Source: 0x31323334, PSN: 0x414243, Ends: true, Needed: 0x61626364, Layout: 0x51525354},
+	Position: Position{Source: 0x31323334, PSN: 0x414243, Next: 0x444546, Ends: true, Needed: 0x61626364, Layout: 0x51525354},
 }
 
 // The bytes of docs/TREES.md.
 func TestMessageOnTheWire(t *testing.T) {
 	b := example.AppendBinary([]byte{0xee})
-	want := "ee" + "042b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
+	want := "ee" + "052b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
 		"0000000700000002" + "0000000700000001" + "1112131415161718" + "21222324" +
-		"31323334" + "00414243" + "61626364" + "51525354" +
+		"31323334" + "00414243" + "61626364" + "51525354" + "00444546" +
 		"0000000000000000000000000000000000000000000000000000000000000000"
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("encoded as\n%s, not\n%s", got, want)
@@ -57,7 +57,7 @@ func TestMessageFlags(t *testing.T) {
 
 // What is said and what is needed are read back.
 func TestMessagePositions(t *testing.T) {
-	for _, at := range []Position{{}, {Layout: 3}, {Source: 1}, {Source: 1, Ends: true}, {Needed: 1}, {Source: 1, PSN: 0xFFFFFF, Needed: 2, Layout: 1}} {
+	for _, at := range []Position{{}, {Layout: 3}, {Source: 1}, {Source: 1, Ends: true}, {Needed: 1}, {Source: 1, PSN: 0xFFFFFF, Needed: 2, Layout: 1}, {Source: 1, Next: 0xFFFFFF}} {
 		m := Message{Group: netip.MustParseAddr("2001:db8::1"), Session: 1, Seq: 1, Position: at}
 		if got, err := ParseMessage(m.AppendBinary(nil)); err != nil || got != m {
 			t.Errorf("%+v is parsed as %+v, %v", m, got, err)
