@@ -234,6 +234,7 @@ const (
 	EventMoved      = "moved"      // a member: to the location in Reason, which also names the confirmation
 	EventAudit      = "audit"      // a user requested by the API the change that Reason names
 	EventNeighbour  = "neighbour"  // a neighbour switch is up, or down, as Reason says
+	EventConflict   = "conflict"   // the switches of a group disagree on its source: a neighbour sends data of Member, and that of the source is not acknowledged at PSN
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 

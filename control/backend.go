@@ -342,6 +342,9 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		if s := c.seenElsewhere(r.IP); s != "" {
 			am.Diagnosis = joinTexts(am.Diagnosis, s)
 		}
+		if st.InConflict && st.Conflict == mcast.MemberID(i) {
+			am.Diagnosis = joinTexts(am.Diagnosis, c.conflictText(g, st.Conflict))
+		}
 		if m.Unverified && am.Diagnosis == "" {
 			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.RegisteredPSN))
 		}

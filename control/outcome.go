@@ -17,6 +17,7 @@ import (
 // Evictions are recorded in slot.gone.
 type appliedOutcomes struct {
 	turns, refusals uint64
+	conflicts       uint64
 	mismatches      uint64
 	failed          bool
 	failure         string // why
@@ -72,7 +73,7 @@ func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
 }
 
 // newTurns is newOutcomes for outcomes that concern only the operator: changes of source,
-// and refused requests of a source.
+// refused requests of a source, and switches that disagree on the source.
 func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
 	if n := o.Turns - g.applied.turns; n > 0 {
 		g.applied.turns = o.Turns
@@ -81,6 +82,10 @@ func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
 	if n := o.Refusals - g.applied.refusals; n > 0 {
 		g.applied.refusals = o.Refusals
 		ds = append(ds, newOutcome{o.LastRefusal, n})
+	}
+	if n := o.Conflicts - g.applied.conflicts; n > 0 {
+		g.applied.conflicts = o.Conflicts
+		ds = append(ds, newOutcome{o.LastConflict, n})
 	}
 	return ds
 }
@@ -175,6 +180,10 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 		if d.Number != mcast.SendPSN {
 			j.PSN = nil
 		}
+	case mcast.SourceConflict:
+		why := c.conflictText(g, d.Member)
+		c.notify(true, "the switches of a group disagree on its source", "group", g.reg.Group, "member", m, "psn", d.PSN, "cause", why)
+		j.Kind, j.Reason = api.EventConflict, why
 	case mcast.GroupFailed:
 		c.notify(true, "group failed", "group", g.reg.Group, "member", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failureText(&d.Event))
 		j.Kind, j.Reason = api.EventFailed, failureText(&d.Event)
@@ -197,6 +206,13 @@ func failureText(e *mcast.Event) string {
 		why += "; the source got a " + envelope.Cause(e.Syndrome)
 	}
 	return why
+}
+
+// conflictText describes why the data of a member, which a neighbour sends, does not pass.
+func (c *control) conflictText(g *group, m mcast.MemberID) string {
+	at := api.Member{IP: g.slots[m].record.IP}
+	c.behind(&at, g.slots[m].behind)
+	return fmt.Sprintf("switch %s sends data of %s, and that of the source is not acknowledged here: the switches disagree on the source; if that lasts, register the group anew", at.Switch, at.IP)
 }
 
 // mismatchText describes which number of a member's registration is likely wrong, and the

@@ -5,6 +5,8 @@ package control
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -68,6 +70,16 @@ func TestGroupsTreeIsDescribed(t *testing.T) {
 	top, err := f.Topology()
 	if err != nil || len(top.Neighbours) != 2 || top.Neighbours[0].API != "10.9.0.1:4798" && top.Neighbours[1].API != "10.9.0.1:4798" {
 		t.Errorf("%+v, %v", top, err)
+	}
+	k := slices.Index(r.Tree.Legs, child)
+	f.control.do(func() { // told once
+		g := f.control.dir.groups[r.Group]
+		o := mcast.Outcomes{Group: g.id, Generation: g.generation, Conflicts: 1, LastConflict: mcast.Event{Kind: mcast.SourceConflict, Member: mcast.MemberID(k), PSN: 0x77}}
+		f.control.applyOutcomes(g, &o)
+		f.control.applyOutcomes(g, &o)
+	})
+	if es := f.events(0, api.EventConflict); len(es) != 1 || es[0].Member != r.Members[k].IP || *es[0].PSN != 0x77 || !strings.Contains(es[0].Reason, "switch "+hello.SwitchID(0x10).String()+" sends data of "+r.Members[k].IP.String()) {
+		t.Errorf("of switches that disagree on the source: %+v", es)
 	}
 	h.set(neighbours.Link{Port: 2, Reason: hello.Silent, Lost: hello.Silent})
 	f.eventually("the leg is down", func() bool {

@@ -184,6 +184,15 @@ var _ = []mutant.Mutant{
 	mutant.New("what comes to a leg that is placed already does not count", "R99_", mutant.In((*tree).takePosition,
 		"g.takeNext(now, rocev2.PSN(at.Next))\n\t\t}\n\t\tg.countPosition",
 		"}\n\t\tg.countPosition")),
+	mutant.New("a disagreement on the source is reported at once", "R99_", mutant.In((*group).noteConflict,
+		"c.reported || now-c.since < conflictTime",
+		"c.reported")),
+	mutant.New("a disagreement on the source is reported with each packet", "R99_", mutant.In((*group).noteConflict,
+		"c.reported || now-c.since < conflictTime",
+		"now-c.since < conflictTime")),
+	mutant.New("a source that goes on is in a disagreement", "R99_", mutant.In((*group).conflictsWith,
+		"&& c.acked == g.agg.acked",
+		"")),
 	mutant.New("a position that places nothing is announced", "R89", mutant.In((*tree).takePosition,
 		`if !g.agg.unplaced {
 			t.announce(now, out)

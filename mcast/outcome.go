@@ -19,6 +19,10 @@ type Outcomes struct {
 	Failure     Event   // GroupFailed, if the group has failed
 	Evicted     []Event // MemberEvicted, by MemberID; Kind is 0 for a member that was not evicted; empty if none was
 
+	Conflicts    uint64 // number of SourceConflict so far
+	LastConflict Event  // the last SourceConflict
+	conflict     conflict
+
 	Positions uint32 // number of the positions that are to be stored (Switch.Positions); 0: none are
 
 	MismatchesReported uint64       // number of NumberMismatch so far
@@ -59,6 +63,9 @@ func (g *group) emitEvent(out *Output, e Event) {
 	case SourceRefused:
 		o.Refusals++
 		o.LastRefusal = e
+	case SourceConflict:
+		o.Conflicts++
+		o.LastConflict = e
 	case GroupFailed:
 		o.Failure = e
 	case MemberEvicted:
@@ -84,6 +91,7 @@ func (o *Outcomes) resetMember(m MemberID) {
 	if o == nil {
 		return
 	}
+	o.conflict = conflict{}
 	if o.Evicted != nil {
 		o.Evicted = append(o.Evicted, make([]Event, max(0, int(m)+1-len(o.Evicted)))...)
 		o.Evicted[m] = Event{}

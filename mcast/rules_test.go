@@ -202,6 +202,7 @@ func TestR90_TheFormerParentStays(t *testing.T) { runTranscript(t) }
 func TestR97_OffloadedAndTakenBack(t *testing.T)  { runTranscript(t) }
 func TestR98_LateLeg(t *testing.T)                { runTranscript(t) }
 func TestR99_HadByOneSwitch(t *testing.T)         { runTranscript(t) }
+func TestR99_OtherSource(t *testing.T)            { runTranscript(t) }
 func TestR100_SilentBefore(t *testing.T)          { runTranscript(t) }
 func TestR102_BehindARequest(t *testing.T)        { runTranscript(t) }
 func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }

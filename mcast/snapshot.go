@@ -67,7 +67,9 @@ type GroupStatus struct {
 	RetainedMax  int64 // the maximum of Retained so far
 	Counters     Counters
 	Members      []MemberStatus // by MemberID
-	InTree       bool           // the group has legs to other switches, and Token is set
+	InConflict   bool           // the switches disagree on the source: a neighbour sends data of Conflict
+	Conflict     MemberID
+	InTree       bool // the group has legs to other switches, and Token is set
 	Token        TokenStatus
 }
 
@@ -143,6 +145,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	if g.src.member != none {
 		st.Source = MemberID(g.src.member)
 	}
+	st.Conflict, st.InConflict = g.conflictsWith()
 	if t := g.tree(); t != nil {
 		st.InTree, st.Token = true, t.status()
 	}

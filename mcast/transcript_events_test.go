@@ -16,7 +16,7 @@ func printEvents(w *strings.Builder, events []Event) {
 			continue
 		}
 		what := map[EventKind]string{
-			SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused",
+			SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused", SourceConflict: "other source",
 			NumberMismatch: "number differs of",
 		}[e.Kind]
 		more := ""

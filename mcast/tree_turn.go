@@ -124,6 +124,10 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		case !t.machine.Accepts(t.legOf(m.leg)):
 			return NoToken
 		case !t.mayFollow():
+			if g.noteConflict(now, k, p.Verified, out) {
+				out.NeedVerify = true
+				return None
+			}
 			return NotSource
 		}
 	} else if !free && p.PSN&rocev2.PSNMask != m.sqPSN {

@@ -345,6 +345,7 @@ const (
 	SourceRefused                       // Member's request at PSN is one that no group can execute or, if Cause is ReceivesOnly, Member may not send; the switch itself answered with Syndrome
 	PositionsDue                        // the positions of the members are to be stored
 	NumberMismatch                      // Member's packets have PSN (a QPN, if Number says so) where Registered is registered (R72)
+	SourceConflict                      // a neighbour sends data of Member, and that of the present source is not acknowledged at PSN: the switches disagree on the source
 )
 
 // Event is a decision of the data path, for the control plane.

@@ -329,7 +329,7 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 			continue
 		}
 		what := map[mcast.EventKind]string{
-			mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused",
+			mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused", mcast.SourceConflict: "other source",
 		}[e.Kind]
 		fmt.Fprintf(t, "event: %s %s at %06x, syndrome %#x\n", what, name(int(e.Member)), uint32(e.PSN), uint8(e.Syndrome))
 	}

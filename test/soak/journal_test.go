@@ -15,7 +15,8 @@ import (
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
-// reasons are the kinds of events that say why a group does not go on.
+// reasons are the kinds of events that say why a group does not go on. A disagreement on the source is
+// none: it is noted, and a group that stands still because of it has met a defect.
 var reasons = []string{api.EventEnded, api.EventFailed, api.EventEvicted, api.EventRefused, api.EventMismatch, api.EventLeft}
 
 // said is an event of a switch's journal. The journal itself ends with its gleamd.
@@ -48,6 +49,9 @@ func (r *round) collect(name string, events []api.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
+		if e.Kind == api.EventConflict {
+			r.notes = append(r.notes, fmt.Sprintf("%8.3f s  %s: %s", time.Since(r.begin).Seconds(), name, e.Reason))
+		}
 		if e.Group.IsValid() && slices.Contains(reasons, e.Kind) {
 			r.journal = append(r.journal, said{e.Group, e.Time, fmt.Sprintf("%s: %s %v %s", name, e.Kind, e.Member, e.Reason)})
 		}
