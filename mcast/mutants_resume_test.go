@@ -177,7 +177,7 @@ var _ = []mutant.Mutant{
 		"case g.acks[l].flags&isUnplaced != 0:")),
 	mutant.New("a switch says of what has come to it only what is acknowledged", "R99_", mutant.In((*tree).position,
 		"at.Next = uint32(g.fwd.nxt)",
-		"at.Next = at.PSN")),
+		"")),
 	mutant.New("a PSN of another turn counts as forwarded", "R99_", mutant.In((*group).takeNext,
 		"g.fwd.nxt.Less(next) && g.isNear(next) &&",
 		"g.fwd.nxt.Less(next) &&")),
@@ -191,8 +191,8 @@ var _ = []mutant.Mutant{
 		"c.reported || now-c.since < conflictTime",
 		"now-c.since < conflictTime")),
 	mutant.New("a source that goes on is in a disagreement", "R99_", mutant.In((*group).conflictsWith,
-		"&& c.acked == g.agg.acked",
-		"")),
+		"c.reported && c.source == g.src.member && c.acked == g.agg.acked",
+		"c.reported && c.source == g.src.member")),
 	mutant.New("a position that places nothing is announced", "R89", mutant.In((*tree).takePosition,
 		`if !g.agg.unplaced {
 			t.announce(now, out)
