@@ -21,12 +21,8 @@ var _ = []mutant.Mutant{
 			return NoToken`,
 		"")),
 	mutant.New("a neighbour's source begins while another one's data is under way", "R84", mutant.In((*group).requestInTree,
-		`case !t.mayFollow():
-			return NotSource
-		}
-	} else`,
-		`}
-	} else`)),
+		"case !t.mayFollow():\n			if g.noteConflict(now, k, p.Verified, out) {",
+		"case false:\n			if g.noteConflict(now, k, p.Verified, out) {")),
 	mutant.New("any packet of a member asks for the token", "R84", mutant.In((*group).requestInTree,
 		"} else if !free && p.PSN&rocev2.PSNMask != m.sqPSN {",
 		"} else if p == nil {")),
