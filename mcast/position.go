@@ -178,10 +178,11 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 			t.announce(now, out)
 		}
 	default:
-		if g.acks[l].flags&isReceiver != 0 {
-			g.takeNext(now, rocev2.PSN(at.Next))
+		raised := g.acks[l].flags&isReceiver != 0 && g.takeNext(now, rocev2.PSN(at.Next))
+		if g.countPosition(now, int(l), psn, out); raised {
+			g.evaluate(out) // what receivers lack of it is requested
+			g.resend(now, out)
 		}
-		g.countPosition(now, int(l), psn, out)
 	}
 	if at.Ends && int32(k) == g.src.member {
 		g.noteEnd(psn)

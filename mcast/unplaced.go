@@ -96,11 +96,14 @@ func (g *group) reach(psn rocev2.PSN) rocev2.PSN {
 // takeNext raises nxt to next, up to which the source's packets have come to a switch below (R99).
 // They went through this switch before it started again, and nobody has to have acknowledged them:
 // as long as one is in the middle of a message, the source is not at rest.
-func (g *group) takeNext(now time.Duration, next rocev2.PSN) {
-	if g.fwd.nxt.Less(next) && g.isNear(next) && g.tree().edges.rejoined {
+// It reports whether it does.
+func (g *group) takeNext(now time.Duration, next rocev2.PSN) bool {
+	was := g.fwd.nxt
+	if was.Less(next) && g.isNear(next) && g.tree().edges.rejoined {
 		g.activate(now)
 		g.reach(next)
 	}
+	return g.fwd.nxt != was
 }
 
 // mayMiss reports whether receivers here wait to join, and their first message may be among those
