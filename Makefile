@@ -81,6 +81,10 @@ test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (
 test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
 	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)
 
+.PHONY: cm-compare
+cm-compare: ## ib_send_bw -R to three servers by a group against three clients in turn: a table
+	@test/rxe/run.sh --run 'clients in turn' --long $(ARGS)
+
 static:
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
 	if [ -n "$$unformatted" ]; then echo "not formatted; type: gofmt -w" $$unformatted >&2; exit 1; fi

@@ -71,6 +71,8 @@ libraries "$root/$provider"
 cp -L "$root/usr/lib/x86_64-linux-gnu/libssl.so.3" "$tmp/usr/lib/x86_64-linux-gnu/"
 libraries "$root/usr/lib/x86_64-linux-gnu/libssl.so.3"
 cp "$root/etc/libibverbs.d/rxe.driver" "$tmp/etc/libibverbs.d/"
+# pthread_exit loads it, which rping calls.
+cp -L /lib/x86_64-linux-gnu/libgcc_s.so.1 "$tmp/usr/lib/x86_64-linux-gnu/"
 
 n=10
 for m in "${modules[@]}"; do

@@ -52,6 +52,7 @@ func allCases() []testCase {
 	)
 	cs = append(cs, connectCases()...)
 	cs = append(cs, dialCases()...)
+	cs = append(cs, programCases()...)
 	cs = append(cs, treeCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -49,7 +48,9 @@ type created struct {
 
 // create makes a group for n members, and ends it after do.
 func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created) error) error {
-	g.Port = cmPort
+	if g.Port == 0 {
+		g.Port = cmPort
+	}
 	if g.Key == 0 && g.From == nil {
 		g.From = []netip.Prefix{netip.PrefixFrom(b.hosts[0].addr(g.Group.Is6()), 8).Masked()}
 	}
@@ -70,10 +71,9 @@ func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created
 // joiner is a process that connects, or listens, at a host.
 type joiner struct {
 	*exec.Cmd
-	h     *host
-	out   printed
-	done  chan error
-	began time.Time
+	h    *host
+	out  printed
+	done chan error
 }
 
 // printed is what a process has printed so far.
@@ -107,7 +107,7 @@ func start(ctx context.Context, h *host, name string, args ...string) (*joiner, 
 
 // startWith is start for a program that reads in.
 func startWith(ctx context.Context, in io.Reader, h *host, name string, args ...string) (*joiner, error) {
-	j := &joiner{h: h, done: make(chan error, 1), began: time.Now()}
+	j := &joiner{h: h, done: make(chan error, 1)}
 	j.Cmd = exec.CommandContext(ctx, name, args...)
 	j.Stdin = in
 	j.Stdout, j.Stderr = &j.out, &j.out
