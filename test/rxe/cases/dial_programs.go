@@ -257,6 +257,9 @@ func turnsAgainstGroup(ctx context.Context, b *bench) (err error) {
 			return 0, 0, fmt.Errorf("no bandwidth in\n%s", out)
 		}
 		rate, err := strconv.ParseFloat(m[1], 64)
+		if err == nil && (rate <= 0 || rate > 2.5) { // 20 Mbit/s are 2.38 MiB/s
+			return 0, 0, fmt.Errorf("ib_send_bw says %v MiB/s through 20 Mbit/s: its clock, of processor cycles, is wrong; run it again\n%s", rate, out)
+		}
 		return after.Sub(before).TxBytes, 5 / rate, err // 80 messages are 5 MiB
 	}
 	sent, seconds, err := run(0, hosts...)
