@@ -56,7 +56,8 @@ func (l *listener) count() (n int) {
 	return n
 }
 
-// incomplete says who has not come in time.
+// incomplete returns the refusal for a group whose members were not complete in time: the number of
+// those that have connected, or answered, and the first listener without an answer.
 func (l *listener) incomplete() Refusal {
 	r := Refusal{Reason: ConsumerReject, Code: Incomplete, Text: fmt.Sprintf("%d of %d members have connected", l.count(), l.Expect)}
 	if l.dialler == nil {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Joining a group by RDMA-CM: a program on librdmacm connects to the GroupIP, as to
- * any peer (docs/CM.md). With a key it says who it is in the private data of
- * rdma_connect(); this header fills it in. Link with -lgleam -lrdmacm.
+ * any peer (docs/CM.md). A group with a key authenticates members by the
+ * private data of rdma_connect(); this header fills it in. Link with -lgleam -lrdmacm.
  *
  *     struct gleam_cm_attr attr = {.size = sizeof attr, .key = key, .key_len = 32, .key_id = 1};
  *     ... rdma_resolve_addr(), rdma_resolve_route(), rdma_create_qp() ...

@@ -68,8 +68,8 @@ func (n *replyNet) receive(i, sender int, psn rocev2.PSN, ask bool) {
 	}
 }
 
-// answered serves an acknowledgement at requester i: who is told that packets are done, and
-// whoever was to get them has them.
+// answered serves an acknowledgement or a NAK of psn at host i, the requester. An ACK is correct only
+// if every host that the acknowledged packets go to has received them.
 func (n *replyNet) answered(i int, psn rocev2.PSN, s rocev2.Syndrome) {
 	h := n.hosts[i]
 	done := int(psn.Sub(h.sq))

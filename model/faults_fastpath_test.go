@@ -10,7 +10,8 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// offloading is where the faults of a fast path are tried, with a message of so many packets.
+// offloading returns the scenario in which the faults of a fast path are searched: the source sends one
+// message with the given number of packets.
 func offloading(packets int) *Config {
 	c := repairing()
 	c.Name, c.Messages, c.FastPath, c.Repair = "fast-faults", []int{packets}, 4, 4

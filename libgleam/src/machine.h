@@ -147,8 +147,9 @@ struct gl_registration {
 /* The first fault of r; reason 0 is none. */
 struct gl_problem gl_validate(const struct gl_registration *r);
 
-/* The first fault of the parameters for so many receivers: the field of gleam_attr, and
- * what is wrong with it. field is NULL if there is none. */
+/* A fault of a group's parameters: the field of struct gleam_attr, and the text about it.
+ * field is NULL if the parameters are valid. gl_check_params returns the first one; some
+ * parameters are bounded by the number of receivers. */
 struct gl_fault {
 	const char *field;
 	char text[200];
