@@ -61,6 +61,9 @@ func (g *group) raiseAcked(out *Output) bool {
 	}
 	g.src.ackedCount = addAckedCount(g.src.ackedCount, m.Sub(g.agg.acked))
 	g.agg.acked = m
+	if g.numbering.gap {
+		g.numbering.closeGapBelow(g.lowestReceived().Next())
+	}
 	if g.stored && m.Next().Sub(g.storage.reported) >= storeEvery {
 		g.reportPositions(out)
 	}

@@ -27,7 +27,7 @@ func checkInvariants(t fatalReporter, g *group) {
 }
 
 // checkNumbering: numPending counts the legs that are not verified, and none of them
-// receives.
+// receives. A gap is above acked.
 func checkNumbering(t fatalReporter, g *group) {
 	pending := int32(0)
 	for i := range g.legs {
@@ -38,6 +38,9 @@ func checkNumbering(t fatalReporter, g *group) {
 		if g.legs[i].members == 0 || g.ackStateOf(i).flags&isReceiver != 0 {
 			t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, g.legs[i].members, g.ackStateOf(i).flags&isReceiver != 0)
 		}
+	}
+	if n := &g.numbering; n.gap && (!n.gapFrom.Less(n.gapNext) || g.src.member != none && g.policy.quorum == 0 && n.gapFrom.LessEq(g.agg.acked)) {
+		t.Fatalf("R109: a gap from %06x to %06x, acked %06x", uint32(n.gapFrom), uint32(n.gapNext), uint32(g.agg.acked))
 	}
 	if pending != g.numbering.numPending {
 		t.Fatalf("%d legs are unverified, numPending is %d", pending, g.numbering.numPending)

@@ -112,6 +112,6 @@ func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 		if d == -1 {
 			g.fwd.midMessage = !ends
 		}
-		g.agg.messages.correctEnd(psn, ends)
+		g.correctMessagesBefore(psn, g.agg.messages.correctEnd(psn, ends))
 	}
 }

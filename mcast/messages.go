@@ -65,8 +65,9 @@ func (m *messages) addEnd(psn rocev2.PSN) {
 }
 
 // correctEnd corrects the entry of a retransmitted psn: its first passage may have been
-// lost before the switch, or have been a corrupted frame, which is forwarded unverified.
-func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
+// lost before the switch, or have been a corrupted frame, which is forwarded unverified. It returns how
+// many more messages it counts.
+func (m *messages) correctEnd(psn rocev2.PSN, ends bool) (more int32) {
 	i := uint32(0)
 	for i < m.count && m.at(i).psn.Less(psn) {
 		i++
@@ -78,6 +79,7 @@ func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
 			*m.at(i) = *m.at(i + 1)
 		}
 		m.count--
+		return -1
 	case !found && ends && m.count < maxEnds && (i == m.count || m.at(i).count == 1):
 		m.grow()
 		for j := m.count; j > i; j-- {
@@ -85,7 +87,9 @@ func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
 		}
 		*m.at(i) = messageEnd{psn, 1}
 		m.count++
+		return 1
 	}
+	return 0
 }
 
 // completedBy returns how many of the source's messages end at or before psn, which is

@@ -188,7 +188,7 @@ var _ = []mutant.Mutant{
 		}`,
 		"g.agg.msgs.extend(psn)")),
 	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).noteForwarded,
-		"g.agg.msgs.correct(psn, ends)",
+		"g.correctMessagesBefore(psn, g.agg.messages.correctEnd(psn, ends))",
 		"")),
 	mutant.New("feedback is known by its port", "R21", mutant.In((*group).legOf,
 		`} else if m, ok := g.memberAt(p.Src); ok {

@@ -76,6 +76,15 @@ func (n *numbering) noteGap(psn, hi rocev2.PSN) {
 	}
 }
 
+// closeGapBelow takes what is below una out of the gap: every receiver has it, and the source does not
+// send it again (R109).
+func (n *numbering) closeGapBelow(una rocev2.PSN) {
+	if n.gapFrom.Less(una) {
+		n.gapFrom = una
+		n.gap = una.Less(n.gapNext)
+	}
+}
+
 // restartKeepalives begins a new series of probes.
 func (g *group) restartKeepalives(now time.Duration) {
 	n := &g.numbering

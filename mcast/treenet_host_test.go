@@ -91,6 +91,9 @@ func (h *treeHost) answered(psn rocev2.PSN, s rocev2.Syndrome) {
 	h.transmit()
 }
 
+// isRXE reports whether h answers duplicates as rdma_rxe does before it has accepted anything.
+func (h *treeHost) isRXE() bool { return h.id%2 == 1 }
+
 // deliver takes a packet, as a strict responder does.
 func (h *treeHost) deliver(psn rocev2.PSN, frame int, ask bool) {
 	n := h.n
@@ -102,7 +105,10 @@ func (h *treeHost) deliver(psn rocev2.PSN, frame int, ask bool) {
 	}
 	switch d := psn.Sub(h.ePSN); {
 	case d < 0:
-		if ask {
+		switch {
+		case h.isRXE() && h.ePSN == h.rq:
+			reply(rocev2.PSNMask, rocev2.SyndromeACK)
+		case ask:
 			reply(h.ePSN.Prev(), rocev2.SyndromeACK)
 		}
 		return

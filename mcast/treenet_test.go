@@ -14,8 +14,8 @@ import (
 )
 
 // A tree of switches that start again, and whose parents change, while members send: the
-// model of R89 and R90. Hosts are strict responders and go-back-N requesters. Links lose,
-// and have a delay.
+// model of R89 and R90. Hosts are go-back-N requesters and strict responders; every other one answers
+// duplicates as rdma_rxe does before it has accepted anything. Links lose, and have a delay.
 
 // treeNet is the network. Switch 0 is the root.
 type treeNet struct {

@@ -174,10 +174,6 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 	if g.fwd.nxt.Less(psn) {
 		g.raiseNxt(psn)
 	}
-	if n := &g.numbering; n.gap && n.gapFrom.Less(psn) {
-		n.gapFrom = psn // nobody here lacks it
-		n.gap = n.gapFrom.Less(n.gapNext)
-	}
 	for i := range g.acks {
 		b := &g.acks[i]
 		switch lacks := b.flags&isReceiver != 0 && b.acked.Less(psn.Prev()); {

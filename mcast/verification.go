@@ -152,7 +152,7 @@ func (g *group) mustNotCount(p *Packet, i int, acks rocev2.PSN) bool {
 		return false
 	}
 	v, n := &g.numbering.checks[i], &g.numbering
-	if v.acceptedNothing && n.gap && n.gapFrom.LessEq(acks) && g.acks[i].acked.Less(acks) {
+	if had := g.acks[i].acked; v.acceptedNothing && n.gap && n.gapFrom.LessEq(acks) && had.Less(acks) && had.Next().Less(n.gapNext) {
 		return true // messages that the switch has not counted may have ended in the gap
 	}
 	if !v.isRXE || p.Syndrome.Kind() != rocev2.KindACK || !isEmptyAnswer(p) {
@@ -160,6 +160,20 @@ func (g *group) mustNotCount(p *Packet, i int, acks rocev2.PSN) bool {
 	}
 	v.emptyAnswers = min(v.emptyAnswers, 254) + 1
 	return !v.acceptedNothing || int(v.emptyAnswers) <= int(v.probesSent)+maxExtraAnswers
+}
+
+// correctMessagesBefore corrects messagesBefore of the receivers that have joined behind psn, which the
+// source has sent again: more messages end there than were counted when they joined (R109).
+func (g *group) correctMessagesBefore(psn rocev2.PSN, more int32) {
+	if more == 0 {
+		return
+	}
+	for i := range g.numbering.checks {
+		v, b := &g.numbering.checks[i], &g.acks[i]
+		if v.acceptedNothing && b.flags&isReceiver != 0 && psn.LessEq(b.acked) {
+			v.messagesBefore = v.messagesBefore.Add(more)
+		}
+	}
 }
 
 // acksUnread reports whether acknowledgement p of receiver i, which had accepted nothing
