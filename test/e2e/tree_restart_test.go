@@ -113,6 +113,32 @@ func TestTreeGoesOnAfterRestarts(t *testing.T) {
 	}
 }
 
+// TestTreeMembersJoinAfterARestart: the switch of the source starts again during a transfer, with all
+// receivers behind another switch. A host joins there in the same turn, and gets what follows.
+func TestTreeMembersJoinAfterARestart(t *testing.T) {
+	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(how.String(), func(t *testing.T) {
+			r := newProcessRig(t, fabric.Config{Topology: twoSwitches(t)})
+			m := r.join(r.fabricGroup(0), treeMemory, r.hosts[0], r.hosts[2], r.hosts[3])
+			m.mustSend(0, treeMessage)
+			gap := m.disturbed(0, func() error {
+				if err := r.restart("l1", how); err != nil {
+					return err
+				}
+				return m.add(r.hosts[1], treeMemory)
+			})
+			t.Logf("longest time between two completions %v", gap)
+			if gap > 10*time.Second {
+				t.Errorf("the transfer has stood still for %v", gap)
+			}
+			m.takeIn()
+			m.mustSend(0, treeMessage)
+			m.mustSend(3, treeMessage)
+			m.leave()
+		})
+	}
+}
+
 // servedBy returns the spine whose switch has the group.
 func (m *fabricMembers) servedBy(spines ...string) string {
 	m.r.t.Helper()
