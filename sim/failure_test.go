@@ -58,6 +58,20 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestWayBack: the only spine fails, and comes back. The message goes on when the switches know it.
+func TestWayBack(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(2, 1, 1))
+	const bytes, back, detect = 1000 * 4096, 2 * topology.Millisecond, 900 * topology.Microsecond
+	spine := topology.Node(fabric.Hosts + 2)
+	fabric.Failures = []topology.Failure{{At: 50 * topology.Microsecond, Link: -1, Node: spine}, {At: back, Link: -1, Node: spine, Up: true}}
+	program := &script{flows: []workload.Flow{{Source: 0, To: 1, Group: workload.None, Bytes: bytes}}}
+	s := run(t, Config{Topology: fabric, Program: program, Host: Host{Personality: rc.RXE, Timeout: 50 * time.Microsecond, Retries: 7}, Detect: detect})
+	low := back + detect
+	if r := s.Result(); r.Completed != 1 || r.LastDelivered < low || r.LastDelivered > low+300*topology.Microsecond {
+		t.Errorf("%+v: want one flow, delivered between %d ps and 300 us later", r, low)
+	}
+}
+
 // TestLossInOneDirection: what comes the other way is not lost.
 func TestLossInOneDirection(t *testing.T) {
 	fabric := build(t, topology.LeafSpine(1, 1, 4))

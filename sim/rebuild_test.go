@@ -67,6 +67,16 @@ func TestTreesAfterAFailure(t *testing.T) {
 					if r != first || r.Completed != 1 || r.Delivered != 15 || r.Failed != 0 || r.LastDelivered < low || r.LastDelivered > low+100*topology.Microsecond {
 						t.Errorf("%d partitions: %+v: want 15 deliveries, the last between %d ps and 100 us later, and as with one: %+v", n, r, low, first)
 					}
+					// The request and its answer pass the four links between switches twice, after a report that passes fewer.
+					registration, link := -at-detect, delay+prepareBytes*psOf
+					for i := range s.installs {
+						if s.installs[i].branch == 0 {
+							registration += s.installs[i].at
+						}
+					}
+					if low := 4 * 4 * link; registration < low || registration > low+4*link {
+						t.Errorf("%d partitions: the root installs the tree %d ps after the failure is known; want %d ps, and at most %d", n, registration, low, low+4*link)
+					}
 					for h, got := range program.bytes {
 						if want := int64(bytes); h > 0 && got != want {
 							t.Errorf("%d partitions: host %d has got %d bytes; want %d", n, h, got, want)
@@ -75,6 +85,43 @@ func TestTreesAfterAFailure(t *testing.T) {
 					t.Logf("%d partitions: %d ps after the failure is known", n, r.LastDelivered-low)
 				}
 			})
+		}
+	}
+}
+
+// TestSecondRebuild: what the new tree of a group goes over fails, too, and the next rebuild waits until 200 ms have
+// passed since the first one. Nothing comes back.
+func TestSecondRebuild(t *testing.T) {
+	shape, err := topology.FatTree(4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fabric := build(t, shape)
+	const bytes, detect = 1500 * 4096, 50 * topology.Microsecond
+	c := Config{Topology: fabric, Repair: mcast.RepairSpec{Bytes: 16 << 20, Timeout: 100 * time.Microsecond, Tries: 4}, Host: Host{Personality: rc.RXE}, Detect: detect}
+	var s *Simulation
+	for i := range 2 {
+		c.Program = broadcast(bytes, every(1, 16)...)
+		s = run(t, c)
+		core := topology.Node(-1) // that of the tree
+		for n := fabric.Hosts; n < fabric.Hosts+fabric.Switches; n++ {
+			for _, p := range s.PortStats(topology.Node(n)) {
+				if fabric.Tier(topology.Node(n)) == 3 && p.Packets >= 600 && (len(fabric.Failures) == 0 || topology.Node(n) != fabric.Failures[0].Node) {
+					core = topology.Node(n)
+				}
+			}
+		}
+		if core < 0 {
+			t.Fatal("no core has forwarded the message")
+		}
+		fabric.Failures = append(fabric.Failures, topology.Failure{At: Time(50+100*i) * topology.Microsecond, Link: -1, Node: core})
+	}
+	for _, n := range []int{1, 4} {
+		c.Program, c.Partitions = broadcast(bytes, every(1, 16)...), n
+		s = run(t, c)
+		low := 50*topology.Microsecond + detect + rebuildInterval
+		if r := s.Result(); r.Completed != 1 || r.Delivered != 15 || r.Failed != 0 || r.LastDelivered < low || r.LastDelivered > low+topology.Millisecond {
+			t.Errorf("%d partitions: %+v: want 15 deliveries, the last between %d ps and 1 ms later", n, r, low)
 		}
 	}
 }

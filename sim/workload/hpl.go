@@ -19,6 +19,7 @@ type HPL struct {
 	// Synchronous lets each step of long's roll wait for the completion of its own message, as MPI_Issend
 	// and MPI_Wait do. Otherwise it waits for the neighbour's only.
 	Synchronous bool
+	Rendezvous  bool          // a message between ranks is sent when its receiver waits for it
 	Overhead    topology.Time // of each message at its sender
 }
 
@@ -90,7 +91,7 @@ func (h HPL) New(cs []Communicator) (*Script, error) {
 	default:
 		return nil, fmt.Errorf("workload: HPL algorithm %q; want one of %v", h.Algorithm, HPLAlgorithms)
 	}
-	return newScript(cs, h.Overhead, schedules)
+	return newScript(cs, h.Overhead, h.Rendezvous, schedules)
 }
 
 // checkSize returns an error if bytes and chunks are out of range.

@@ -161,7 +161,17 @@ func checkScript(t *testing.T, s *Script, bytes int64, seed uint64) (x *ideal, r
 		}
 	}
 	emitted := make(map[uint64]bool)
+	waits := make(map[[2]topology.Node]int) // readies from one host to another, less the messages the other way
 	x = runIdeal(t, s, seed, func(f Flow, at topology.Node) {
+		if isReady(f) {
+			waits[[2]topology.Node{f.Source, at}]++
+			return
+		}
+		if s.rendezvous {
+			if waits[[2]topology.Node{at, f.Source}]--; waits[[2]topology.Node{at, f.Source}] < 0 {
+				t.Fatalf("host %d has a message of host %d, for which it was not ready", at, f.Source)
+			}
+		}
 		r, ok := ranges[f.Key]
 		if !ok || r[1]-r[0] != f.Bytes {
 			t.Fatalf("flow %#x of %d bytes is in no schedule: %v", f.Key, f.Bytes, r)
@@ -225,13 +235,14 @@ func TestEveryByteComesToEveryRank(t *testing.T) {
 			if a == "exchange" {
 				continue
 			}
-			for _, sync := range []bool{false, true} {
-				check("hpl/"+a, n, HPL{Algorithm: a, Bytes: bytes, Chunks: 3, Synchronous: sync}, a != "long" && a != "longM" && a != "swap" && a != "swap-central")
+			for i := range 4 {
+				check("hpl/"+a, n, HPL{Algorithm: a, Bytes: bytes, Chunks: 3, Synchronous: i&1 != 0, Rendezvous: i&2 != 0}, a != "long" && a != "longM" && a != "swap" && a != "swap-central")
 			}
 		}
 		for _, a := range BroadcastAlgorithms {
 			once := a != "scatter-allgather" && a != "scatter-ring" && a != "tuned"
 			check("mpi/"+a, n, Broadcast{Algorithm: a, Bytes: bytes}, once)
+			check("mpi/rendezvous/"+a, n, Broadcast{Algorithm: a, Bytes: bytes, Rendezvous: true}, once)
 		}
 		for _, a := range NCCLAlgorithms {
 			check("nccl/"+a, n, NCCL{Algorithm: a, Bytes: bytes, Chunk: 8}, true)

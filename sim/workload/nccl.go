@@ -49,7 +49,7 @@ func (c NCCL) New(cs []Communicator) (*Script, error) {
 	default:
 		return nil, fmt.Errorf("workload: NCCL algorithm %q; want one of %v", c.Algorithm, NCCLAlgorithms)
 	}
-	return newScript(cs, c.Overhead, schedules)
+	return newScript(cs, c.Overhead, false, schedules)
 }
 
 // upInTree returns the parent of a rank in NCCL's first tree, None for rank 0: the lowest

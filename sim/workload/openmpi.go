@@ -16,7 +16,9 @@ type Broadcast struct {
 	// ranks and bytes.
 	Algorithm string
 	Bytes     int64
-	Overhead  topology.Time // of each message at its sender
+
+	Rendezvous bool          // a message between ranks is sent when its receiver waits for it
+	Overhead   topology.Time // of each message at its sender
 }
 
 // BroadcastAlgorithms are those of Open MPI 4.1, its choice, and a Gleam group.
@@ -30,7 +32,7 @@ func (b Broadcast) New(cs []Communicator) (*Script, error) {
 	if b.schedule("linear", 2) == nil || b.Algorithm != "tuned" && b.schedule(b.Algorithm, 4) == nil {
 		return nil, fmt.Errorf("workload: MPI algorithm %q; want one of %v", b.Algorithm, BroadcastAlgorithms)
 	}
-	return newScript(cs, b.Overhead, func(ranks int) []schedule {
+	return newScript(cs, b.Overhead, b.Rendezvous, func(ranks int) []schedule {
 		algorithm := b.Algorithm
 		if algorithm == "tuned" {
 			algorithm = Tuned(ranks, b.Bytes)

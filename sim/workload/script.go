@@ -5,6 +5,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gleam-rdma/gleam/sim/topology"
 )
@@ -46,6 +47,7 @@ type Script struct {
 	lanes         [][]schedule // of each communicator; lanes run beside each other
 	groups        [][]topology.Node
 	overhead      topology.Time
+	rendezvous    bool         // no group has a part in it
 	host          []seat       // by host
 	ranks         [][]progress // by communicator, by lane * ranks + rank
 	flows         int64
@@ -57,18 +59,29 @@ type seat struct{ communicator, rank int32 }
 // progress is the state of a rank in a lane.
 type progress struct {
 	k         int32 // the step
-	begun     bool  // its message is sent
-	sent      int32
+	begun     bool  // its message is posted
+	posted    int32
 	completed int32
 	inbox     []arrival // messages that no step has waited for
+
+	asked   int32     // readies that it has sent
+	readies []arrival // those for messages that it has not come to
+	held    []held    // messages whose receivers are not ready
+}
+
+// held is a message with its number.
+type held struct {
+	step
+	seq int
 }
 
 type arrival struct{ rank, messages int32 }
 
 // newScript makes a program of communicators with the lanes that schedules returns for a
-// number of ranks. Each message costs its sender the overhead before it leaves.
-func newScript(cs []Communicator, overhead topology.Time, schedules func(ranks int) []schedule) (*Script, error) {
-	s := &Script{communicators: cs, overhead: overhead}
+// number of ranks. Each message costs its sender the overhead before it leaves. With a rendezvous each message
+// to a rank waits until the rank is ready: it has come to the step that receives it.
+func newScript(cs []Communicator, overhead topology.Time, rendezvous bool, schedules func(ranks int) []schedule) (*Script, error) {
+	s := &Script{communicators: cs, overhead: overhead, rendezvous: rendezvous}
 	if overhead < 0 {
 		return nil, fmt.Errorf("workload: overhead of %d ps; want 0 or more", overhead)
 	}
@@ -105,6 +118,11 @@ func newScript(cs []Communicator, overhead topology.Time, schedules func(ranks i
 				}
 				m.flows, m.group = m.flows+flows, m.group || group
 			}
+			if m.group {
+				s.rendezvous = false
+			} else if rendezvous {
+				m.flows *= 2
+			}
 			byRanks[n] = m
 		}
 		if m.group {
@@ -134,8 +152,8 @@ func messages(l schedule, ranks int) (n int64, group bool, err error) {
 				group = group || st.to == toGroup
 			}
 		}
-		if own > maxSeq {
-			return 0, false, fmt.Errorf("workload: a rank sends %d messages; want at most %d: make the chunks larger", own, maxSeq)
+		if own > readySeq {
+			return 0, false, fmt.Errorf("workload: a rank sends %d messages; want at most %d: make the chunks larger", own, readySeq)
 		}
 		n += int64(own)
 	}
@@ -163,12 +181,25 @@ func (s *Script) Start(emit func(Flow)) {
 func (s *Script) Delivered(f Flow, at topology.Node, emit func(Flow)) {
 	c, lane, from := s.split(f)
 	rank := int(s.host[at].rank)
-	s.ranks[c][lane*len(s.communicators[c].Ranks)+rank].arrived(int32(from))
+	p := &s.ranks[c][lane*len(s.communicators[c].Ranks)+rank]
+	if isReady(f) {
+		if i := slices.IndexFunc(p.held, func(h held) bool { return h.to == from }); i >= 0 {
+			s.emit(c, lane, rank, p.held[i].seq, p.held[i].step, emit)
+			p.held = slices.Delete(p.held, i, i+1)
+		} else {
+			arrived(&p.readies, int32(from))
+		}
+		return
+	}
+	arrived(&p.inbox, int32(from))
 	s.advance(c, lane, rank, emit)
 }
 
 // Completed implements Program.
 func (s *Script) Completed(f Flow, emit func(Flow)) {
+	if isReady(f) {
+		return
+	}
 	c, lane, rank := s.split(f)
 	s.ranks[c][lane*len(s.communicators[c].Ranks)+rank].completed++
 	s.advance(c, lane, rank, emit)
@@ -191,17 +222,43 @@ func (s *Script) advance(c, lane, rank int, emit func(Flow)) {
 		}
 		if !p.begun {
 			p.begun = true
+			if s.rendezvous && st.from != None {
+				s.ready(c, lane, rank, st.from, emit)
+			}
 			if st.to != None {
-				s.emit(c, lane, rank, int(p.sent), st, emit)
-				p.sent++
+				if s.rendezvous && !take(&p.readies, int32(st.to)) {
+					p.held = append(p.held, held{st, int(p.posted)})
+				} else {
+					s.emit(c, lane, rank, int(p.posted), st, emit)
+				}
+				p.posted++
 			}
 		}
-		if st.sent && p.completed < p.sent || st.from != None && !p.take(int32(st.from)) {
+		if st.sent && p.completed < p.posted || st.from != None && !take(&p.inbox, int32(st.from)) {
 			return
 		}
 		p.k, p.begun = p.k+1, false
 	}
 }
+
+// readySeq is the first sequence number of readies.
+const readySeq = maxSeq / 2
+
+// readyChannel is the first channel of readies. They do not wait behind messages.
+const readyChannel = 1 << 15
+
+// ready tells another rank that this one has come to the step that receives its next message.
+func (s *Script) ready(c, lane, rank, from int, emit func(Flow)) {
+	com, p := &s.communicators[c], &s.ranks[c][lane*len(s.communicators[c].Ranks)+rank]
+	emit(Flow{
+		Key:    makeKey(c*len(s.lanes[c])+lane, rank, readySeq+int(p.asked)),
+		Source: com.at(rank), To: com.at(from), Group: None, Channel: readyChannel + uint16(lane),
+	})
+	p.asked++
+}
+
+// isReady reports whether a flow is that of ready.
+func isReady(f Flow) bool { return f.Channel >= readyChannel }
 
 func (s *Script) emit(c, lane, rank, seq int, st step, emit func(Flow)) {
 	com := &s.communicators[c]
@@ -220,22 +277,22 @@ func (s *Script) emit(c, lane, rank, seq int, st step, emit func(Flow)) {
 // at returns the host of a rank that counts from the root.
 func (c *Communicator) at(rank int) topology.Node { return c.Ranks[(rank+c.Root)%len(c.Ranks)] }
 
-// arrived notes a message.
-func (p *progress) arrived(rank int32) {
-	for i := range p.inbox {
-		if p.inbox[i].rank == rank {
-			p.inbox[i].messages++
+// arrived notes a message of a rank.
+func arrived(all *[]arrival, rank int32) {
+	for i := range *all {
+		if (*all)[i].rank == rank {
+			(*all)[i].messages++
 			return
 		}
 	}
-	p.inbox = append(p.inbox, arrival{rank, 1})
+	*all = append(*all, arrival{rank, 1})
 }
 
-// take removes a message from a rank; false if there is none.
-func (p *progress) take(rank int32) bool {
-	for i := range p.inbox {
-		if p.inbox[i].rank == rank && p.inbox[i].messages > 0 {
-			p.inbox[i].messages--
+// take removes a message of a rank; false if there is none.
+func take(all *[]arrival, rank int32) bool {
+	for i := range *all {
+		if (*all)[i].rank == rank && (*all)[i].messages > 0 {
+			(*all)[i].messages--
 			return true
 		}
 	}
@@ -254,9 +311,11 @@ func (s *Script) Waiting(host topology.Node) string {
 		p := &s.ranks[c][lane*len(com.Ranks)+int(at.rank)]
 		st, ok := l.step(int(at.rank), int(p.k))
 		switch {
+		case len(p.held) > 0:
+			return fmt.Sprintf("rank %d of communicator %d: step %d, host %d to be ready for a message", at.rank, c, p.k, com.at(p.held[0].to))
 		case !ok:
-		case st.sent && p.completed < p.sent:
-			return fmt.Sprintf("rank %d of communicator %d: step %d, completion of %d of its %d messages", at.rank, c, p.k, p.sent-p.completed, p.sent)
+		case st.sent && p.completed < p.posted:
+			return fmt.Sprintf("rank %d of communicator %d: step %d, completion of %d of its %d messages", at.rank, c, p.k, p.posted-p.completed, p.posted)
 		case st.from != None:
 			return fmt.Sprintf("rank %d of communicator %d: step %d, a message from host %d", at.rank, c, p.k, com.at(st.from))
 		}

@@ -83,6 +83,29 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestSwapWithPivotsAtTheRoot: a swap whose pivots are all at the root has the messages of a uniform one.
+func TestSwapWithPivotsAtTheRoot(t *testing.T) {
+	for _, n := range []int{4, 7, 16} {
+		at := make([]int64, n+1)
+		for i := range n {
+			at[i+1] = 1000
+		}
+		root, uniform := newRowSwap(at, false), newRowSwap(uniformPivots(n, 1000), false)
+		for rank := range n {
+			for k := 0; ; k++ {
+				a, more := root.step(rank, k)
+				b, ok := uniform.step(rank, k)
+				if a != b || more != ok {
+					t.Fatalf("%d ranks: step %d of rank %d is %+v, %v; want %+v, %v", n, k, rank, a, more, b, ok)
+				}
+				if !ok {
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestTuned holds Open MPI's choices at both sides of some limits.
 func TestTuned(t *testing.T) {
 	for _, tt := range []struct {

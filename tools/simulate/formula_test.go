@@ -38,3 +38,26 @@ phases: [{programs: [{program: "${program}", algorithm: "${algorithm}", bytes: 1
 		}
 	}
 }
+
+// TestRendezvousTakesTheTimeOfFormulas: with MPI's rendezvous two ranks do not send to the same one at the same time,
+// and spreads and rolls take the time of the formulas.
+func TestRendezvousTakesTheTimeOfFormulas(t *testing.T) {
+	const text = `sweep: {algorithm: [long], n: [4]}
+topology: {kind: leaf-spine, leaves: 1, hosts_per_leaf: 16, rate: 100gbit}
+phases: [{programs: [{program: hpl, algorithm: "${algorithm}", bytes: 16MB, ranks: "${n}", rendezvous: true}]}]
+`
+	name := file(t, "rendezvous.yaml", text)
+	for _, algorithm := range []string{"1ring", "long", "swap", "swap-central", "exchange"} {
+		for _, n := range []string{"4", "16"} {
+			out, errs, code := command(t.Context(), t, "run", name, "-o", "json", "--partitions", "1", "--set", "algorithm="+algorithm, "--set", "n="+n)
+			var r Result
+			if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+				t.Fatalf("%s: %v, exit code %d: %s", algorithm, err, code, errs)
+			}
+			t.Logf("%s, %s ranks: %.1f µs, analytic %.1f", algorithm, n, r.JCT, r.Analytic)
+			if d := r.JCT/r.Analytic - 1; math.IsInf(d, 0) || d < 0 || d > 0.04 {
+				t.Errorf("%s, %s ranks: %.1f µs, analytic %.1f: %.4f more; want at most .04", algorithm, n, r.JCT, r.Analytic, d)
+			}
+		}
+	}
+}

@@ -151,6 +151,7 @@ type fileProgram struct {
 	Chunks        string `yaml:"chunks,omitempty"`
 	Chunk         string `yaml:"chunk,omitempty"`
 	Synchronous   bool   `yaml:"synchronous,omitempty"`
+	Rendezvous    bool   `yaml:"rendezvous,omitempty"`
 
 	Clients  string `yaml:"clients,omitempty"` // storage
 	Replicas string `yaml:"replicas,omitempty"`

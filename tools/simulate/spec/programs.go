@@ -30,8 +30,8 @@ type Program struct {
 
 // keysOf are the keys of each kind of program besides those of all.
 var keysOf = map[string][]string{
-	"hpl":         {"algorithm", "bytes", "communicators", "ranks", "along", "chunks", "synchronous", "overhead"},
-	"mpi":         {"algorithm", "bytes", "communicators", "ranks", "along", "overhead"},
+	"hpl":         {"algorithm", "bytes", "communicators", "ranks", "along", "chunks", "synchronous", "rendezvous", "overhead"},
+	"mpi":         {"algorithm", "bytes", "communicators", "ranks", "along", "rendezvous", "overhead"},
 	"nccl":        {"algorithm", "bytes", "communicators", "ranks", "along", "chunk", "overhead"},
 	"storage":     {"algorithm", "bytes", "clients", "replicas", "writes", "depth", "overhead"},
 	"permutation": {"bytes", "hosts", "at"},
@@ -76,6 +76,9 @@ func (r *reader) checkProgram(key string, f *fileProgram) {
 	if f.Synchronous {
 		has["synchronous"] = "true"
 	}
+	if f.Rendezvous {
+		has["rendezvous"] = "true"
+	}
 	if f.Overhead != "0" {
 		has["overhead"] = f.Overhead
 	}
@@ -83,7 +86,7 @@ func (r *reader) checkProgram(key string, f *fileProgram) {
 		switch belongs := slices.Contains(keys, k); {
 		case has[k] != "" && !belongs:
 			r.fail(key+"."+k, has[k], "%s has no such key", f.Program)
-		case has[k] == "" && belongs && k != "synchronous" && k != "overhead":
+		case has[k] == "" && belongs && k != "synchronous" && k != "rendezvous" && k != "overhead":
 			r.fail(key+"."+k, "", "%s needs it", f.Program)
 		}
 	}
@@ -164,12 +167,12 @@ func (b *builder) collective(out *Program, cs []workload.Communicator) (workload
 	switch f.Program {
 	case "hpl":
 		out.Chunks = b.count(b.key+".chunks", f.Chunks, 1<<24)
-		return workload.HPL{Algorithm: f.Algorithm, Bytes: out.Bytes, Chunks: out.Chunks, Synchronous: f.Synchronous, Overhead: out.Overhead}.New(cs)
+		return workload.HPL{Algorithm: f.Algorithm, Bytes: out.Bytes, Chunks: out.Chunks, Synchronous: f.Synchronous, Rendezvous: f.Rendezvous, Overhead: out.Overhead}.New(cs)
 	case "mpi":
 		if f.Algorithm == "tuned" {
 			out.Algorithm = workload.Tuned(out.Ranks, out.Bytes)
 		}
-		return workload.Broadcast{Algorithm: out.Algorithm, Bytes: out.Bytes, Overhead: out.Overhead}.New(cs)
+		return workload.Broadcast{Algorithm: out.Algorithm, Bytes: out.Bytes, Rendezvous: f.Rendezvous, Overhead: out.Overhead}.New(cs)
 	}
 	chunk := b.bytes(b.key+".chunk", f.Chunk)
 	if chunk > 0 {
