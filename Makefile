@@ -81,6 +81,10 @@ test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (
 test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
 	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)
 
+.PHONY: test-mpi
+test-mpi: ## MPI_Bcast of programs for Open MPI by groups, in a machine of its own
+	@test/rxe/run.sh --mpi $(ARGS)
+
 .PHONY: cm-compare
 cm-compare: ## ib_send_bw -R to three servers by a group against three clients in turn: a table
 	@test/rxe/run.sh --run 'clients in turn' --long $(ARGS)

@@ -56,6 +56,7 @@ var rooms = []room{
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},
 	{dir: "libgleam", knows: []string{}}, // C; its tests alone are in Go
+	{dir: "mpi", knows: []string{}},      // likewise
 	{dir: "model", knows: []string{"rocev2", "mcast", "mcast/token", "rc"}},
 	{dir: "tools/lab", knows: []string{"config/linkrate"}},
 	{dir: "cli", knows: []string{"rocev2", "cm", "config/linkrate", "config/identity", "api"}},

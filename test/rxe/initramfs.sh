@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # initramfs.sh CACHE makes CACHE/initramfs of what packages.sh unpacked: the
-# guest's init, a busybox, the programs with their libraries and the modules.
+# guest's init, a busybox, the programs with their libraries and the modules; and
+# Open MPI, if it is there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$1
@@ -73,6 +74,28 @@ libraries "$root/usr/lib/x86_64-linux-gnu/libssl.so.3"
 cp "$root/etc/libibverbs.d/rxe.driver" "$tmp/etc/libibverbs.d/"
 # pthread_exit loads it, which rping calls.
 cp -L /lib/x86_64-linux-gnu/libgcc_s.so.1 "$tmp/usr/lib/x86_64-linux-gnu/"
+
+# Open MPI and UCX load their plugins by absolute paths. Plugins for networks whose
+# libraries were not unpacked stay out, as their own loaders leave them out.
+multiarch=usr/lib/x86_64-linux-gnu
+if [ -e "$root/usr/bin/orterun" ]; then
+	libdirs+=:$root/$multiarch/openmpi/lib:$root/$multiarch/pmix2/lib
+	cp -L "$root/usr/bin/orterun" "$tmp/usr/bin/mpirun.openmpi"
+	libraries "$root/usr/bin/orterun"
+	for plugin in $multiarch/openmpi/lib/openmpi3 $multiarch/ucx $multiarch/pmix2/lib/pmix; do
+		mkdir -p "$tmp/$plugin"
+		for so in "$root/$plugin"/*.so "$root/$plugin"/*.so.?; do
+			[ -e "$so" ] && ! LD_LIBRARY_PATH=$libdirs ldd "$so" | grep -q 'not found' || continue
+			cp -L "$so" "$tmp/$plugin/"
+			libraries "$so"
+		done
+	done
+	libraries "$root/$multiarch/libmpi.so.40"
+	cp -L "$root/$multiarch/libmpi.so.40" "$tmp/$multiarch/"
+	mkdir -p "$tmp/usr/share" "$tmp/etc"
+	cp -rL "$root/usr/share/openmpi" "$tmp/usr/share/"
+	cp -rL "$root/etc/openmpi" "$tmp/etc/"
+fi
 
 n=10
 for m in "${modules[@]}"; do

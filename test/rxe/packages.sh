@@ -2,8 +2,8 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# packages.sh CACHE downloads Debian's stock kernel and RDMA programs and unpacks
-# them below CACHE/root. Nothing is installed. What is there already is kept:
+# packages.sh CACHE [PACKAGE...] downloads Debian's stock kernel, RDMA programs and
+# the packages that are named, and unpacks them below CACHE/root. Nothing is installed. What is there already is kept:
 # remove CACHE to have newer ones. Without a network a complete cache is enough.
 set -euo pipefail
 cache=$1
@@ -14,6 +14,7 @@ programs=(
 	iproute2 libbpf1 libelf1 libmnl0 libxtables12 libcap2 libbsd0 libmd0 libtirpc3 libgssapi-krb5-2 libkrb5-3
 	libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libselinux1 libpcre2-8-0
 	tcpdump libpcap0.8 libdbus-1-3 libsystemd0 libssl3 bash libtinfo6
+	"${@:2}"
 )
 
 [ -e "$cache/root/.complete" ] && [ "$(cat "$cache/root/.programs" 2>/dev/null)" = "${programs[*]}" ] && exit 0

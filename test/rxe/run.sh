@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--record] [--run EXPRESSION] [--times N] proves the switch against the
+# run.sh [--here] [--long] [--mpi] [--record] [--run EXPRESSION] [--times N] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -11,6 +11,7 @@
 #   --here  on this machine instead, which has the modules rdma_rxe and
 #           sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
+#   --mpi   with Open MPI in the guest, and no cases but those of MPI
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
 #   --times  the cases so many times, one after the other
@@ -24,7 +25,7 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes seconds=1500
+machine=yes seconds=1500 mpi=""
 arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -32,6 +33,10 @@ while [ $# -gt 0 ]; do
 	--long)
 		arguments+=(--long)
 		seconds=3600
+		;;
+	--mpi)
+		mpi=yes cache=$top/.cache/rxe-mpi
+		arguments+=(--run MPI_)
 		;;
 	--record) arguments+=(--record) ;;
 	--run)
@@ -44,7 +49,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	*)
-		sed -n '5,21s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,22s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -60,6 +65,11 @@ skip() {
 	exit 0
 }
 
+if [ -n "$mpi" ] && [ -z "$machine" ]; then
+	echo "--mpi is for the machine" >&2
+	exit 2
+fi
+
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock -n 9 || {
@@ -70,7 +80,10 @@ flock -n 9 || {
 if [ -n "$machine" ]; then
 	"$top/scripts/need" qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static xz:xz-utils ||
 		skip "qemu, cpio, busybox or xz is missing and cannot be installed"
-	"$here/packages.sh" "$cache" || skip "its packages cannot be had"
+	mpi_packages=()
+	# shellcheck source=test/rxe/mpi-packages.sh
+	[ -z "$mpi" ] || . "$here/mpi-packages.sh"
+	"$here/packages.sh" "$cache" "${mpi_packages[@]}" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
 fi
 "$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev make:make patch:patch || skip "there is no C compiler"
@@ -96,6 +109,10 @@ for program in member peer; do
 done
 make -s -C libgleam CC="$cc" BUILD="$share/bin" example
 cp libgleam/examples/run.sh "$share/bin/multicast-here"
+if [ -n "$mpi" ]; then
+	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi
+	cp "$here/mpi-rank.sh" "$share/bin/"
+fi
 
 # The negative control: a switch whose core forwards the first ACK instead of
 # the minimum. Nothing in the product can be set to that, so a copy is patched.

@@ -54,6 +54,7 @@ func allCases() []testCase {
 	cs = append(cs, dialCases()...)
 	cs = append(cs, programCases()...)
 	cs = append(cs, treeCases()...)
+	cs = append(cs, mpiCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
 	}

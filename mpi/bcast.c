@@ -1,0 +1,92 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * MPI_Bcast by a group, where there is one and it is worth it.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bcast.h"
+#include "datatype.h"
+#include "state.h"
+
+#define API __attribute__((visibility("default")))
+
+/* Reports a group's failure as MPI reports errors: to the communicator's error handler. */
+static int failure(MPI_Comm comm, const char *why)
+{
+	char text[MPI_MAX_ERROR_STRING];
+	int class, code;
+
+	if (PMPI_Add_error_class(&class) || PMPI_Add_error_code(class, &code))
+		return MPI_ERR_OTHER;
+	snprintf(text, sizeof text, "MPI_Bcast by a group: %s", why);
+	PMPI_Add_error_string(code, text);
+	if (settings()->verbose)
+		fprintf(stderr, "gleam-mpi: %s\n", text);
+	PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}
+
+/* By way of a buffer that MPI_Pack fills. */
+static int packed(struct group *g, void *buffer, int count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
+{
+	int room, rc, at = 0;
+	unsigned char *pack;
+
+	rc = PMPI_Pack_size(count, type, comm, &room);
+	if (rc)
+		return rc;
+	pack = malloc(room > bytes ? room : bytes);
+	if (!pack)
+		return failure(comm, "no memory");
+	if (g->rank == root)
+		rc = PMPI_Pack(buffer, count, type, pack, room, &at, comm);
+	if (!rc && g->rank == root && at != bytes)
+		rc = failure(comm, "this MPI packs data in a format of its own");
+	if (!rc && group_broadcast(g, pack, bytes, root))
+		rc = failure(comm, g->why);
+	at = 0;
+	if (!rc && g->rank != root)
+		rc = PMPI_Unpack(pack, bytes, &at, buffer, count, type, comm);
+	free(pack);
+	return rc;
+}
+
+/* The group for a broadcast, NULL if PMPI has it. The answer is the same at all ranks: it
+ * depends on what they have agreed on, and on count times size, in which they agree. */
+static struct group *group_for(MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int64_t *bytes)
+{
+	int inter, size;
+	MPI_Count each;
+	struct state *s;
+
+	if (comm == MPI_COMM_NULL || type == MPI_DATATYPE_NULL || count <= 0 || PMPI_Comm_test_inter(comm, &inter) || inter)
+		return NULL;
+	PMPI_Comm_size(comm, &size);
+	if (size < 2 || root < 0 || root >= size || PMPI_Type_size_x(type, &each) || each <= 0 || each > INT_MAX / count)
+		return NULL;
+	*bytes = count * each;
+	s = state_of(comm);
+	if (!s || s->plain || *bytes < s->min_bytes)
+		return NULL;
+	return state_group(s, comm);
+}
+
+int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	int64_t bytes;
+	struct group *g = group_for(count, type, root, comm, &bytes);
+
+	if (!g)
+		return PMPI_Bcast(buffer, count, type, root, comm);
+	if (!is_contiguous(type))
+		return packed(g, buffer, count, type, bytes, root, comm);
+	return group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
+}
+
+API int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	return broadcast(buffer, count, type, root, comm);
+}

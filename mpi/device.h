@@ -1,0 +1,28 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The RDMA device of this rank.
+ */
+#ifndef GLEAM_MPI_DEVICE_H
+#define GLEAM_MPI_DEVICE_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+
+enum { PORT = 1 };
+
+struct device {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	union ibv_gid gid;   /* of RoCE v2 */
+	int gid_index;
+	uint32_t mtu;        /* bytes, of the port's active path MTU */
+	uint32_t max_msg;    /* bytes of a message */
+};
+
+/* Opens the device that name and gid_index say, or the first one that has a GID of the
+ * family if they are NULL and -1: 0, or -1 with the reason in why. */
+int device_open(struct device *d, const char *name, int gid_index, int ipv4, char *why, size_t room);
+void device_close(struct device *d);
+
+#endif

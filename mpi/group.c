@@ -1,0 +1,361 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "group.h"
+
+enum { PATIENCE = 30 /* seconds for a group to come about */, LEAVING = 5000 /* ms */ };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is below */
+static struct device device;
+static struct group *groups;
+static unsigned char *taken; /* by k of range_pick, at a master */
+static uint32_t taken_room;
+
+/* What a rank tells the others of itself. */
+struct offer {
+	unsigned char gid[16];
+	uint32_t mtu, max_msg;
+};
+
+struct blob {
+	char why[WHY];
+	unsigned char bytes[GLEAM_BLOB_MAX];
+	int length;
+};
+
+static int64_t take_address(void)
+{
+	const struct settings *set = settings();
+	int64_t address = -1;
+	int rank, size;
+	uint32_t k;
+
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	PMPI_Comm_size(MPI_COMM_WORLD, &size);
+	pthread_mutex_lock(&lock);
+	for (k = 0; k < taken_room && taken[k]; k++)
+		;
+	if (range_pick(&set->groups, rank, size, k) >= 0 && k == taken_room) {
+		unsigned char *more = realloc(taken, k + 1);
+
+		if (more) {
+			taken = more;
+			taken_room++;
+		}
+	}
+	if (k < taken_room) {
+		address = range_pick(&set->groups, rank, size, k);
+		taken[k] = address >= 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return address;
+}
+
+static void give_address(int64_t address)
+{
+	int size;
+
+	PMPI_Comm_size(MPI_COMM_WORLD, &size);
+	pthread_mutex_lock(&lock);
+	if (address >= 0 && address / size < taken_room)
+		taken[address / size] = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Has the MPI make progress, now and then looks what has become of the group, and lets
+ * another process run. */
+static int idle(void *arg, char *why, size_t room)
+{
+	struct group *g = arg;
+	struct gleam_event e;
+	int flag;
+
+	g->waits++;
+	if (g->waits % 8 == 0)
+		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
+	if (g->waits % 512 == 0 && gleam_next_event(g->gleam, &e, 0) == 1 && (e.kind == GLEAM_FAILED || e.kind == GLEAM_ENDED)) {
+		snprintf(why, room, "the group is over: %s", e.text);
+		return -1;
+	}
+	sched_yield();
+	return 0;
+}
+
+/* This rank's part that needs no other one: device, queue pair. */
+static void begin(struct group *g, struct offer *o, char *why)
+{
+	const struct settings *set = settings();
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!device.ctx)
+		rc = device_open(&device, set->device, set->gid_index, range_is_ipv4(&set->groups), why, WHY);
+	pthread_mutex_unlock(&lock);
+	if (rc || stream_open(&g->stream, &device, why, WHY))
+		return;
+	memcpy(o->gid, device.gid.raw, 16);
+	o->mtu = set->mtu ? set->mtu : device.mtu;
+	o->max_msg = set->segment < device.max_msg ? set->segment : device.max_msg;
+}
+
+/* The same at every rank, from the same offers. */
+static void consider(struct group *g, const struct offer *all, uint32_t *mtu, char *why)
+{
+	*mtu = all[0].mtu;
+	for (int i = 0; i < g->size; i++) {
+		if (all[i].mtu < *mtu)
+			*mtu = all[i].mtu;
+		if (all[i].max_msg < g->stream.max_msg)
+			g->stream.max_msg = all[i].max_msg;
+		for (int j = 0; j < i; j++)
+			if (!memcmp(all[i].gid, all[j].gid, 16)) {
+				snprintf(why, WHY, "ranks %d and %d have the same address, and a group has one member of each", j, i);
+				return;
+			}
+	}
+}
+
+static void create(struct group *g, uint32_t mtu, struct blob *mine)
+{
+	const struct settings *set = settings();
+	struct gleam_attr attr = {.size = sizeof attr, .role = g->rank ? GLEAM_MEMBER : GLEAM_MASTER,
+		.key = set->key_len ? set->key : NULL, .key_len = set->key_len, .key_id = set->key_len ? set->key_id : 0,
+		.flags = GLEAM_THREAD | (set->key_len ? 0 : GLEAM_INSECURE)};
+	char ip[64] = "";
+
+	if (!g->rank) {
+		g->address = take_address();
+		if (g->address < 0) {
+			snprintf(mine->why, WHY, "GLEAM_MPI_GROUPS has no address left for groups of this rank");
+			return;
+		}
+		range_address(&set->groups, g->address, ip, sizeof ip);
+		attr.group_ip = ip;
+		attr.members = g->size - 1;
+		attr.path_mtu = mtu;
+		attr.sender_timeout = set->timeout;
+	}
+	g->gleam = gleam_create(&attr);
+	mine->length = g->gleam ? gleam_export(g->gleam, &g->stream.numbers, NULL, mine->bytes, sizeof mine->bytes) : -1;
+	if (mine->length < 0)
+		snprintf(mine->why, WHY, "%s", gleam_error());
+}
+
+/* The master's: of the members' blobs the group's. */
+static void assemble(struct group *g, const struct blob *all, struct blob *group)
+{
+	int rc = 0;
+
+	for (int i = 1; i < g->size && rc >= 0; i++)
+		rc = gleam_import(g->gleam, all[i].bytes, all[i].length);
+	if (rc >= 0)
+		rc = group->length = gleam_describe(g->gleam, group->bytes, sizeof group->bytes);
+	if (rc < 0)
+		snprintf(group->why, WHY, "%s", gleam_error());
+}
+
+static void connect_stream(struct group *g, const struct blob *group, char *why)
+{
+	if ((g->rank && gleam_import(g->gleam, group->bytes, group->length) < 0) || gleam_peer(g->gleam, &g->peer) < 0)
+		snprintf(why, WHY, "%s", gleam_error());
+	else
+		stream_connect(&g->stream, &g->peer, settings()->timeout, why, WHY);
+}
+
+static void connected(struct group *g, char *why)
+{
+	if (!*why && gleam_connected(g->gleam, NULL) < 0)
+		snprintf(why, WHY, "%s", gleam_error());
+}
+
+static void wait_joined(struct group *g, char *why)
+{
+	struct timespec now, begin;
+	struct gleam_event e;
+	int flag;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (;;) {
+		if (gleam_next_event(g->gleam, &e, 1) == 1) {
+			if (e.kind == GLEAM_JOINED)
+				return;
+			snprintf(why, WHY, "%.*s", WHY - 1, e.text);
+			if (e.kind == GLEAM_FAILED || e.kind == GLEAM_ENDED)
+				return;
+		}
+		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (now.tv_sec - begin.tv_sec > PATIENCE) {
+			snprintf(why, WHY, "the switch has not registered the group within %d s", PATIENCE);
+			return;
+		}
+	}
+}
+
+/* 1, 0 with the reason, or negative, as agree(). all and blobs have room for every rank. */
+static int make(struct group *g, struct offer *all, struct blob *blobs, char why[WHY])
+{
+	struct offer o = {{0}, 0, 0};
+	struct blob mine = {"", {0}, 0}, group = {"", {0}, 0};
+	uint32_t mtu;
+	int rc;
+
+	begin(g, &o, why);
+	rc = agree(g->private, why);
+	if (rc != 1)
+		return rc;
+	if (PMPI_Allgather(&o, sizeof o, MPI_BYTE, all, sizeof o, MPI_BYTE, g->private))
+		return -1;
+	consider(g, all, &mtu, why);
+	if (*why)
+		return 0;
+	create(g, mtu, &mine);
+	rc = agree(g->private, mine.why);
+	memcpy(why, mine.why, WHY);
+	if (rc != 1)
+		return rc;
+	if (PMPI_Gather(&mine, sizeof mine, MPI_BYTE, blobs, sizeof mine, MPI_BYTE, 0, g->private))
+		return -1;
+	if (!g->rank)
+		assemble(g, blobs, &group);
+	if (PMPI_Bcast(&group, sizeof group, MPI_BYTE, 0, g->private))
+		return -1;
+	memcpy(why, group.why, WHY);
+	if (*why)
+		return 0;
+	connect_stream(g, &group, why);
+	if (g->rank)
+		connected(g, why);
+	rc = agree(g->private, why);
+	if (rc != 1)
+		return rc;
+	if (!g->rank) /* last: it registers */
+		connected(g, why);
+	if (!*why)
+		wait_joined(g, why);
+	return agree(g->private, why);
+}
+
+static void free_group(struct group *g)
+{
+	if (g->gleam)
+		gleam_destroy(g->gleam);
+	stream_close(&g->stream);
+	give_address(g->address);
+	PMPI_Comm_free(&g->private);
+	free(g);
+}
+
+void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
+{
+	struct group *g = calloc(1, sizeof *g);
+	struct offer *all;
+	struct blob *blobs;
+	int rc, size, rank;
+
+	PMPI_Comm_size(comm, &size);
+	PMPI_Comm_rank(comm, &rank);
+	all = calloc(size, sizeof *all);
+	blobs = rank ? NULL : calloc(size, sizeof *blobs);
+	if (!g || !all || (!rank && !blobs))
+		snprintf(why, WHY, "no memory");
+	rc = agree(comm, why);
+	/* Not PMPI_Comm_dup: that runs copy callbacks of attributes that are not ours. */
+	if (rc == 1)
+		rc = PMPI_Comm_split(comm, 0, rank, &g->private) ? -1 : 1;
+	if (rc == 1) {
+		g->size = size;
+		g->rank = rank;
+		g->address = -1;
+		g->stream.idle = idle;
+		g->stream.arg = g;
+		PMPI_Comm_set_errhandler(g->private, MPI_ERRORS_RETURN);
+		rc = make(g, all, blobs, why);
+		if (rc != 1)
+			free_group(g);
+	} else {
+		free(g);
+	}
+	if (rc == 1) {
+		g->owner = owner;
+		*owner = g;
+		pthread_mutex_lock(&lock);
+		g->next = groups;
+		groups = g;
+		pthread_mutex_unlock(&lock);
+	} else if (!*why) {
+		snprintf(why, WHY, "MPI failed");
+	}
+	free(all);
+	free(blobs);
+}
+
+int group_broadcast(struct group *g, void *buffer, uint64_t bytes, int root)
+{
+	int rc;
+
+	if (g->failed)
+		return -1;
+	if (root == g->rank)
+		rc = stream_send(&g->stream, buffer, bytes, root, g->why, WHY);
+	else
+		rc = stream_receive(&g->stream, buffer, bytes, root, g->why, WHY);
+	g->failed = rc < 0;
+	return rc;
+}
+
+/* Waits for all ranks, of which each has drained its stream. */
+static void meet(struct group *g)
+{
+	MPI_Request request;
+	int done = 0;
+
+	if (!g->failed && stream_drain(&g->stream, g->why, WHY))
+		g->failed = 1;
+	if (PMPI_Ibarrier(g->private, &request))
+		return;
+	while (!done && !PMPI_Test(&request, &done, MPI_STATUS_IGNORE))
+		sched_yield();
+}
+
+static void unlink_group(struct group *g)
+{
+	pthread_mutex_lock(&lock);
+	for (struct group **p = &groups; *p; p = &(*p)->next)
+		if (*p == g) {
+			*p = g->next;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+void group_end(struct group *g)
+{
+	meet(g);
+	unlink_group(g);
+	if (settings()->verbose && !g->rank)
+		fprintf(stderr, "gleam-mpi: group %s of %d ranks: %llu broadcasts, %llu bytes\n", g->peer.ip, g->size,
+		        (unsigned long long)g->stream.broadcasts, (unsigned long long)g->stream.bytes);
+	gleam_leave(g->gleam, LEAVING);
+	*g->owner = NULL;
+	free_group(g);
+}
+
+void group_end_all(void)
+{
+	while (groups)
+		group_end(groups);
+	pthread_mutex_lock(&lock);
+	device_close(&device);
+	free(taken);
+	taken = NULL;
+	taken_room = 0;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,37 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The group of a communicator. Its making and its end are collective.
+ */
+#ifndef GLEAM_MPI_GROUP_H
+#define GLEAM_MPI_GROUP_H
+
+#include "agree.h"
+#include "settings.h"
+#include "stream.h"
+
+struct group {
+	MPI_Comm private;  /* of the same ranks: for progress, and for the end */
+	int rank, size;
+	struct gleam_group *gleam;
+	struct gleam_peer peer;
+	struct stream stream;
+	uint32_t waits;    /* calls of idle */
+	int64_t address;   /* its number in GLEAM_MPI_GROUPS, at the master; -1: none */
+	int failed;
+	char why[WHY];     /* it failed */
+	struct group **owner; /* its place in what is known of the communicator: NULL after the end */
+	struct group *next;
+};
+
+/* Makes the group of a communicator: *owner is NULL if that is not possible, for the same
+ * reason everywhere. */
+void group_make(struct group **owner, MPI_Comm comm, char why[WHY]);
+
+int group_broadcast(struct group *g, void *buffer, uint64_t bytes, int root);
+
+/* Leave, when all ranks have come and have all that was sent. */
+void group_end(struct group *g);
+void group_end_all(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The environment variables of docs/MPI.md, as this rank has them.
+ */
+#ifndef GLEAM_MPI_SETTINGS_H
+#define GLEAM_MPI_SETTINGS_H
+
+#include "plan.h"
+
+struct settings {
+	int off;              /* groups are not wanted, or not possible: why */
+	char why[300];
+	struct range groups;
+	unsigned char key[256];
+	uint32_t key_len;     /* 0: no key */
+	uint16_t key_id;
+	const char *device;   /* NULL: the first */
+	int gid_index;        /* -1: the first */
+	uint32_t mtu;         /* bytes; 0: the device's */
+	uint32_t segment;     /* bytes of a message at most */
+	int timeout;          /* of queue pairs, 4.096 us * 2^n */
+	int64_t min_bytes;
+	int verbose;
+};
+
+/* Read once. */
+const struct settings *settings(void);
+
+#endif

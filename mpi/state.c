@@ -1,0 +1,104 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int ready;
+static int of_comm = MPI_KEYVAL_INVALID, of_self = MPI_KEYVAL_INVALID;
+
+/* A communicator is freed, which is collective. */
+static int forget(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	struct state *s = value;
+
+	(void)comm, (void)keyval, (void)extra;
+	if (s->group)
+		group_end(s->group);
+	free(s);
+	return MPI_SUCCESS;
+}
+
+/* MPI_Finalize begins: it deletes the attributes of MPI_COMM_SELF while MPI still works. */
+static int finalize(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	(void)comm, (void)keyval, (void)value, (void)extra;
+	group_end_all();
+	return MPI_SUCCESS;
+}
+
+static int prepare(void)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!ready) {
+		rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &of_comm, NULL) ||
+		     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalize, &of_self, NULL) ||
+		     PMPI_Comm_set_attr(MPI_COMM_SELF, of_self, NULL);
+		ready = !rc;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static void refused(const struct state *s, const char *why)
+{
+	if (settings()->verbose && !s->rank)
+		fprintf(stderr, "gleam-mpi: no group: %s; the MPI's own MPI_Bcast serves the communicator\n", why);
+}
+
+/* What the environment says is the same everywhere, or the strictest of it holds. */
+static int consult(struct state *s, MPI_Comm comm)
+{
+	char why[WHY];
+	int rc;
+
+	snprintf(why, sizeof why, "%s", settings()->off ? settings()->why : "");
+	rc = agree(comm, why);
+	s->plain = rc != 1;
+	if (s->plain)
+		refused(s, why);
+	return rc < 0 || PMPI_Allreduce(&settings()->min_bytes, &s->min_bytes, 1, MPI_INT64_T, MPI_MAX, comm);
+}
+
+struct state *state_of(MPI_Comm comm)
+{
+	struct state *s;
+	int found;
+
+	if (prepare() || PMPI_Comm_get_attr(comm, of_comm, &s, &found))
+		return NULL;
+	if (found)
+		return s;
+	s = calloc(1, sizeof *s);
+	if (!s)
+		abort(); /* the other ranks wait */
+	PMPI_Comm_rank(comm, &s->rank);
+	if (consult(s, comm) || PMPI_Comm_set_attr(comm, of_comm, s)) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+struct group *state_group(struct state *s, MPI_Comm comm)
+{
+	char why[WHY] = "";
+
+	if (s->group || s->plain)
+		return s->group;
+	group_make(&s->group, comm, why);
+	s->plain = !s->group;
+	if (s->plain)
+		refused(s, why);
+	else if (settings()->verbose && !s->rank)
+		fprintf(stderr, "gleam-mpi: group %s of %d ranks serves a communicator, path MTU %u\n", s->group->peer.ip, s->group->size,
+		        s->group->peer.path_mtu_bytes);
+	return s->group;
+}

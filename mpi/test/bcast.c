@@ -1,0 +1,305 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * MPI_Bcast as any program calls it: every byte is compared, and those beside.
+ *
+ *     mpi-bcast all          datatypes, roots, sizes, communicators, late ranks
+ *     mpi-bcast large N      N MiB from each of two roots
+ *     mpi-bcast link FILE    bytes that leave rank 0's link, which FILE counts, for each
+ *                            byte of its messages
+ *     mpi-bcast die          the last rank ends by a signal in the middle
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARD = 64, GUARDED = 0xA5 };
+
+static int rank, size, checked;
+
+static void fail(const char *what, long long a, long long b)
+{
+	fprintf(stderr, "mpi-bcast: rank %d: %s: %lld, %lld\n", rank, what, a, b);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static unsigned char pattern(size_t i, int seed)
+{
+	return i * 7 + i / 4099 + seed * 31 + 1;
+}
+
+/* One broadcast of bytes. */
+static void bytes(MPI_Comm comm, int root, size_t n, int seed)
+{
+	int me;
+	unsigned char *all = malloc(n + 2 * GUARD), *p = all + GUARD;
+
+	MPI_Comm_rank(comm, &me);
+	memset(all, GUARDED, n + 2 * GUARD);
+	for (size_t i = 0; i < n && me == root; i++)
+		p[i] = pattern(i, seed);
+	if (MPI_Bcast(p, n, MPI_BYTE, root, comm))
+		fail("MPI_Bcast", n, root);
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != pattern(i, seed))
+			fail("byte, of a broadcast of bytes", i, n);
+	for (int i = 0; i < GUARD; i++)
+		if (all[i] != GUARDED || p[n + i] != GUARDED)
+			fail("a byte beside a broadcast of bytes", i, n);
+	free(all);
+	checked++;
+}
+
+/* One broadcast of elements of a type: they arrive as MPI_Pack has them, and the bytes
+ * between them stay as they were. */
+static void typed(MPI_Comm comm, int root, MPI_Datatype type, int count, int seed)
+{
+	MPI_Aint lower, extent, true_lower, true_extent;
+	int me, room, at = 0, got_at = 0;
+	size_t n;
+	unsigned char *memory, *want, *pack, *got;
+
+	MPI_Comm_rank(comm, &me);
+	MPI_Type_get_extent(type, &lower, &extent);
+	MPI_Type_get_true_extent(type, &true_lower, &true_extent);
+	n = count * extent + true_extent + 64;
+	MPI_Pack_size(count, type, comm, &room);
+	memory = malloc(n);
+	want = malloc(n);
+	pack = malloc(room);
+	got = malloc(room);
+	for (size_t i = 0; i < n; i++)
+		want[i] = pattern(i, seed);
+	MPI_Pack(want, count, type, pack, room, &at, comm);
+	memset(memory, GUARDED, n);
+	if (me == root)
+		memcpy(memory, want, n);
+	if (MPI_Bcast(memory, count, type, root, comm))
+		fail("MPI_Bcast of a type", count, root);
+	MPI_Pack(memory, count, type, got, room, &got_at, comm);
+	if (at != got_at || memcmp(pack, got, at))
+		fail("elements of a type differ: count, bytes", count, at);
+	if (me != root) { /* what Unpack alone would have written */
+		int from = 0;
+
+		memset(want, GUARDED, n);
+		MPI_Unpack(pack, at, &from, want, count, type, comm);
+	}
+	if (memcmp(memory, want, n))
+		fail("bytes between elements of a type have changed: count", count, n);
+	free(memory), free(want), free(pack), free(got);
+	checked++;
+}
+
+static void datatypes(MPI_Comm comm, int root)
+{
+	MPI_Datatype vector, reversed, holes, run, nested;
+	const int counts[] = {1, 40, 3000};
+	int lengths[] = {4, 4}, back[] = {4, 0}, ones[] = {1, 1};
+	MPI_Aint at[] = {0, 16};
+	MPI_Datatype fields[] = {MPI_INT, MPI_DOUBLE};
+
+	MPI_Type_vector(3, 2, 5, MPI_INT, &vector);
+	MPI_Type_indexed(2, lengths, back, MPI_INT, &reversed); /* no holes, and not in the order of memory */
+	MPI_Type_create_struct(2, ones, at, fields, &holes);
+	MPI_Type_contiguous(7, MPI_SHORT, &run);
+	MPI_Type_contiguous(2, holes, &nested);
+	MPI_Datatype types[] = {MPI_CHAR, MPI_INT, MPI_DOUBLE, MPI_DOUBLE_INT, vector, reversed, holes, run, nested};
+
+	for (unsigned t = 0; t < sizeof types / sizeof *types; t++) {
+		if (t > 3)
+			MPI_Type_commit(&types[t]);
+		for (unsigned c = 0; c < sizeof counts / sizeof *counts; c++)
+			typed(comm, root, types[t], counts[c], t + c);
+		if (t > 3)
+			MPI_Type_free(&types[t]);
+	}
+}
+
+/* The root sends the elements of one type, the others receive those of another one with the
+ * same signature. */
+static void two_types(int root)
+{
+	enum { N = 6000 };
+	MPI_Datatype wide;
+	int *all = malloc(2 * N * sizeof(int));
+
+	MPI_Type_vector(N, 1, 2, MPI_INT, &wide);
+	MPI_Type_commit(&wide);
+	for (int i = 0; i < 2 * N; i++)
+		all[i] = rank == root ? i : -1;
+	if (rank == root)
+		MPI_Bcast(all, 1, wide, root, MPI_COMM_WORLD);
+	else
+		MPI_Bcast(all, N, MPI_INT, root, MPI_COMM_WORLD);
+	for (int i = 0; i < 2 * N && rank != root; i++)
+		if (all[i] != (i < N ? 2 * i : -1))
+			fail("an element received as another type", i, all[i]);
+	MPI_Type_free(&wide);
+	free(all);
+	checked++;
+}
+
+static const int sizes[] = {0, 1, 4095, 4096, 4097, 16368, 16369, 65536, 300001, 1 << 20};
+
+static void sweep(MPI_Comm comm)
+{
+	int n;
+
+	MPI_Comm_size(comm, &n);
+	for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; s++)
+		for (int root = 0; root < n; root++)
+			bytes(comm, root, sizes[s], s + root);
+}
+
+/* Ranks come late in turn; the root sends many short ones without waiting. */
+static void late(void)
+{
+	for (int who = 0; who < size; who++)
+		for (int s = 3; s < 7; s++) {
+			if (rank == who)
+				usleep(20000);
+			bytes(MPI_COMM_WORLD, 0, sizes[s], who);
+		}
+	for (int i = 0; i < 60; i++) {
+		if (rank == size - 1 && i == 20)
+			usleep(50000);
+		bytes(MPI_COMM_WORLD, 1, 4096 + i, i);
+	}
+}
+
+/* A rank waits in a broadcast for one that first wants a message of its own. */
+static void progress(void)
+{
+	enum { N = 200000 };
+	int *all = calloc(N, sizeof(int));
+	MPI_Request request = MPI_REQUEST_NULL;
+
+	if (rank == 0)
+		MPI_Isend(all, N, MPI_INT, size - 1, 5, MPI_COMM_WORLD, &request);
+	if (rank == size - 1)
+		MPI_Recv(all, N, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	bytes(MPI_COMM_WORLD, 0, 65536, 9);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	free(all);
+}
+
+static void communicators(void)
+{
+	MPI_Comm halves, back;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &halves);
+	MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &back);
+	for (int i = 0; i < 3; i++) { /* interleaved */
+		bytes(halves, i % 2, 20000, rank % 2);
+		bytes(back, i, 5000, i);
+		bytes(MPI_COMM_WORLD, i, 5000, i);
+	}
+	MPI_Comm_free(&halves);
+	for (int i = 0; i < 3; i++) {
+		MPI_Comm again;
+
+		MPI_Comm_dup(back, &again);
+		bytes(again, i, 5000, i);
+		if (i < 2)
+			MPI_Comm_free(&again); /* the last one is never freed */
+	}
+	MPI_Comm_free(&back);
+}
+
+/* As Fortran calls it, by each of the names that compilers have for it; a program in C has
+ * them of libgleam-mpi alone. */
+static void fortran(void)
+{
+	static const char *const names[] = {"mpi_bcast_", "mpi_bcast", "mpi_bcast__", "MPI_BCAST", "ompi_bcast_f"};
+	typedef void call(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
+	MPI_Fint count = 5000, type = MPI_Type_c2f(MPI_INT), root, comm = MPI_Comm_c2f(MPI_COMM_WORLD), error;
+	int all[5000];
+
+	for (unsigned n = 0; n < sizeof names / sizeof *names; n++) {
+		call *bcast = (call *)dlsym(RTLD_DEFAULT, names[n]);
+
+		root = n % size;
+		for (int i = 0; i < count; i++)
+			all[i] = rank == root ? i * (int)(n + 1) : -1;
+		error = -1;
+		if (bcast)
+			bcast(all, &count, &type, &root, &comm, &error);
+		for (int i = 0; i < count && bcast; i++)
+			if (all[i] != i * (int)(n + 1) || error != MPI_SUCCESS)
+				fail("an element, by a name of Fortran", n, i);
+		checked += bcast != NULL;
+	}
+}
+
+static unsigned long long count_of(const char *file)
+{
+	unsigned long long n = 0;
+	FILE *f = fopen(file, "r");
+
+	if (!f || fscanf(f, "%llu", &n) != 1)
+		fail("the link's counter cannot be read", 0, 0);
+	fclose(f);
+	return n;
+}
+
+static void link_bytes(const char *file)
+{
+	enum { N = 1 << 20, TIMES = 8 };
+	unsigned long long before = 0, after;
+	double begin;
+
+	bytes(MPI_COMM_WORLD, 0, N, 0); /* makes the group */
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!rank)
+		before = count_of(file);
+	begin = MPI_Wtime();
+	for (int i = 0; i < TIMES; i++)
+		bytes(MPI_COMM_WORLD, 0, N, i);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		return;
+	after = count_of(file);
+	printf("link: %.4f bytes for each byte, %.1f ms for each MiB\n", (double)(after - before) / ((double)N * TIMES),
+	       (MPI_Wtime() - begin) * 1000 / TIMES);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "all";
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (!strcmp(what, "all")) {
+		sweep(MPI_COMM_WORLD);
+		for (int root = 0; root < 2; root++) {
+			datatypes(MPI_COMM_WORLD, root);
+			two_types(root);
+		}
+		fortran();
+		late();
+		progress();
+		communicators();
+	} else if (!strcmp(what, "large") && argc > 2) {
+		for (int root = 0; root < 2; root++)
+			bytes(MPI_COMM_WORLD, root, (size_t)atoi(argv[2]) << 20, root);
+	} else if (!strcmp(what, "link") && argc > 2) {
+		link_bytes(argv[2]);
+	} else if (!strcmp(what, "die")) {
+		bytes(MPI_COMM_WORLD, 0, 65536, 1);
+		if (rank == size - 1)
+			raise(SIGKILL);
+		for (int i = 0; i < 1000; i++)
+			bytes(MPI_COMM_WORLD, 0, 65536, i);
+	} else {
+		fail("no such argument", argc, 0);
+	}
+	if (!rank)
+		printf("ok: %d broadcasts\n", checked);
+	return MPI_Finalize();
+}

@@ -1,0 +1,30 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package host has the tests of libgleam-mpi that need no MPI. ../bcast.c is a program of
+// MPI for the machine of test/rxe.
+package host
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
+)
+
+// TestPlan runs the tests in C of what libgleam-mpi decides without MPI.
+func TestPlan(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		labtest.Unavailable(t, "needs gcc (apt-get install gcc libc6-dev): %v", err)
+	}
+	program := filepath.Join(t.TempDir(), "plan")
+	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
+		"-o", program, "../plan.c", "../../plan.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

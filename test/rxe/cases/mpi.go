@@ -1,0 +1,185 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// mpiCases run programs of MPI, which are not changed, with libgleam-mpi preloaded. They
+// need a machine with Open MPI: test/rxe/run.sh --mpi.
+func mpiCases() (cs []testCase) {
+	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {
+		return nil
+	}
+	return []testCase{
+		{name: "MPI_Bcast by groups: datatypes, roots, sizes, communicators", run: mpiConformance},
+		{name: "MPI_Bcast by a group: bytes on the root's link", run: mpiLink},
+		{name: "MPI_Bcast by a group: 8 MiB in segments", run: mpiLarge("8", "GLEAM_MPI_SEGMENT=100000")},
+		{name: "MPI_Bcast by a group: 64 MiB", long: true, run: mpiLarge("64")},
+		{name: "MPI_Bcast by a group: a rank is killed", run: mpiDeath},
+		{name: "MPI_Bcast without a group: the reason is said once", run: mpiRefusal},
+	}
+}
+
+const mpiRanks = 4
+
+// mpi runs mpi-bcast in four ranks, at four hosts, and returns what they said.
+func (b *bench) mpi(ctx context.Context, env []string, args ...string) (out string, err error) {
+	err = b.asHosts(mpiRanks, func(hosts []*host) error {
+		key := filepath.Join(b.state, "mpi-key")
+		if err := os.WriteFile(key, fmt.Appendf(nil, "%x\n", auth.Keys[1]), 0o600); err != nil {
+			return err
+		}
+		index, err := hosts[0].gidIndex(hosts[0].addr4)
+		if err != nil {
+			return err
+		}
+		gid := strconv.Itoa(index)
+		library, err := exec.LookPath("libgleam-mpi-openmpi.so")
+		if err != nil {
+			return err
+		}
+		words := append([]string{"--mca", "pml", "ucx", "--mca", "osc", "^ucx", "-n", strconv.Itoa(mpiRanks), "mpi-rank.sh", "mpi-bcast-openmpi"}, args...)
+		c := exec.CommandContext(ctx, "mpirun.openmpi", words...)
+		c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+		c.WaitDelay = 10 * time.Second
+		c.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+			"OMPI_MCA_plm=isolated", "UCX_TLS=rc_verbs,ud_verbs,self", "UCX_UD_VERBS_ETH_DGID_CHECK=n", "UCX_UD_TIMEOUT=20s", "UCX_IB_GID_INDEX="+gid,
+			"LIBRARY="+library, "GLEAM_MPI_GROUPS="+groupAddr(16, false).String()+"-"+groupAddr(47, false).String(),
+			"GLEAM_MPI_KEY_FILE="+key, "GLEAM_MPI_GID_INDEX="+gid, "GLEAM_MPI_TIMEOUT=18", "GLEAM_MPI_VERBOSE=1")
+		c.Env = append(c.Env, env...)
+		text, err := c.CombinedOutput()
+		out = string(text)
+		if err != nil {
+			err = fmt.Errorf("mpirun: %w\n%s", err, out)
+		}
+		return err
+	})
+	return out, err
+}
+
+// noteMPI notes the lines of output that begin with one of words, and returns how many there
+// are of each.
+func (b *bench) noteMPI(out string, words ...string) map[string]int {
+	n := make(map[string]int)
+	for line := range strings.Lines(out) {
+		for _, w := range words {
+			if strings.HasPrefix(line, w) {
+				n[w]++
+				b.note("%s", strings.TrimSpace(line))
+			}
+		}
+	}
+	return n
+}
+
+const (
+	mpiOK      = "ok: "
+	mpiGroup   = "gleam-mpi: group "
+	mpiNoGroup = "gleam-mpi: no group: "
+	mpiLinkIs  = "link: "
+)
+
+func mpiConformance(ctx context.Context, b *bench) error {
+	out, err := b.mpi(ctx, nil, "all")
+	if err != nil {
+		return err
+	}
+	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup)
+	// MPI_COMM_WORLD, two halves, it backwards and three duplicates: a line at the beginning
+	// and one at the end of each.
+	if n[mpiOK] != 1 || n[mpiGroup] != 14 || n[mpiNoGroup] != 0 {
+		return fmt.Errorf("want one line with ok and 14 about groups:\n%s", out)
+	}
+	return b.noGroups(ctx)
+}
+
+// noGroups fails if the switch has groups.
+func (b *bench) noGroups(ctx context.Context) error {
+	groups, err := b.daemon.client.Groups(ctx)
+	if err == nil && len(groups) > 0 {
+		err = fmt.Errorf("the switch still has %d groups after MPI_Finalize", len(groups))
+	}
+	return err
+}
+
+func mpiLink(ctx context.Context, b *bench) error {
+	file := "/sys/class/net/" + b.hosts[0].link + "/statistics/tx_bytes"
+	ratio := func(env ...string) (r float64, err error) {
+		out, err := b.mpi(ctx, env, "link", file)
+		if err != nil {
+			return 0, err
+		}
+		if n := b.noteMPI(out, mpiLinkIs, mpiGroup); n[mpiLinkIs] != 1 {
+			return 0, fmt.Errorf("want one line about the link:\n%s", out)
+		}
+		_, rest, _ := strings.Cut(out, mpiLinkIs)
+		_, err = fmt.Sscanf(rest, "%g", &r)
+		return r, err
+	}
+	own, err := ratio("LIBRARY=")
+	if err != nil {
+		return err
+	}
+	group, err := ratio()
+	if err != nil {
+		return err
+	}
+	if group > 1.1 || group < 1 || own < 1 {
+		return fmt.Errorf("the root's link carries %.3f bytes for each byte, want 1 to 1.1; %.3f by the MPI alone", group, own)
+	}
+	return nil
+}
+
+// mpiLarge has one message of so many MiB.
+func mpiLarge(size string, env ...string) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error {
+		out, err := b.mpi(ctx, env, "large", size)
+		if err != nil {
+			return err
+		}
+		if n := b.noteMPI(out, mpiOK, mpiGroup); n[mpiOK] != 1 || n[mpiGroup] != 2 {
+			return fmt.Errorf("want one line with ok and two about the group:\n%s", out)
+		}
+		return nil
+	}
+}
+
+// mpiDeath has a rank end by a signal while the others broadcast: mpirun ends the job.
+func mpiDeath(ctx context.Context, b *bench) error {
+	limited, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("mpirun has not ended"))
+	defer cancel()
+	out, err := b.mpi(limited, nil, "die")
+	switch {
+	case limited.Err() != nil:
+		return errors.Join(context.Cause(limited), err)
+	case err == nil || !strings.Contains(err.Error(), "signal 9"):
+		return fmt.Errorf("mpirun ended with %v, want the rank's signal:\n%s", err, out)
+	case !strings.Contains(out, mpiGroup):
+		return fmt.Errorf("there was no group:\n%s", out)
+	}
+	b.note("%v", strings.SplitN(err.Error(), "\n", 2)[0])
+	// Nobody leaves the group: its lease ends it.
+	return until(ctx, "the switch deletes the group", func() (bool, error) { return b.noGroups(ctx) == nil, nil })
+}
+
+func mpiRefusal(ctx context.Context, b *bench) error {
+	out, err := b.mpi(ctx, []string{"GLEAM_MPI_GROUPS=192.0.2.1"}, "all")
+	if err != nil {
+		return err
+	}
+	if n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup); n[mpiOK] != 1 || n[mpiGroup] != 0 || n[mpiNoGroup] != 7 {
+		return fmt.Errorf("want one line with ok, none about groups and one reason for each of seven communicators:\n%s", out)
+	}
+	return nil
+}
