@@ -104,6 +104,7 @@ func (m *Manager) handle(c *connection, e event) {
 		return
 	}
 	m.report(c)
+	c.listener.ending += c.state.ending() - was.ending()
 	if !c.state.active() {
 		c.listener.leave(c)
 	}
@@ -116,6 +117,7 @@ func (m *Manager) handle(c *connection, e event) {
 	if c.listener.dialler != nil {
 		m.follow(c.listener, c, was)
 	}
+	m.dismiss(c.listener)
 	m.check(c.listener)
 }
 

@@ -126,8 +126,14 @@ func (k *kernel) receive(b []byte) {
 		if m.DREQ.QPN != c.qpn {
 			k.w.t.Errorf("a DREQ names QPN %#x, the host has %#x", m.DREQ.QPN, c.qpn)
 		}
-		k.send(&Message{Attribute: DisconnectReply, TID: m.TID, LocalID: c.id, RemoteID: c.remote})
-		k.forget(c, "disconnected")
+		if k.late > 0 && c.state == "established" {
+			c.state, c.at = "left", k.w.now+k.late
+			c.message = Message{Attribute: DisconnectReply, TID: m.TID, LocalID: c.id, RemoteID: c.remote}
+		}
+		if c.state != "left" {
+			k.send(&Message{Attribute: DisconnectReply, TID: m.TID, LocalID: c.id, RemoteID: c.remote})
+			k.forget(c, "disconnected")
+		}
 	case m.Attribute == DisconnectReply && c.state == "leaving":
 		k.forget(c, "left")
 	}
@@ -195,6 +201,9 @@ func (k *kernel) advance() {
 			c.state, c.tries = "replied", linuxTries
 			c.message = Message{Attribute: ConnectReply, TID: c.message.TID, LocalID: c.id, RemoteID: c.remote, Data: []byte("accepted"), Reply: Reply{QPN: c.qpn, PSN: c.psn, GUID: k.guid, RNRRetry: 7, ResponderResources: 3, InitiatorDepth: 4}}
 			k.fire(c)
+		case c.state == "left": // the program disconnects: only now the DREQ is answered
+			k.send(&c.message)
+			k.forget(c, "disconnected")
 		case c.state == "sent" || c.state == "replied" || c.state == "leaving":
 			k.fire(c)
 		}

@@ -46,6 +46,7 @@ type kernel struct {
 	accepts time.Duration // after the REQ; below 0: never
 	rejects bool          // its program refuses
 	deaf    bool          // it has died
+	late    time.Duration // from a DREQ on until its program disconnects
 }
 
 // kconn is a connection in a kernel.
@@ -58,7 +59,7 @@ type kconn struct {
 	ask        Request // of a listener: the REQ
 	data       []byte  // of it
 	passive    bool
-	state      string // sent, received, replied, established, leaving, gone
+	state      string // sent, received, replied, established, left, leaving, gone
 	reply      Reply
 	message    Message // that is repeated
 	at         time.Duration

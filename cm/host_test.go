@@ -21,6 +21,7 @@ type host struct {
 	all  map[CommID]*hostConn // by its own ID: those that the kernel has
 	// silent: it has died, or its one DREQ may be lost. The switch cannot know; liveness does.
 	silent bool
+	deaf   bool // its program does not look at a DREQ
 }
 
 // hostConn is a connection in the kernel of a host.
@@ -126,6 +127,7 @@ func (h *host) receive(b []byte) {
 			h.send(&Message{Attribute: DisconnectReply, TID: m.TID, LocalID: m.RemoteID, RemoteID: m.LocalID})
 		case m.DREQ.QPN != c.qpn:
 			h.w.t.Fatalf("a DREQ names QPN %#x, the host has %#x", m.DREQ.QPN, c.qpn)
+		case h.deaf && c.state == "established":
 		case m.LocalID == c.remote && c.state != "request":
 			h.send(&Message{Attribute: DisconnectReply, TID: m.TID, LocalID: c.id, RemoteID: c.remote})
 			c.ended = "disconnected"

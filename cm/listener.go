@@ -27,6 +27,8 @@ type listener struct {
 	requested  []Record
 	closing    bool
 	anyMTU     bool // MTU is the first member's
+	ending     int  // connections that linger, or leave
+	cut        bool // it drains no more
 }
 
 // leave takes c out of l's members.
@@ -82,7 +84,7 @@ func (l *listener) wanted() (records []Record) {
 	if l.closing || l.registered == nil && l.count() < l.Expect {
 		return nil
 	}
-	if l.dialler != nil && l.dialler.state == lingering {
+	if l.dialler != nil && l.dialler.state == lingering || l.drains() {
 		return l.registered // its listeners are leaving
 	}
 	for _, c := range l.ordered() {

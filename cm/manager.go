@@ -149,7 +149,9 @@ func (m *Manager) Close(now time.Duration, group netip.Addr, out *Output) bool {
 	if f := m.fronts[group]; f != nil {
 		delete(m.fronts, group)
 		for _, l := range slices.Clone(f.sessions) {
+			l.cut = true
 			m.endAll(l)
+			m.check(l)
 		}
 		return true
 	}
@@ -192,6 +194,7 @@ func (m *Manager) Gone(now time.Duration, group, member netip.Addr, qpn rocev2.Q
 	if c := l.members[member]; c != nil && c.record.QPN == qpn {
 		m.end(c, Refusal{Reason: ConsumerReject, Code: GroupEnded, Text: "removed from the group"})
 	}
+	m.check(l)
 }
 
 // end ends the membership of c.
@@ -211,10 +214,13 @@ func (m *Manager) Advance(now time.Duration, out *Output) {
 		case c.state == requested:
 			c.why = c.listener.incomplete()
 			m.handle(c, expired)
-		case c.state == replied && c.tries == replyTries, c.state == leaving && c.tries == leaveTries, c.state == accepted && c.tries == rtuTries:
+		case c.state == replied && c.tries == replyTries, c.state == leaving && c.tries >= c.dreqTries(), c.state == accepted && c.tries == rtuTries:
 			m.handle(c, exhausted)
 		default:
 			m.handle(c, expired)
+			if c.state == leaving {
+				m.check(c.listener) // another session may wait for its address
+			}
 		}
 	}
 }

@@ -129,5 +129,13 @@ var transitions = [numStates][numEvents]step{
 	},
 }
 
+// ending returns 1 if a connection in state s is on its way out.
+func (s state) ending() int {
+	if s == lingering || s == leaving {
+		return 1
+	}
+	return 0
+}
+
 // active reports whether a connection in state s counts as a member, or is to be one.
 func (s state) active() bool { return s <= lingering }

@@ -4,7 +4,8 @@
 // peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [OWN-ADDRESS] is one end of a connection
 // by librdmacm: it connects to an address, or listens at one of its own. Then it does the steps:
 // s10 sends ten messages, r10 receives ten and compares them, w1 WRITEs a message to address
-// 0x10000 under R_Key 0x1234, c1 compares what was written to its own memory. With wait it then
+// 0x10000 under R_Key 0x1234, c1 compares what was written to its own memory, d5 does nothing for
+// 5 s. With wait it then
 // waits until the other end disconnects. With ask it prints its queue pair and its memory before
 // it connects, and reads its private data, in hexadecimal. Exit codes: 0 done, 1 an error, 3 rejected (the reason
 // is printed), 4 refused to accept (step x).
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
@@ -112,6 +114,10 @@ int main(int argc, char **argv)
 		char what = *step++;
 		int sends = what == 's' || what == 'w';
 		long messages = strtol(step, &step, 10);
+		if (what == 'd') {
+			sleep(messages);
+			continue;
+		}
 		if (what == 'c') {
 			for (long i = 0; i < bytes; i++)
 				if ((unsigned char)window[i] != byte_at(0, i))

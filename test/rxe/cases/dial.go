@@ -31,6 +31,7 @@ func dialCases() (cs []testCase) {
 	add("a listener refuses, is not there, has another path MTU", dialRefused)
 	add("replies refused: a listener's data gets a NAK", dialReplies)
 	add("replies by source: a listener sends to all", dialSource)
+	add("replies by leader: a listener sends its answer 5 s after the dialler has left", dialLate)
 	add("a listener is killed, and then the dialler", dialKilled)
 	return cs
 }
@@ -247,6 +248,25 @@ func dialSource(ctx context.Context, b *bench) error {
 		}
 		const sent, received = "10 messages of 3000 bytes sent\n", "10 messages of 3000 bytes received and compared\n"
 		return all.end(sent+received, received+sent, received+received)
+	})
+}
+
+// dialLate has the last listener answer when the dialler and the leader have left: the switch
+// acknowledges the answer still. Without a late listener the session ends soon.
+func dialLate(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:4]
+	return b.dialling(ctx, &api.CreateGroup{Group: groupAddr(9, false), Replies: api.RepliesLeader}, hosts, func(g *created) error {
+		all, err := g.dial(ctx, hosts, []string{"s1r1", "3000"}, []string{"r1s1", "3000"}, []string{"r1s1", "3000"}, []string{"r1d5s1", "3000"})
+		if err != nil {
+			all.kill()
+			return err
+		}
+		const sent, received = "1 messages of 3000 bytes sent\n", "1 messages of 3000 bytes received and compared\n"
+		err = all[:3].end(sent+received+"done", received+sent+"done")
+		if text := all[3].out.String(); strings.Contains(text, sent) {
+			err = errors.Join(err, fmt.Errorf("the late listener is not late:\n%s", text))
+		}
+		return errors.Join(err, all[3].ends(received+sent+"done"), g.unconnected(ctx))
 	})
 }
 
