@@ -51,8 +51,11 @@ int main(int argc, char **argv)
 		fail(argv[3]);
 	hints.ai_src_addr = from->ai_src_addr;
 	hints.ai_src_len = from->ai_src_len;
-	if (rdma_getaddrinfo(argv[1], argv[2], &hints, &to) || rdma_create_ep(&id, to, NULL, &attr))
+	if (rdma_getaddrinfo(argv[1], argv[2], &hints, &to))
 		fail("resolve the group");
+	for (int tries = 0; rdma_create_ep(&id, to, NULL, &attr); tries++) // librdmacm gives ARP 2 s: two packets
+		if (errno != ETIMEDOUT || tries == 5)
+			fail("resolve the group");
 	char *memory = malloc(DEPTH * bytes);
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, DEPTH * bytes);
 	if (!mr)

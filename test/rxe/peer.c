@@ -1,13 +1,14 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [OWN-ADDRESS] is one end of a connection
+// peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX] [OWN-ADDRESS] is one end of a connection
 // by librdmacm: it connects to an address, or listens at one of its own. Then it does the steps:
 // s10 sends ten messages, r10 receives ten and compares them, w1 WRITEs a message to address
 // 0x10000 under R_Key 0x1234, c1 compares what was written to its own memory, d5 does nothing for
 // 5 s. With wait it then
 // waits until the other end disconnects. With ask it prints its queue pair and its memory before
-// it connects, and reads its private data, in hexadecimal. Exit codes: 0 done, 1 an error, 3 rejected (the reason
+// it connects, and reads its private data, in hexadecimal. With key=HEX it connects by gleam_cm_connect
+// under key 1. Exit codes: 0 done, 1 an error, 3 rejected (the reason
 // is printed), 4 refused to accept (step x).
 
 #include <errno.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "gleam_cm.h"
 
 #define DEPTH 32
 
@@ -43,14 +46,19 @@ static void complete(struct rdma_cm_id *id, int sends)
 int main(int argc, char **argv)
 {
 	if (argc < 6)
-		return fprintf(stderr, "peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [OWN-ADDRESS]\n"), 2;
+		return fprintf(stderr, "peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX] [OWN-ADDRESS]\n"), 2;
 	int waits = 0, asks = 0;
 	char *own_address = NULL;
+	unsigned char key[32];
+	struct gleam_cm_attr keyed = {.size = sizeof keyed, .key = key, .key_id = 1};
 	for (int i = 6; i < argc; i++)
 		if (!strcmp(argv[i], "wait"))
 			waits = 1;
 		else if (!strcmp(argv[i], "ask"))
 			asks = 1;
+		else if (!strncmp(argv[i], "key=", 4))
+			while (keyed.key_len < sizeof key && sscanf(argv[i] + 4 + 2 * keyed.key_len, "%2hhx", &key[keyed.key_len]) == 1)
+				keyed.key_len++;
 		else
 			own_address = argv[i];
 	int listens = !strcmp(argv[1], "listen");
@@ -67,8 +75,11 @@ int main(int argc, char **argv)
 		hints.ai_src_addr = from->ai_src_addr;
 		hints.ai_src_len = from->ai_src_len;
 	}
-	if (rdma_getaddrinfo(argv[2], argv[3], &hints, &to) || rdma_create_ep(&id, to, NULL, &attr))
+	if (rdma_getaddrinfo(argv[2], argv[3], &hints, &to))
 		fail("resolve the address");
+	for (int tries = 0; rdma_create_ep(&id, to, NULL, &attr); tries++) // librdmacm gives ARP 2 s: two packets
+		if (errno != ETIMEDOUT || tries == 5)
+			fail("resolve the address");
 	if (listens) {
 		listener = id;
 		if (rdma_listen(listener, 4))
@@ -100,7 +111,11 @@ int main(int argc, char **argv)
 				fail("private data");
 		param.private_data = data, param.private_data_len = sizeof(data);
 	}
-	if (listens ? rdma_accept(id, &param) : rdma_connect(id, &param)) {
+	struct gleam_mr region = {.addr = (uintptr_t)window, .length = bytes, .rkey = writable->rkey};
+	keyed.mr = &region;
+	if (listens ? rdma_accept(id, &param) : keyed.key_len ? gleam_cm_connect(id, &param, &keyed) : rdma_connect(id, &param)) {
+		if (gleam_error()[0])
+			printf("%s\n", gleam_error());
 		if (!id->event || id->event->event != RDMA_CM_EVENT_REJECTED)
 			fail(listens ? "accept" : "connect");
 		const unsigned char *data = id->event->param.conn.private_data;

@@ -104,10 +104,11 @@ else
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
-for program in member peer; do
-	$cc -O2 -Wall -Wextra -o "$share/bin/$program" "test/rxe/$program.c" -lrdmacm -libverbs
-done
 make -s -C libgleam CC="$cc" BUILD="$share/bin" example
+$cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
+for program in peer targets; do
+	$cc -O2 -Wall -Wextra -Ilibgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
+done
 cp libgleam/examples/run.sh "$share/bin/multicast-here"
 if [ -n "$mpi" ]; then
 	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi

@@ -48,6 +48,7 @@ func allCases() []testCase {
 		testCase{name: "target messages: WRITEs to other memory each time", run: targetMessages},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
 		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
+		testCase{name: "libgleam: gleam_targets in C, two regions, two sources, three receivers", run: targetsInC},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
 	cs = append(cs, connectCases()...)

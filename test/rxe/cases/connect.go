@@ -36,6 +36,9 @@ func connectCases() (cs []testCase) {
 	add("a receiver is killed, and another one takes its place", connectKilled)
 	add("the group is deleted: members are disconnected", connectDeleted)
 	add("private data under the right key: WRITEs to the members' windows", connectKeyed)
+	add("gleam_cm_connect of libgleam: WRITEs to the members' windows", connectByLibrary(false))
+	add("gleam_cm_connect of libgleam, IPv6", connectByLibrary(true))
+	cs[len(cs)-1].long = true
 	return cs
 }
 

@@ -85,3 +85,42 @@ func connectKeyed(ctx context.Context, b *bench) error {
 		return errors.Join(all[:1].end("1 messages of 20000 bytes sent"), all[1:].end("window of 20000 bytes compared"))
 	})
 }
+
+// connectByLibrary has members connect under the group's key by gleam_cm_connect of libgleam, and
+// one beside them by private data that is made here. A wrong key is refused.
+func connectByLibrary(v6 bool) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error {
+		hosts := b.hosts[:4]
+		const bytes = 20_000
+		spec := &api.CreateGroup{Group: groupAddr(9, v6), Expect: 4, Key: 1, Window: &api.Window{VA: 0x10000, Len: bytes, RKey: 0x1234}}
+		return b.create(ctx, spec, func(g *created) (err error) {
+			join := func(h *host, key []byte, steps string) (*joiner, error) {
+				return start(ctx, h, "peer", "connect", g.ip.String(), fmt.Sprint(cmPort), steps, fmt.Sprint(bytes), fmt.Sprintf("key=%x", key), h.addr(v6).String())
+			}
+			other, err := join(hosts[0], []byte(strings.Repeat("k", 32)), "s1")
+			if err == nil {
+				err = other.ends("rejected: reason 28, code 1, the private data is not authentic under key 1")
+			}
+			if err != nil {
+				return err
+			}
+			var all peers
+			defer func() { all.kill() }()
+			for i, h := range hosts[:3] {
+				j, err := join(h, auth.Keys[1], []string{"w1s1", "r1c1"}[min(i, 1)])
+				if err != nil {
+					return err
+				}
+				all = append(all, j)
+			}
+			j, err := g.joinKeyed(ctx, hosts[3], auth.Keys[1], "r1c1", bytes)
+			if j != nil {
+				all = append(all, j)
+			}
+			if err != nil {
+				return err
+			}
+			return errors.Join(all[:1].end("1 messages of 20000 bytes sent\ndone"), all[1:].end("1 messages of 20000 bytes received and compared\nwindow of 20000 bytes compared\ndone"))
+		})
+	}
+}

@@ -61,6 +61,26 @@ func (b *bench) multicast(ctx context.Context, hosts []*host) error {
 	return nil
 }
 
+// targetsInC runs targets.c: a program on libgleam with an exchange of its own, whose WRITEs go to
+// other memory at each receiver.
+func targetsInC(ctx context.Context, b *bench) error {
+	return b.asHosts(4, func(hosts []*host) error {
+		index, err := hosts[0].gidIndex(hosts[0].addr4)
+		if err != nil {
+			return err
+		}
+		args := []string{groupAddr(4, false).String(), strconv.Itoa(index)}
+		for _, h := range hosts {
+			args = append(args, h.rdma)
+		}
+		c := exec.CommandContext(ctx, "targets", args...)
+		c.Env = append(os.Environ(), fmt.Sprintf("GLEAM_KEY=%x", auth.Keys[1]))
+		out, err := c.CombinedOutput()
+		b.note("%s", strings.TrimSpace(string(out)))
+		return err
+	})
+}
+
 // perfRun is one run of gleam perf.
 type perfRun struct {
 	sent    uint64  // bytes on the sender's link
