@@ -31,10 +31,12 @@ type connections struct {
 	changed  []netip.Addr
 	refused  *sampler[cm.Event]
 	ending   netip.Addr // a group whose registration the manager itself ends
+	unkept   unkept
 }
 
 // created is a group that members connect to.
 type created struct {
+	asked   *api.CreateGroup
 	reg     envelope.Registration // without members
 	replies string
 	dials   bool
@@ -83,37 +85,58 @@ func (x *connections) note(o registrationOutcome) {
 	}
 }
 
-// createGroup lets members connect to a group.
-func (c *control) createGroup(g *api.CreateGroup) error {
+// creationOf returns what an operator has asked for as the manager and this package have it.
+func creationOf(g *api.CreateGroup) (l cm.Listen, made created, err error) {
 	params, err := g.Params()
 	if err != nil {
-		return err
+		return l, made, err
 	}
-	x := &c.connections
-	keys := sessionKeys(g)
-	for _, ip := range keys {
-		if _, _, live := c.registrar.Group(ip); live {
+	made = created{asked: g, replies: g.Replies, dials: len(g.Listeners) > 0, keys: sessionKeys(g), reg: envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}}
+	made.reg.SetParams(&params)
+	return cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
+		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}, made, nil
+}
+
+// mayCreate says why a group cannot have its addresses, of which one may be registered.
+func (c *control) mayCreate(made *created, registered netip.Addr) error {
+	for _, ip := range made.keys {
+		if _, _, live := c.registrar.Group(ip); live && ip != registered {
 			return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + ip.String() + " is registered: delete it first, or take another address"}
 		}
-		if other, taken := x.reserved[ip]; taken {
+		if other, taken := c.connections.reserved[ip]; taken {
 			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other)}
 		}
 		if !c.registrar.Serves(ip) {
 			return &api.Error{Reason: envelope.NotGroupPrefix.String(), Message: ip.String() + " is in no group prefix of this switch"}
 		}
 	}
-	reg := envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}
-	reg.SetParams(&params)
-	l := cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
-		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}
+	return nil
+}
+
+// add adds a group that members connect to.
+func (x *connections) add(ip netip.Addr, made created) {
+	x.groups[ip] = made
+	for _, key := range made.keys {
+		x.reserved[key] = ip
+	}
+}
+
+// createGroup lets members connect to a group.
+func (c *control) createGroup(g *api.CreateGroup) error {
+	l, made, err := creationOf(g)
+	if err == nil {
+		err = c.mayCreate(&made, netip.Addr{})
+	}
+	if err != nil {
+		return err
+	}
+	x := &c.connections
 	if err := x.manager.Open(l); err != nil {
 		return &api.Error{Reason: api.ReasonGroupExists, Message: err.Error()}
 	}
-	x.groups[g.Group] = created{reg: reg, replies: g.Replies, dials: len(g.Listeners) > 0, keys: keys}
-	for _, ip := range keys {
-		x.reserved[ip] = g.Group
-	}
-	if len(g.Listeners) > 0 {
+	x.add(g.Group, made)
+	c.keepCreation(g.Group)
+	if made.dials {
 		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
 	} else {
 		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
@@ -151,6 +174,7 @@ func (c *control) closeConnections(ip netip.Addr) bool {
 		}
 	}
 	delete(x.groups, ip)
+	c.keepCreation(ip)
 	c.serveConnections()
 	return true
 }
@@ -192,6 +216,7 @@ func (c *control) sendConnections() {
 	}
 	for i := range x.out.Events {
 		c.reportConnection(&x.out.Events[i])
+		c.keepCreation(x.out.Events[i].Group)
 	}
 	for i := range x.out.Packets {
 		p := &x.out.Packets[i]
@@ -251,6 +276,7 @@ func (c *control) serveConnections() {
 			c.registerConnected(ip)
 		}
 	}
+	c.keepConnections(c.now())
 }
 
 // registerConnected registers a group with the members that have connected, updates it, or

@@ -73,13 +73,9 @@ type control struct {
 	portRetryAt              time.Duration            // when the state of the ports is read because of retryPorts; 0: never
 }
 
-func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
-	return newControlAfter(nil, plane, ports, l, cfg, secret, notify)
-}
-
-// newControlAfter goes on with what k has found of the control plane before a restart; nil:
+// newControl goes on with what k has found of the control plane before a restart; nil:
 // nothing is kept.
-func newControlAfter(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations),

@@ -115,7 +115,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
 	}
-	if e.control, err = newControlAfter(e.keeper, e.plane, ports, locator, cfg, secret, notify); err != nil {
+	if e.control, err = newControl(e.keeper, e.plane, ports, locator, cfg, secret, notify); err != nil {
 		locator.Close()
 		return nil, err
 	}

@@ -122,10 +122,16 @@ func fakeGroup(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, b
 // ends.
 func newFakeSwitch(t testing.TB, hosts, workers int) *fakeSwitch {
 	t.Helper()
+	return newFakeSwitchWith(t, hosts, workers, "psn_probe: 0s\n")
+}
+
+// newFakeSwitchWith is newFakeSwitch with more lines of configuration.
+func newFakeSwitchWith(t testing.TB, hosts, workers int, more string) *fakeSwitch {
+	t.Helper()
 	f := &fakeSwitch{t: t, changes: locate.NewChanges(), locator: &fakeLocator{
 		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{}, mtu: map[int]int{},
 	}}
-	text := "group_prefixes: [10.77.254.0/24]\npsn_probe: 0s\nenvelope: {insecure: true}\numem: {frames: 4096}\n" +
+	text := more + "group_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\numem: {frames: 4096}\n" +
 		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
 		"worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1,", workers), ",") + "]}\nports:\n"
 	for i := range hosts {
@@ -143,7 +149,11 @@ func newFakeSwitch(t testing.TB, hosts, workers int) *fakeSwitch {
 		f.locator.set(i, i+1, byte(i), nil)
 		f.locator.setMTU(i+1, 1500)
 	}
-	if e.control, err = newControl(e.plane, portsOf(e.plane, cfg), f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
+	k, err := openKeeper(cfg, 0, f.notify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.control, err = newControl(k, e.plane, portsOf(e.plane, cfg), f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
 		t.Fatal(err)
 	}
 	f.Engine = e

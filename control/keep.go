@@ -246,7 +246,7 @@ func (g *group) noteTurn(p *mcast.Positions) {
 	g.kept.turn = t
 }
 
-// keepLast has the last positions of all groups stored. The workers have ended.
+// keepLast has the last positions of all groups stored, and the connections. The workers have ended.
 func (c *control) keepLast() {
 	if c.keeper == nil {
 		return
@@ -260,6 +260,8 @@ func (c *control) keepLast() {
 		}
 	}
 	c.keeper.file.Append(&change)
+	c.connections.unkept.at = 0
+	c.keepConnections(c.now())
 }
 
 // storePositions notes that the positions that were read are durable with a change of the

@@ -198,7 +198,7 @@ func (c *control) sleepTime() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.manager.NextDeadline,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

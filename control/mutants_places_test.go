@@ -64,7 +64,7 @@ var _ = []mutant.Mutant{
 	g.narrow = narrow`,
 		`	was := g.narrow
 	g.narrow = was`)),
-	mutant.New("a member that moves behind a narrow port says nothing", "Places", mutant.In(newControlAfter,
+	mutant.New("a member that moves behind a narrow port says nothing", "Places", mutant.In(newControl,
 		`c.checkIsolation(g)
 		c.checkPMTU(g)
 	}`,

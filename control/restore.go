@@ -52,6 +52,7 @@ func (c *control) restoreGroups() {
 		}
 	}
 	c.keeper.file.Append(&change)
+	c.restoreCreations(s.Created)
 	c.keeper.found = nil
 }
 

@@ -21,6 +21,7 @@ const (
 	kindGroup  = 'g'
 	kindEpoch  = 'e'
 	kindHost   = 'h'
+	kindCreate = 'c'
 )
 
 // Parts of nodes. A node's own value is the part without a name. Parts of a group that begin
@@ -122,9 +123,18 @@ func (c *Change) SetHost(ip netip.Addr, at Location) {
 	c.edits.set(nodeName(kindHost, ip), partSelf, appendUvarint(b, uint64(at.VLAN)))
 }
 
+// SetCreated notes a group that members may connect to, in the words of the caller. nil forgets it.
+func (c *Change) SetCreated(ip netip.Addr, b []byte) {
+	if b == nil {
+		c.edits.drop(nodeName(kindCreate, ip))
+		return
+	}
+	c.edits.set(nodeName(kindCreate, ip), partSelf, b)
+}
+
 // state decodes t. An error names the node that is wrong.
 func (t table) state() (*State, error) {
-	s := &State{Groups: make(map[netip.Addr]*Group), Epochs: make(map[netip.Addr]uint64), Hosts: make(map[netip.Addr]Location)}
+	s := &State{Groups: make(map[netip.Addr]*Group), Epochs: make(map[netip.Addr]uint64), Hosts: make(map[netip.Addr]Location), Created: make(map[netip.Addr][]byte)}
 	for name, n := range t {
 		if err := s.add(name, n); err != nil {
 			return nil, err
@@ -158,6 +168,8 @@ func (s *State) add(name string, n node) error {
 		return nil
 	case kindEpoch:
 		s.Epochs[ip] = r.uvarint()
+	case kindCreate:
+		s.Created[ip] = r.bytes(uint64(len(r.b)))
 	case kindHost:
 		l := Location{Port: r.text()}
 		copy(l.MAC[:], r.bytes(6))

@@ -27,6 +27,8 @@
 //	ID and port, where each member is     neighbour
 //	per GroupIP: newest epoch             epochs grow, so that members that live on take the next registration
 //	per host: port, MAC address, VLAN     the pins are there before the first lookup ends
+//	per group that members connect to:    programs connect to it again, and those that are connected hear of the
+//	what was asked for, connections       end of their connections
 //	of the switch: starts, epoch base     epochs grow also where the clock went back
 //
 // Not kept, and why that is safe:

@@ -17,6 +17,8 @@ type State struct {
 	Groups map[netip.Addr]*Group
 	Epochs map[netip.Addr]uint64   // the newest that was accepted or rejected, also of groups that are no more
 	Hosts  map[netip.Addr]Location // hosts of members
+	// Created are the groups that members may connect to by RDMA-CM, as SetCreated got them.
+	Created map[netip.Addr][]byte
 }
 
 // Switch is the state of the switch itself.

@@ -84,6 +84,7 @@ func whole() *State {
 		Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{addr(9): 1 << 63, six.Registration.Group: 4},
 		Hosts: map[netip.Addr]Location{addr(100004): {Port: "eth0.7", MAC: rocev2.MAC{2, 0, 0, 0, 0, 9}, VLAN: 4094}, addr(5): {Port: "p"}},
 	}
+	s.Created = map[netip.Addr][]byte{addr(8): []byte(`{"port":7471}`), six.Registration.Group: []byte("{}")}
 	for _, g := range []*Group{g, local, six} {
 		s.Groups[g.Registration.Group] = g
 	}
@@ -102,6 +103,9 @@ func (s *State) change() *Change {
 	}
 	for ip, l := range s.Hosts {
 		c.SetHost(ip, l)
+	}
+	for ip, b := range s.Created {
+		c.SetCreated(ip, b)
 	}
 	return c
 }
@@ -189,7 +193,7 @@ func TestPropertyStateOfRandomChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := new(fakeDisk)
 		l := newLog(d)
-		want := &State{Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{}, Hosts: map[netip.Addr]Location{}}
+		want := &State{Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{}, Hosts: map[netip.Addr]Location{}, Created: map[netip.Addr][]byte{}}
 		pending := new(batch)
 		ip := rapid.Map(rapid.IntRange(1, 4), addr)
 		reopened := func(t *rapid.T) table {
@@ -264,6 +268,16 @@ func TestPropertyStateOfRandomChanges(t *testing.T) {
 				if want.Hosts[ip] = at; at == (Location{}) {
 					delete(want.Hosts, ip)
 				}
+			},
+			"created": func(t *rapid.T) {
+				ip, b := ip.Draw(t, "group"), []byte(rapid.SampledFrom([]string{"", "{}", `{"port":1}`}).Draw(t, "created"))
+				var c Change
+				if want.Created[ip] = b; len(b) == 0 {
+					delete(want.Created, ip)
+					b = nil
+				}
+				c.SetCreated(ip, b)
+				pending.merge(&c.edits)
 			},
 			"switch": func(t *rapid.T) {
 				want.Switch.Boots++
@@ -419,6 +433,9 @@ func TestRemovals(t *testing.T) {
 	}
 	for ip := range whole().Hosts {
 		c.SetHost(ip, Location{})
+	}
+	for ip := range whole().Created {
+		c.SetCreated(ip, nil)
 	}
 	c.edits.set(string(kindSwitch), partSelf, nil)
 	if growth := l.apply(&c.edits); len(l) != 0 || growth != -size {

@@ -39,6 +39,7 @@ func connectCases() (cs []testCase) {
 	add("gleam_cm_connect of libgleam: WRITEs to the members' windows", connectByLibrary(false))
 	add("gleam_cm_connect of libgleam, IPv6", connectByLibrary(true))
 	cs[len(cs)-1].long = true
+	add("gleamd restarts, kill -9: members wait, and then are connected", connectRestart)
 	return cs
 }
 

@@ -35,7 +35,11 @@ func startDaemon(ctx context.Context, m *machine, program, logs string) (*daemon
 	for _, h := range m.all() {
 		text += "  - name: " + h.port + "\n"
 	}
-	return newDaemon(ctx, m, m.sw, program, logs, text)
+	dir, err := os.MkdirTemp(m.state, "state-")
+	if err != nil {
+		return nil, err
+	}
+	return newDaemon(ctx, m, m.sw, program, logs, text+"state: "+dir+"\n")
 }
 
 // newDaemon starts gleamd in a namespace, with these lines of configuration about its ports.

@@ -33,6 +33,7 @@ func dialCases() (cs []testCase) {
 	add("replies by source: a listener sends to all", dialSource)
 	add("replies by leader: a listener sends its answer 5 s after the dialler has left", dialLate)
 	add("a listener is killed, and then the dialler", dialKilled)
+	add("gleamd restarts, kill -9: a session ends, and the next is dialled", dialRestart)
 	return cs
 }
 
