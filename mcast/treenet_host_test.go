@@ -249,7 +249,10 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 			n.log("switch %d: source %d acked %06x nxt %06x inside %v unplaced %v resume %+v token %+v legs %+v acks %+v", s.id, g.src.member, uint32(g.agg.acked), uint32(g.fwd.nxt),
 				g.fwd.midMessage, g.agg.unplaced, g.extra.resume, g.tree().status(), g.legs, g.acks)
 		}
-		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v", n.now, n.pending, n.busy)
+		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v; %s", n.now, n.pending, n.busy, cmp.Or(n.conflict, "no conflict"))
+	}
+	if n.conflict != "" {
+		return n.conflict + ", and all is complete"
 	}
 	n.run(n.now+50*time.Millisecond, func() bool { return false })
 	n.reports = 0

@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"container/heap"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type treeNet struct {
 	layout   uint32
 	met      map[[2]int]uint64 // how often two switches have begun a session
 	busy     bool              // an update is under way
+	conflict string            // the last event of switches that disagree on the source
 	pending  int               // packets of sources that are not complete
 	log      func(string, ...any)
 }
@@ -269,6 +271,8 @@ func (s *treeSwitch) output() {
 		case SourceChanged, NumberMismatch:
 		case PositionsDue:
 			s.store()
+		case SourceConflict:
+			n.conflict = fmt.Sprintf("%v: switch %d: a neighbour sends data of member %d, which is not the source", n.now, s.id, e.Member)
 		default:
 			n.tb.Fatalf("%v: switch %d: %+v", n.now, s.id, e)
 		}
