@@ -17,6 +17,22 @@ static struct gleam_group **groups;
 static size_t num_groups, room_groups;
 static uintptr_t last_handle;
 
+/* A child of fork() has no thread of the library: a group with one is none in it. */
+static pthread_once_t forks = PTHREAD_ONCE_INIT;
+static bool in_child;
+
+static void lock_table(void) { pthread_mutex_lock(&table); }
+static void unlock_table(void) { pthread_mutex_unlock(&table); }
+static void forget_table(void)
+{
+	for (size_t i = num_groups; i-- > 0;)
+		if (groups[i]->has_thread) /* its memory is left to the end of the child */
+			groups[i] = groups[--num_groups];
+	in_child = true;
+	pthread_mutex_unlock(&table);
+}
+static void watch_forks(void) { pthread_atfork(lock_table, unlock_table, forget_table); }
+
 static _Thread_local char error[4096];
 
 void gl_clear_error(void)
@@ -43,6 +59,7 @@ uintptr_t gl_handle_add(struct gleam_group *g)
 {
 	uintptr_t handle = 0;
 
+	pthread_once(&forks, watch_forks);
 	pthread_mutex_lock(&table);
 	if (num_groups == room_groups) {
 		struct gleam_group **more = realloc(groups, (2 * room_groups + 8) * sizeof *more);
@@ -63,6 +80,7 @@ uintptr_t gl_handle_add(struct gleam_group *g)
 struct gleam_group *gl_handle_use(uintptr_t handle)
 {
 	struct gleam_group *g = NULL;
+	bool child;
 
 	gl_clear_error();
 	pthread_mutex_lock(&table);
@@ -71,13 +89,14 @@ struct gleam_group *gl_handle_use(uintptr_t handle)
 			g = groups[i];
 	if (g)
 		g->users++;
+	child = in_child;
 	pthread_mutex_unlock(&table);
 	if (g)
 		pthread_mutex_lock(&g->mu);
 	else if (!handle)
 		gl_error(EINVAL, "invalid argument: the group is NULL: gleam_create failed, or was not called");
 	else
-		gl_error(EINVAL, "invalid argument: no such group: was it destroyed already?");
+		gl_error(EINVAL, "invalid argument: no such group: %s", child ? "it has a thread, which a child of fork() has not" : "was it destroyed already?");
 	return g;
 }
 

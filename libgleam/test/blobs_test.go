@@ -35,8 +35,8 @@ func (x *participant) does(command string) {
 	x.expect("ok " + strings.Fields(command)[0])
 }
 
-// joinByBlobs takes all through the steps; the first is the master.
-func joinByBlobs(t *testing.T, group string, all []*participant) {
+// joinByBlobs takes all through the steps; the first is the master. Each has a number of threads.
+func joinByBlobs(t *testing.T, group string, all []*participant, threads int) {
 	t.Helper()
 	for _, x := range all {
 		own := x.blob("export")
@@ -55,7 +55,7 @@ func joinByBlobs(t *testing.T, group string, all []*participant) {
 	for _, x := range all {
 		x.expect("event joined |")
 		x.do("window")
-		x.expect(fmt.Sprintf("window 0x5000000 1048576 %d members, 1 threads", len(all)))
+		x.expect(fmt.Sprintf("window 0x5000000 1048576 %d members, %d threads", len(all), threads))
 	}
 }
 
@@ -76,7 +76,7 @@ func TestBlobs(t *testing.T) {
 				for i := 1; i < 3; i++ {
 					all = append(all, w.carrier(t, i, "member", w.ip(i, v6), fmt.Sprint(0x20+16*k+i), rightKey, fmt.Sprint(receiveOnly*(i/2))))
 				}
-				joinByBlobs(t, group, all)
+				joinByBlobs(t, group, all, 1)
 				members[k] = all
 			}
 			g, err := w.client.Group(t.Context(), netip.MustParseAddr(groups[0]))

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,18 @@ var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(
 			carrier = append(carrier, s)
 		}
 	}
+	races := slices.Clone(carrier)
+	for i, a := range races {
+		switch a {
+		case "-fsanitize=address,undefined":
+			races[i] = "-fsanitize=thread"
+		case dir + "/carrier":
+			races[i] = dir + "/carrier-threads"
+		}
+	}
 	for _, c := range []*exec.Cmd{
 		exec.Command("gcc", carrier...),
+		exec.Command("gcc", races...),
 		exec.Command("make", "-s", "-C", "..", "BUILD="+dir, "CFLAGS=-O1 -g -Wall -Wextra -Werror"),
 		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", dir+"/participant", "testdata/participant.c",
 			"-L"+dir, "-lgleam", "-lpthread", "-Wl,-rpath,"+dir),

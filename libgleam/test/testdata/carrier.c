@@ -3,7 +3,7 @@
  *
  * A participant whose blobs the test carries: commands come on standard input,
  * blobs and events go to standard output. It has no thread: all progress is made
- * when gleam_fd() polls readable. It is linked to the library's sources, under the
+ * when gleam_fd() polls readable, unless FLAGS have GLEAM_THREAD. It is linked to the library's sources, under the
  * sanitizers.
  *
  *     carrier master IP QPN KEYHEX GROUPIP MEMBERS FLAGS
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gleam.h"
@@ -92,6 +93,28 @@ static void targets(struct gleam_group *g, const char *ip)
 	}
 }
 
+/* A child of fork() uses the group, if that has no thread, and execs: that leaves it no descriptor of
+ * the library. */
+static void fork_here(struct gleam_group *g)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int used = gleam_progress(g);
+
+		printf("child %d %s\n", used < 0 ? used : 0, gleam_error());
+		if (used < 0)
+			printf("destroy %d\n", gleam_destroy(g));
+		execl("/bin/sh", "sh", "-c", "echo descriptors $(for f in /proc/$$/fd/*; do readlink $f; done | grep -E 'socket|anon')", (char *)NULL);
+		_exit(1);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		printf("error fork: status %d\n", status);
+	else
+		say("fork", 0);
+}
+
 static struct gleam_qp qp;
 static struct gleam_mr mr;
 
@@ -139,6 +162,8 @@ static void obey(struct gleam_group *g, char *line)
 		say(line, gleam_remove(g, arg, 10000));
 	else if (!strcmp(line, "targets"))
 		targets(g, arg);
+	else if (!strcmp(line, "fork"))
+		fork_here(g);
 	else if (!strcmp(line, "psn")) /* a restarted queue pair */
 		qp.sq_psn = strtoul(arg, NULL, 0);
 	else if (!strcmp(line, "leave"))
