@@ -183,7 +183,7 @@ func (m *Manager) listenOf(group netip.Addr) *Listen {
 func (m *Manager) examine(l *Listen, q *Request, b []byte) (data private, why Refusal) {
 	port, ok := q.Port()
 	if l == nil || !ok || port != l.Port {
-		return data, Refusal{Reason: InvalidServiceID}
+		return data, Refusal{Reason: InvalidServiceID, Text: fmt.Sprintf("no group of %s waits at service ID %#x of this switch", q.Dst, q.ServiceID)}
 	}
 	if q.Service != rc {
 		return data, Refusal{Reason: InvalidService}
