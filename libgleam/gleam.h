@@ -234,7 +234,8 @@ int gleam_progress(struct gleam_group *g);
 int gleam_update(struct gleam_group *g, int timeout_ms);
 
 /* At the master: removes the member with an address. With timeout_ms 0 it only begins, and
- * GLEAM_LEFT or GLEAM_UPDATE_FAILED tells the end. */
+ * GLEAM_LEFT or GLEAM_UPDATE_FAILED tells the end. One that was imported and is not in the
+ * group yet is forgotten, without an event. */
 int gleam_remove(struct gleam_group *g, const char *ip, int timeout_ms);
 
 /* With GLEAM_TARGETS: writes the payload of a message that names each member's memory for

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api.h"
 #include "blob.h"
@@ -232,10 +233,29 @@ API int gleam_update(struct gleam_group *handle, int timeout_ms)
 	return rc;
 }
 
+/* Forgets the blob of a member that was to join by the next update; whether there was one. */
+static bool forget_import(struct gleam_group *g, const struct gl_addr *ip)
+{
+	const struct gl_registration *reg = &g->mas.reg;
+
+	for (size_t p = 0; p < g->num_peers; p++) {
+		if (!gl_same(&g->peers[p].ip, ip))
+			continue;
+		for (size_t i = 0; i < reg->num; i++)
+			if (!g->mas.gone[i] && gl_same_record(&reg->records[i], &g->peers[p]))
+				return false; /* it is in the group */
+		memmove(&g->peers[p], &g->peers[p + 1], (g->num_peers - p - 1) * sizeof *g->peers);
+		g->num_peers--;
+		return true;
+	}
+	return false;
+}
+
 API int gleam_remove(struct gleam_group *handle, const char *ip, int timeout_ms)
 {
 	struct gleam_group *g = gl_handle_use((uintptr_t)handle);
 	struct gl_member_key k = {0};
+	bool live = false, forgotten;
 	char text[GL_TEXT];
 	int rc;
 
@@ -245,9 +265,16 @@ API int gleam_remove(struct gleam_group *handle, const char *ip, int timeout_ms)
 	if (rc == 0 && (!ip || !gl_parse_addr(ip, &k.ip)))
 		rc = gl_error(EINVAL, "invalid argument: ip is no IP address");
 	if (rc == 0) {
+		forgotten = forget_import(g, &k.ip);
 		for (size_t i = 0; i < g->mas.reg.num; i++)
-			if (gl_same(&g->mas.reg.records[i].ip, &k.ip))
+			if (gl_same(&g->mas.reg.records[i].ip, &k.ip)) {
 				k.qpn = g->mas.reg.records[i].qpn;
+				live = !g->mas.gone[i];
+			}
+		if (forgotten && !live) {
+			gl_handle_done(g);
+			return 0;
+		}
 		if (!gl_master_leave(&g->mas, gl_now(), &k, &g->out, text, sizeof text))
 			rc = gl_error(EINVAL, "%s", text);
 	}

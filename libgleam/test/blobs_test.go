@@ -100,6 +100,12 @@ func TestBlobs(t *testing.T) {
 			a[0].expect("event updated |")
 			x.expect("event joined |")
 
+			// A newcomer that does not come after all is forgotten: the next update is without it.
+			a[0].does("import " + w.carrier(t, 1, "member", w.ip(1, v6), "0x45", rightKey, "0").blob("export"))
+			a[0].does("remove " + w.ip(1, v6))
+			a[0].do("remove " + w.ip(1, v6))
+			a[0].expect("error remove -22 ", "is not a member")
+
 			// The one that left comes back with a restarted queue pair; another is removed.
 			a[1].do("psn 0x777")
 			a[0].does("import " + a[1].blob("export"))
