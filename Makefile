@@ -85,6 +85,10 @@ test-cm: ## programs that join by RDMA-CM, with the kernel's communication manag
 test-mpi: ## MPI_Bcast of programs for Open MPI by groups, in a machine of its own
 	@test/rxe/run.sh --mpi $(ARGS)
 
+.PHONY: examples
+examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, in the machine of test-rxe
+	@test/rxe/run.sh --run '^example' $(ARGS)
+
 .PHONY: cm-compare
 cm-compare: ## ib_send_bw -R to three servers by a group against three clients in turn: a table
 	@test/rxe/run.sh --run 'clients in turn' --long $(ARGS)

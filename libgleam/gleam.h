@@ -230,7 +230,8 @@ int gleam_progress(struct gleam_group *g);
 
 /* At the master: the members that were imported since join the group, while data flows,
  * once they are connected. Waits for their confirmations; with timeout_ms 0 it only
- * begins, and GLEAM_UPDATED or GLEAM_UPDATE_FAILED tells the end. */
+ * begins, and GLEAM_UPDATED or GLEAM_UPDATE_FAILED tells the end. Under GLEAM_QUORUM a new
+ * member, also of the first registration, may miss messages that are posted right after. */
 int gleam_update(struct gleam_group *g, int timeout_ms);
 
 /* At the master: removes the member with an address. With timeout_ms 0 it only begins, and

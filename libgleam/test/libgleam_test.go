@@ -211,7 +211,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestInstalled builds the example, and a program against what make install
+// TestInstalled builds the examples, and a program, against what make install
 // leaves, by pkg-config; and formats the manual page.
 func TestInstalled(t *testing.T) {
 	dir, to := programs(t), t.TempDir()
@@ -248,11 +248,15 @@ func TestInstalled(t *testing.T) {
 		t.Log("no groff here: gleam(3) is not formatted")
 	}
 	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
-		labtest.Unavailable(t, "needs libibverbs-dev for the example (apt-get install libibverbs-dev): %v", err)
+		labtest.Unavailable(t, "needs libibverbs-dev for the examples (apt-get install libibverbs-dev): %v", err)
 	}
-	run("make", "-s", "-C", "..", "BUILD="+dir, "CFLAGS=-O2 -Wall -Wextra -Werror", "example")
-	out, err := exec.Command(dir+"/multicast", "member", "none", "1", "127.0.0.1:1").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "GLEAM_KEY") {
-		t.Errorf("the example says %q, %v", out, err)
+	run("gcc", "-std=c99", "-D_DEFAULT_SOURCE", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", to+"/usr/include/gleam_verbs.h")
+	run("make", "-s", "-C", "../../examples", "BUILD="+to, "CFLAGS=-O2 -Wall -Wextra -Werror", "GLEAM="+strings.Join(flags, " "))
+	for program, args := range map[string][]string{"log-leader": {"127.0.0.1", "7200", "10.77.254.1", "3", "2"}, "log-follower": {"127.0.0.1", "127.0.0.1", "7200"}} {
+		c := exec.Command(to+"/"+program, args...)
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+to+"/usr/lib", "GLEAM_KEY=short")
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "GLEAM_KEY: want 64 hexadecimal digits") {
+			t.Errorf("%s says %q, %v", program, out, err)
+		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := make(map[string]string)
-	for _, pattern := range []string{"*.md", "docs/*.md", "libgleam/examples/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, files, err)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # initramfs.sh CACHE makes CACHE/initramfs of what packages.sh unpacked: the
-# guest's init, a busybox, the programs with their libraries and the modules; and
+# guest's init, a busybox, the programs with their libraries, Python and the modules; and
 # Open MPI, if it is there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -40,7 +40,7 @@ for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed 
 	ln -s /bin/busybox "$tmp/bin/$applet"
 done
 
-libdirs=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu
+libdirs=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/blas:$root/usr/lib/x86_64-linux-gnu/lapack
 # library FILE copies what FILE is linked to, to where the guest's loader looks.
 libraries() {
 	local name arrow path
@@ -61,6 +61,18 @@ for p in "${programs[@]}"; do
 	libraries "$root/$p"
 done
 ln -s bash "$tmp/bin/sh"
+
+# Python, with numpy and pyverbs: compiled here, because the guest is slow.
+python=$(basename "$(echo "$root"/usr/bin/python3.*[0-9])")
+cp "$root/usr/bin/$python" "$tmp/usr/bin/python3"
+libraries "$root/usr/bin/$python"
+mkdir -p "$tmp/usr/lib/python3/dist-packages"
+cp -rL "$root/usr/lib/$python" "$tmp/usr/lib/"
+cp -rL "$root"/usr/lib/python3/dist-packages/{numpy,pyverbs} "$tmp/usr/lib/python3/dist-packages/"
+find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -depth -type d \( -name tests -o -name test -o -name f2py -o -name lib2to3 -o -name pydoc_data -o -name __pycache__ \) -exec rm -r {} +
+LD_LIBRARY_PATH=$libdirs PYTHONHOME=$tmp/usr "$root/usr/bin/$python" -m compileall -q -b --invalidation-mode unchecked-hash -s "$tmp" "$tmp/usr/lib/$python" "$tmp/usr/lib/python3"
+find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -name '*.py' -delete
+find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -name '*.so' | while read -r so; do libraries "$so"; done
 
 # The provider is loaded by its absolute path.
 provider=usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so

@@ -14,6 +14,7 @@ programs=(
 	iproute2 libbpf1 libelf1 libmnl0 libxtables12 libcap2 libbsd0 libmd0 libtirpc3 libgssapi-krb5-2 libkrb5-3
 	libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libselinux1 libpcre2-8-0
 	tcpdump libpcap0.8 libdbus-1-3 libsystemd0 libssl3 bash libtinfo6
+	PYTHON-minimal libPYTHON-minimal libPYTHON-stdlib python3-numpy python3-pyverbs libblas3 liblapack3 libgfortran5 libquadmath0 libstdc++6 libexpat1 libffi8
 	"${@:2}"
 )
 
@@ -26,6 +27,9 @@ if [ -z "$kernel" ]; then
 	echo "no linux-image-6.12*-amd64 among the packages that apt knows (apt-get update? Debian 12 or newer?)" >&2
 	exit 3
 fi
+# python3.11 in Debian 12.
+python=$(apt-cache depends python3-minimal | sed -n 's/.*Depends: \(python3\.[0-9]*\)-minimal$/\1/p')
+programs=("${programs[@]/PYTHON/$python}")
 echo "downloading $kernel and $((${#programs[@]})) more packages" >&2
 rm -rf "$cache/root" "$cache/debs"
 mkdir -p "$cache/debs" "$cache/root"

@@ -100,16 +100,18 @@ if [ -n "$machine" ]; then
 	cc="gcc -I$cache/root/usr/include -L$libs -Wl,-rpath-link,$libs"
 	export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include" CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
 else
-	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev
+	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev \
+		/usr/lib/python3/dist-packages/pyverbs:python3-pyverbs /usr/lib/python3/dist-packages/numpy:python3-numpy
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
-make -s -C libgleam CC="$cc" BUILD="$share/bin" example
+make -s -C libgleam CC="$cc" BUILD="$share/bin"
 $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
 for program in peer targets; do
 	$cc -O2 -Wall -Wextra -Ilibgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
 done
-cp libgleam/examples/run.sh "$share/bin/multicast-here"
+make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bin -lgleam"
+cp examples/weights.py libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
 	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi
 	cp "$here/mpi-rank.sh" "$share/bin/"

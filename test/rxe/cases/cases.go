@@ -47,8 +47,10 @@ func allCases() []testCase {
 		testCase{name: "a link flaps in mid-transfer", run: linkFlap},
 		testCase{name: "target messages: WRITEs to other memory each time", run: targetMessages},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
-		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
 		testCase{name: "libgleam: gleam_targets in C, two regions, two sources, three receivers", run: targetsInC},
+		testCase{name: "example: weights of a model to three hosts, in Python", run: exampleWeights},
+		testCase{name: "example: a replicated log, with a quorum of two of three followers", run: exampleLog},
+		testCase{name: "example: a replicated log with fewer followers than the quorum", run: exampleLogFails},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
 	cs = append(cs, connectCases()...)

@@ -31,36 +31,6 @@ func (b *bench) asHosts(n int, do func(hosts []*host) error) (err error) {
 	return err
 }
 
-// exampleInC runs libgleam's example: a program for plain libibverbs, written in
-// C, that multicasts to three of its kind, which compare every byte.
-func exampleInC(ctx context.Context, b *bench) error {
-	return b.asHosts(4, func(hosts []*host) error { return b.multicast(ctx, hosts) })
-}
-
-func (b *bench) multicast(ctx context.Context, hosts []*host) error {
-	index, err := hosts[0].gidIndex(hosts[0].addr4)
-	if err != nil {
-		return err
-	}
-	args := []string{groupAddr(3, false).String(), hosts[0].addr4.String() + ":7100"}
-	for _, h := range hosts {
-		args = append(args, h.rdma)
-	}
-	c := exec.CommandContext(ctx, "multicast-here", args...)
-	c.Env = append(os.Environ(), fmt.Sprintf("GLEAM_KEY=%x", auth.Keys[1]), "GID_INDEX="+strconv.Itoa(index))
-	out, err := c.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	for line := range strings.Lines(strings.TrimSpace(string(out))) {
-		b.note("%s", strings.TrimSpace(line))
-	}
-	if n := strings.Count(string(out), "received and compared"); n != 3 {
-		return fmt.Errorf("%d receivers have compared, want 3", n)
-	}
-	return nil
-}
-
 // targetsInC runs targets.c: a program on libgleam with an exchange of its own, whose WRITEs go to
 // other memory at each receiver.
 func targetsInC(ctx context.Context, b *bench) error {
