@@ -264,6 +264,8 @@ func treeCases() []testCase {
 		{name: name + "every member the source in turn, twice", run: inTree(rotation)},
 		{name: name + "a member waits for its turn while another sends", run: inTree(contend)},
 		{name: name + "target messages", run: inTree(targetMessages)},
+		{name: name + "RDMA-CM: members at one switch, and one at the other", run: inTree(treeConnect)},
+		{name: name + "RDMA-CM: listeners at one switch, and one at the other", run: inTree(treeDial)},
 		{name: name + "first PSN 0xfffff0", run: inTree(firstPSN(0xfffff0))},
 	}
 	return append(append(cs, restartCases(name)...), fastCases()...)
