@@ -24,6 +24,7 @@ func mpiCases() (cs []testCase) {
 	return []testCase{
 		{name: "MPI_Bcast by groups: datatypes, roots, sizes, communicators", run: mpiConformance},
 		{name: "MPI_Bcast by a group: bytes on the root's link", run: mpiLink},
+		{name: "MPI_Bcast by a group and by the MPI, 5 Mbit/s", long: true, run: mpiSpeed},
 		{name: "MPI_Bcast by a group: 8 MiB in segments", run: mpiLarge("8", "GLEAM_MPI_SEGMENT=100000")},
 		{name: "MPI_Bcast by a group: 64 MiB", long: true, run: mpiLarge("64")},
 		{name: "MPI_Bcast by a group: a rank is killed", run: mpiDeath},
@@ -31,7 +32,11 @@ func mpiCases() (cs []testCase) {
 	}
 }
 
-const mpiRanks = 4
+const (
+	mpiRanks    = 4
+	mpiLinkRate = "5mbit" // slower than the emulated machine
+	mpiFaster   = 1.3     // the aim is 2.5, and is missed: docs/MPI.md
+)
 
 // mpi runs mpi-bcast in four ranks, at four hosts, and returns what they said.
 func (b *bench) mpi(ctx context.Context, env []string, args ...string) (out string, err error) {
@@ -113,30 +118,53 @@ func (b *bench) noGroups(ctx context.Context) error {
 	return err
 }
 
+// mpiOnLink broadcasts 8 messages of 1 MiB from host 1 and returns the bytes on its link for
+// each byte of them, and the time of one.
+func (b *bench) mpiOnLink(ctx context.Context, env ...string) (ratio, ms float64, err error) {
+	out, err := b.mpi(ctx, env, "link", "/sys/class/net/"+b.hosts[0].link+"/statistics/tx_bytes")
+	if err != nil {
+		return 0, 0, err
+	}
+	if n := b.noteMPI(out, mpiLinkIs, mpiGroup); n[mpiLinkIs] != 1 {
+		return 0, 0, fmt.Errorf("want one line about the link:\n%s", out)
+	}
+	_, rest, _ := strings.Cut(out, mpiLinkIs)
+	_, err = fmt.Sscanf(rest, "%g bytes for each byte, %g ms", &ratio, &ms)
+	return ratio, ms, err
+}
+
 func mpiLink(ctx context.Context, b *bench) error {
-	file := "/sys/class/net/" + b.hosts[0].link + "/statistics/tx_bytes"
-	ratio := func(env ...string) (r float64, err error) {
-		out, err := b.mpi(ctx, env, "link", file)
+	ratio, _, err := b.mpiOnLink(ctx)
+	if err == nil && (ratio > 1.1 || ratio < 1) {
+		err = fmt.Errorf("the root's link carries %.3f bytes for each byte, want 1 to 1.1", ratio)
+	}
+	return err
+}
+
+// mpiSpeed compares the group with the MPI's own broadcast, in turn, where the hosts' links
+// are the bottleneck and not the emulated machine.
+func mpiSpeed(ctx context.Context, b *bench) (err error) {
+	for _, h := range b.hosts[:mpiRanks] {
+		if err := h.queue("netem", "limit", "10000", "rate", mpiLinkRate); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, h.queue("pfifo", "limit", "10000")) }()
+	}
+	var own, group float64
+	for range 2 {
+		_, ms, err := b.mpiOnLink(ctx, "LIBRARY=")
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if n := b.noteMPI(out, mpiLinkIs, mpiGroup); n[mpiLinkIs] != 1 {
-			return 0, fmt.Errorf("want one line about the link:\n%s", out)
+		own += ms
+		if _, ms, err = b.mpiOnLink(ctx); err != nil {
+			return err
 		}
-		_, rest, _ := strings.Cut(out, mpiLinkIs)
-		_, err = fmt.Sscanf(rest, "%g", &r)
-		return r, err
+		group += ms
 	}
-	own, err := ratio("LIBRARY=")
-	if err != nil {
-		return err
-	}
-	group, err := ratio()
-	if err != nil {
-		return err
-	}
-	if group > 1.1 || group < 1 || own < 1 {
-		return fmt.Errorf("the root's link carries %.3f bytes for each byte, want 1 to 1.1; %.3f by the MPI alone", group, own)
+	b.note("1 MiB to 3 ranks at %s: %.0f ms by the MPI, %.0f ms by the group: %.2f", mpiLinkRate, own/2, group/2, own/group)
+	if own/group < mpiFaster {
+		return fmt.Errorf("the group is %.2f times as fast, want %v or more", own/group, mpiFaster)
 	}
 	return nil
 }
