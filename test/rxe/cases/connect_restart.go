@@ -66,6 +66,9 @@ func dialRestart(ctx context.Context, b *bench) error {
 			err = errors.Join(all[0].prints(ctx, "1 messages of 100 bytes sent"), g.members(ctx, 3))
 		}
 		if err == nil {
+			err = b.stateWritten(ctx) // a dialler that the file has as waiting is not disconnected: docs/CM.md, Restarts
+		}
+		if err == nil {
 			err = b.daemon.restart(ctx, true)
 		}
 		if err != nil {
@@ -74,5 +77,13 @@ func dialRestart(ctx context.Context, b *bench) error {
 		}
 		err = all.end("RDMA_CM_EVENT_DISCONNECTED\ndone")
 		return errors.Join(err, g.transferDialled(ctx, hosts, 40, 1000), g.unconnected(ctx))
+	})
+}
+
+// stateWritten waits until all changes are durable in gleamd's state file.
+func (b *bench) stateWritten(ctx context.Context) error {
+	return until(ctx, "the state file has all changes", func() (bool, error) {
+		s, err := b.daemon.client.Stats(ctx)
+		return err == nil && s.Control.State != nil && !s.Control.State.Waiting, err
 	})
 }
