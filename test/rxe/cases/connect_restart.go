@@ -80,10 +80,19 @@ func dialRestart(ctx context.Context, b *bench) error {
 	})
 }
 
-// stateWritten waits until all changes are durable in gleamd's state file.
+// stateWritten waits until gleamd's state file was not written for half a second, longer than
+// gleamd delays that. StateFile.Waiting does not have changes that are delayed.
 func (b *bench) stateWritten(ctx context.Context) error {
+	writes, same := uint64(0), 0
 	return until(ctx, "the state file has all changes", func() (bool, error) {
 		s, err := b.daemon.client.Stats(ctx)
-		return err == nil && s.Control.State != nil && !s.Control.State.Waiting, err
+		if err != nil || s.Control.State == nil {
+			return false, err
+		}
+		if n := s.Control.State.Writes; n != writes {
+			writes, same = n, 0
+		}
+		same++
+		return same > 25, nil
 	})
 }
