@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cm"
@@ -159,4 +160,23 @@ func TestCreationThatCannotBeRestored(t *testing.T) {
 		}
 	}
 	f.end()
+}
+
+// Changes of connections that are delayed are not durable.
+func TestDelayedConnectionsAreWaiting(t *testing.T) {
+	f := newFakeSwitchWith(t, 2, 1, "state: "+t.TempDir()+"\n")
+	waiting := func() (is bool) {
+		f.control.do(func() { is = f.control.stats().State.Waiting })
+		return is
+	}
+	f.control.do(func() { f.control.connections.unkept.at = f.control.now() + time.Hour })
+	if err := f.CreateGroup(f.create(0, 2)); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("all else is durable", func() bool { return !f.control.keeper.file.Status().Waiting })
+	if !waiting() {
+		t.Error("a group that is not in the state file yet does not count as waiting")
+	}
+	f.control.do(func() { f.control.connections.unkept.at = 0 })
+	f.eventually("the state file has the group", func() bool { return !waiting() })
 }

@@ -25,7 +25,7 @@ func (c *control) stats() api.Control {
 	}
 	if c.keeper != nil {
 		x := c.keeper.file.Status()
-		s.State = &api.StateFile{Writes: x.Writes, Errors: x.Errors, Waiting: x.Waiting}
+		s.State = &api.StateFile{Writes: x.Writes, Errors: x.Errors, Waiting: x.Waiting || len(c.connections.unkept.groups) > 0}
 		if x.Err != nil {
 			s.State.Failing = x.Err.Error()
 		}

@@ -43,6 +43,9 @@ func connectRestart(ctx context.Context, b *bench) error {
 		}
 		err := errors.Join(g.members(ctx, 3), all[0].prints(ctx, "10 messages of 3000 bytes sent"))
 		if err == nil {
+			err = b.stateWritten(ctx) // a connection that the file does not have would be removed
+		}
+		if err == nil {
 			err = b.daemon.restart(ctx, true)
 		}
 		if err == nil {
@@ -80,19 +83,10 @@ func dialRestart(ctx context.Context, b *bench) error {
 	})
 }
 
-// stateWritten waits until gleamd's state file was not written for half a second, longer than
-// gleamd delays that. StateFile.Waiting does not have changes that are delayed.
+// stateWritten waits until all changes are durable in gleamd's state file.
 func (b *bench) stateWritten(ctx context.Context) error {
-	writes, same := uint64(0), 0
 	return until(ctx, "the state file has all changes", func() (bool, error) {
 		s, err := b.daemon.client.Stats(ctx)
-		if err != nil || s.Control.State == nil {
-			return false, err
-		}
-		if n := s.Control.State.Writes; n != writes {
-			writes, same = n, 0
-		}
-		same++
-		return same > 25, nil
+		return err == nil && s.Control.State != nil && !s.Control.State.Waiting, err
 	})
 }

@@ -34,7 +34,6 @@ func dialCases() (cs []testCase) {
 	add("replies by leader: a listener sends its answer 5 s after the dialler has left", dialLate)
 	add("a listener is killed, and then the dialler", dialKilled)
 	add("gleamd restarts, kill -9: a session ends, and the next is dialled", dialRestart)
-	cs[len(cs)-1].long = true // stood still where the state file had not been written yet: docs/CM.md, Restarts
 	return cs
 }
 
