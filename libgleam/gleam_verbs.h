@@ -104,35 +104,30 @@ static inline int gleam_verbs_init(const struct gleam_verbs *v, struct ibv_qp *q
 	return 0;
 }
 
-/* Takes the queue pair to RTR and RTS toward the group, and calls gleam_connected(), also
- * with what failed: gleam_wait() then says so, at all members. Receives for the first
- * messages are to be posted before. It returns what gleam_connected() does. */
-static inline int gleam_verbs_connect(const struct gleam_verbs *v, struct ibv_qp *qp, const struct gleam_qp *numbers, struct gleam_group *g)
+/* Takes the queue pair to RTR and RTS toward peer. 0, or a negative errno value, with the cause
+ * in why. Receives for the first messages are to be posted before gleam_connected(). */
+static inline int gleam_verbs_rts(const struct gleam_verbs *v, struct ibv_qp *qp, const struct gleam_qp *numbers, const struct gleam_peer *peer, char *why, size_t room)
 {
-	struct gleam_peer peer;
 	struct ibv_qp_attr a;
-	char why[200];
-	int rc = gleam_peer(g, &peer);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTR;
-	a.path_mtu = (enum ibv_mtu)peer.path_mtu;
-	a.dest_qp_num = peer.qp_num;
+	a.path_mtu = (enum ibv_mtu)peer->path_mtu;
+	a.dest_qp_num = peer->qp_num;
 	a.rq_psn = numbers->rq_psn;
 	a.min_rnr_timer = 12;
 	a.ah_attr.is_global = 1;
 	a.ah_attr.port_num = v->port;
 	a.ah_attr.grh.sgid_index = v->gid_index;
 	a.ah_attr.grh.hop_limit = 64;
-	memcpy(a.ah_attr.grh.dgid.raw, peer.gid, 16);
+	memcpy(a.ah_attr.grh.dgid.raw, peer->gid, 16);
 	rc = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 	                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	if (rc) {
-		snprintf(why, sizeof why, "modify to RTR toward %s: %s%s", peer.ip, strerror(rc),
-		         rc == ETIMEDOUT ? " (nobody answers ARP for it: is it in gleamd's group_prefixes?)" : "");
-		return gleam_connected(g, why);
+		snprintf(why, room, "modify to RTR toward %s: %s%s", peer->ip, strerror(rc),
+		         rc == ETIMEDOUT ? " (nobody answers ARP or ND for it: is it in gleamd's group_prefixes?)" : "");
+		return -rc;
 	}
 	a.qp_state = IBV_QPS_RTS;
 	a.sq_psn = numbers->sq_psn;
@@ -140,8 +135,23 @@ static inline int gleam_verbs_connect(const struct gleam_verbs *v, struct ibv_qp
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	rc = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
-	snprintf(why, sizeof why, "modify to RTS: %s", strerror(rc));
-	return gleam_connected(g, rc ? why : NULL);
+	if (rc)
+		snprintf(why, room, "modify to RTS: %s", strerror(rc));
+	return -rc;
+}
+
+/* gleam_verbs_rts() toward the group, and gleam_connected(), also with what failed:
+ * gleam_wait() then says so, at all members. It returns what gleam_connected() does. */
+static inline int gleam_verbs_connect(const struct gleam_verbs *v, struct ibv_qp *qp, const struct gleam_qp *numbers, struct gleam_group *g)
+{
+	struct gleam_peer peer;
+	char why[200];
+	int rc = gleam_peer(g, &peer);
+
+	if (rc < 0)
+		return rc;
+	rc = gleam_verbs_rts(v, qp, numbers, &peer, why, sizeof why);
+	return gleam_connected(g, rc < 0 ? why : NULL);
 }
 
 #ifdef __cplusplus

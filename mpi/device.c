@@ -14,12 +14,12 @@ static int choose_gid(struct device *d, int table, int index, int ipv4)
 	struct ibv_gid_entry e;
 
 	for (int i = index < 0 ? 0 : index; i < (index < 0 ? table : index + 1); i++) {
-		if (ibv_query_gid_ex(d->ctx, PORT, i, &e, 0) || e.gid_type != IBV_GID_TYPE_ROCE_V2)
+		if (ibv_query_gid_ex(d->verbs.context, d->verbs.port, i, &e, 0) || e.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
 		if ((memcmp(e.gid.raw, mapped, 12) == 0) != ipv4 || (e.gid.raw[0] == 0xfe && (e.gid.raw[1] & 0xc0) == 0x80))
 			continue;
-		d->gid = e.gid;
-		d->gid_index = i;
+		d->verbs.gid = e.gid;
+		d->verbs.gid_index = i;
 		return 0;
 	}
 	return -1;
@@ -29,19 +29,20 @@ static int open_one(struct device *d, struct ibv_device *dev, int gid_index, int
 {
 	struct ibv_port_attr port;
 
-	d->ctx = ibv_open_device(dev);
-	if (!d->ctx)
+	d->verbs.context = ibv_open_device(dev);
+	if (!d->verbs.context)
 		return -1;
-	if (!ibv_query_port(d->ctx, PORT, &port) && port.state == IBV_PORT_ACTIVE &&
+	d->verbs.port = 1;
+	if (!ibv_query_port(d->verbs.context, d->verbs.port, &port) && port.state == IBV_PORT_ACTIVE &&
 	    !choose_gid(d, port.gid_tbl_len, gid_index, ipv4)) {
 		d->mtu = 128u << port.active_mtu;
 		d->max_msg = port.max_msg_sz;
-		d->pd = ibv_alloc_pd(d->ctx);
+		d->pd = ibv_alloc_pd(d->verbs.context);
 		if (d->pd)
 			return 0;
 	}
-	ibv_close_device(d->ctx);
-	d->ctx = NULL;
+	ibv_close_device(d->verbs.context);
+	d->verbs.context = NULL;
 	return -1;
 }
 
@@ -63,9 +64,9 @@ int device_open(struct device *d, const char *name, int gid_index, int ipv4, cha
 
 void device_close(struct device *d)
 {
-	if (d->ctx) {
+	if (d->verbs.context) {
 		ibv_dealloc_pd(d->pd);
-		ibv_close_device(d->ctx);
+		ibv_close_device(d->verbs.context);
 	}
 	memset(d, 0, sizeof *d);
 }

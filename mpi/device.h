@@ -6,18 +6,15 @@
 #ifndef GLEAM_MPI_DEVICE_H
 #define GLEAM_MPI_DEVICE_H
 
-#include <infiniband/verbs.h>
 #include <stddef.h>
 
-enum { PORT = 1 };
+#include "gleam_verbs.h"
 
 struct device {
-	struct ibv_context *ctx;
+	struct gleam_verbs verbs; /* port 1 */
 	struct ibv_pd *pd;
-	union ibv_gid gid;   /* of RoCE v2 */
-	int gid_index;
-	uint32_t mtu;        /* bytes, of the port's active path MTU */
-	uint32_t max_msg;    /* bytes of a message */
+	uint32_t mtu;     /* bytes, of the port's active path MTU */
+	uint32_t max_msg; /* bytes of a message */
 };
 
 /* Opens the device that name and gid_index say, or the first one that has a GID of the

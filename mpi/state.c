@@ -53,7 +53,8 @@ static void refused(const struct state *s, const char *why)
 		fprintf(stderr, "gleam-mpi: no group: %s; the MPI's own MPI_Bcast serves the communicator\n", why);
 }
 
-/* What the environment says is the same everywhere, or the strictest of it holds. */
+/* Agrees on the settings: one rank without groups leaves the communicator to PMPI, and the largest
+ * GLEAM_MPI_MIN counts. */
 static int consult(struct state *s, MPI_Comm comm)
 {
 	char why[WHY];

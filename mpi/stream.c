@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "transfer.h"
 
@@ -15,8 +14,6 @@ int stream_open(struct stream *s, struct device *d, char *why, size_t room)
 {
 	struct ibv_qp_init_attr make = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1,
 		.cap = {.max_send_wr = SENDS, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = PORT, .qp_access_flags = 0};
-	uint32_t psn[2];
 	int rc;
 
 	s->device = d;
@@ -26,53 +23,29 @@ int stream_open(struct stream *s, struct device *d, char *why, size_t room)
 		s->memory = NULL;
 	if (s->memory)
 		s->mr = ibv_reg_mr(d->pd, s->memory, 2 * AHEAD * SLOT, IBV_ACCESS_LOCAL_WRITE);
-	s->send_cq = ibv_create_cq(d->ctx, SENDS, NULL, NULL, 0);
-	s->recv_cq = ibv_create_cq(d->ctx, RECEIVES, NULL, NULL, 0);
+	s->send_cq = ibv_create_cq(d->verbs.context, SENDS, NULL, NULL, 0);
+	s->recv_cq = ibv_create_cq(d->verbs.context, RECEIVES, NULL, NULL, 0);
 	make.send_cq = s->send_cq;
 	make.recv_cq = s->recv_cq;
 	if (s->mr && s->send_cq && s->recv_cq)
 		s->qp = ibv_create_qp(d->pd, &make);
-	if (!s->qp || getrandom(psn, sizeof psn, 0) != sizeof psn) {
+	if (!s->qp) {
 		snprintf(why, room, "no queue pair: %s", strerror(errno));
 		return -1;
 	}
-	rc = ibv_modify_qp(s->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	if (rc) {
-		snprintf(why, room, "queue pair to INIT: %s", strerror(rc));
-		return -1;
-	}
-	s->numbers.qp_num = s->qp->qp_num;
-	s->numbers.sq_psn = psn[0] & 0xffffff;
-	s->numbers.rq_psn = psn[1] & 0xffffff;
-	memcpy(s->numbers.gid, d->gid.raw, 16);
-	return 0;
+	rc = gleam_verbs_init(&d->verbs, s->qp, &s->numbers);
+	if (rc < 0)
+		snprintf(why, room, "queue pair to INIT: %s", strerror(-rc));
+	return rc < 0 ? -1 : 0;
 }
 
 int stream_connect(struct stream *s, const struct gleam_peer *peer, int timeout, char *why, size_t room)
 {
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = peer->path_mtu, .dest_qp_num = peer->qp_num, .rq_psn = s->numbers.rq_psn,
-		.min_rnr_timer = 12, .ah_attr = {.is_global = 1, .port_num = PORT, .grh = {.sgid_index = s->device->gid_index, .hop_limit = 64}},
-	};
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .sq_psn = s->numbers.sq_psn, .timeout = timeout, .retry_cnt = 7, .rnr_retry = 7,
-	};
-	int rc;
+	struct gleam_verbs v = s->device->verbs;
 
-	memcpy(rtr.ah_attr.grh.dgid.raw, peer->gid, 16);
-	rc = ibv_modify_qp(s->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (rc) {
-		snprintf(why, room, "queue pair to RTR toward %s: %s%s", peer->ip, strerror(rc),
-		         rc == ETIMEDOUT ? " (nobody answers ARP or ND for it: is it in gleamd's group_prefixes?)" : "");
+	v.timeout = timeout;
+	if (gleam_verbs_rts(&v, s->qp, &s->numbers, peer, why, room) < 0)
 		return -1;
-	}
-	rc = ibv_modify_qp(s->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                   IBV_QP_MAX_QP_RD_ATOMIC);
-	if (rc) {
-		snprintf(why, room, "queue pair to RTS: %s", strerror(rc));
-		return -1;
-	}
 	for (uint32_t i = 0; i < AHEAD; i++)
 		if (post_slot(s, i, why, room))
 			return -1;
@@ -112,11 +85,11 @@ static int complete(struct stream *s, struct ibv_cq *cq, struct ibv_wc *wc, cons
 	}
 }
 
-int wait_sent(struct stream *s, uint64_t until, char *why, size_t room)
+int wait_sent(struct stream *s, uint64_t n, char *why, size_t room)
 {
 	struct ibv_wc wc;
 
-	for (; s->done < until; s->done++)
+	for (; s->done < n; s->done++)
 		if (complete(s, s->send_cq, &wc, "sending to the group (gleam group show GROUP_IP at the switch names the member that it waits for)", why, room))
 			return -1;
 	return 0;

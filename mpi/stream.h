@@ -33,7 +33,7 @@ struct stream {
 	uint32_t slot;           /* next to receive into */
 	uint32_t sequence;       /* of the next broadcast */
 	uint64_t broadcasts, bytes;
-	/* Called while it waits: not 0 if that is vain, with the reason in why. */
+	/* Called between two polls of a queue. Another result than 0 ends the wait, with the reason in why. */
 	int (*idle)(void *arg, char *why, size_t room);
 	void *arg;
 };

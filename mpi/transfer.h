@@ -16,8 +16,8 @@ enum {
 int post_receive(struct stream *s, void *to, uint32_t length, uint32_t lkey, char *why, size_t room);
 int post_slot(struct stream *s, uint32_t i, char *why, size_t room);
 int post_send(struct stream *s, const void *from, uint32_t length, uint32_t lkey, char *why, size_t room);
-/* Waits until so many SENDs are complete. */
-int wait_sent(struct stream *s, uint64_t until, char *why, size_t room);
+/* Waits until the first n SENDs of the stream are complete. */
+int wait_sent(struct stream *s, uint64_t n, char *why, size_t room);
 /* Waits for the next message. */
 int wait_received(struct stream *s, uint32_t *length, char *why, size_t room);
 

@@ -1,24 +1,24 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// targets GROUP_IP GID_INDEX DEVICE... makes a group of one queue pair at each device by libgleam's
+// targets GROUP_IP IP... makes a group of one queue pair at the RDMA device of each IP by libgleam's
 // blobs, which it passes on by itself, as MPI would. The first is the master. Two of them send in
 // turn: each message goes to memory of its own at every receiver, in one of two regions, which
-// gleam_targets() names before. Then all memory is compared. GLEAM_KEY is as in multicast.c.
+// gleam_targets() names before. Then all memory is compared. GLEAM_KEY has 64 hexadecimal
+// digits.
 
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "gleam.h"
+#include "gleam_verbs.h"
 
 enum { MOST = 8, REGIONS = 2, ROOM = 1 << 18, MESSAGES = 12, PLACE = 1 << 14, PAYLOAD = 1024, SOURCES = 2, PATIENCE = 60 };
 
 struct member {
-	struct ibv_context *ctx;
+	struct gleam_verbs verbs;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -42,28 +42,16 @@ static void check(int ok, const char *what, const char *why)
 #define MAKE(call) check((call) != NULL, #call, strerror(errno))
 #define GLEAM(call) check((call) >= 0, #call, gleam_error())
 
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			return ibv_open_device(list[i]);
-	errno = ENODEV;
-	return NULL;
-}
-
-static void make_qp(struct member *m, const char *device, int gid_index)
+static void make_qp(struct member *m, const char *ip)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct ibv_qp_init_attr make = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1,
 		.cap = {.max_send_wr = 4, .max_recv_wr = SOURCES * MESSAGES, .max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	union ibv_gid gid;
 
-	MAKE(m->ctx = open_device(device));
-	MAKE(m->pd = ibv_alloc_pd(m->ctx));
-	MAKE(m->cq = ibv_create_cq(m->ctx, 2 * SOURCES * MESSAGES, NULL, NULL, 0));
+	VERB(-gleam_verbs_open(&m->verbs, ip));
+	m->verbs.timeout = 18;
+	MAKE(m->pd = ibv_alloc_pd(m->verbs.context));
+	MAKE(m->cq = ibv_create_cq(m->verbs.context, 2 * SOURCES * MESSAGES, NULL, NULL, 0));
 	for (int r = 0; r < REGIONS; r++) {
 		MAKE(m->memory[r] = calloc(1, ROOM));
 		MAKE(m->want[r] = calloc(1, ROOM));
@@ -73,27 +61,16 @@ static void make_qp(struct member *m, const char *device, int gid_index)
 	MAKE(m->out_mr = ibv_reg_mr(m->pd, m->out, PLACE + PAYLOAD, IBV_ACCESS_LOCAL_WRITE));
 	make.send_cq = make.recv_cq = m->cq;
 	MAKE(m->qp = ibv_create_qp(m->pd, &make));
-	VERB(ibv_modify_qp(m->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	VERB(ibv_query_gid(m->ctx, 1, gid_index, &gid));
-	m->own = (struct gleam_qp){.qp_num = m->qp->qp_num, .sq_psn = rand() & 0xffffff, .rq_psn = rand() & 0xffffff};
-	memcpy(m->own.gid, gid.raw, 16);
+	VERB(-gleam_verbs_init(&m->verbs, m->qp, &m->own));
 }
 
-static void connect_qp(struct member *m, int gid_index)
+static void connect_qp(struct member *m)
 {
 	struct gleam_peer peer;
+	char why[200] = "";
 
 	GLEAM(gleam_peer(m->group, &peer));
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = peer.path_mtu, .dest_qp_num = peer.qp_num, .rq_psn = m->own.rq_psn,
-		.min_rnr_timer = 12, .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 64}},
-	};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .sq_psn = m->own.sq_psn, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7};
-	memcpy(rtr.ah_attr.grh.dgid.raw, peer.gid, 16);
-	VERB(ibv_modify_qp(m->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	VERB(ibv_modify_qp(m->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                   IBV_QP_MAX_QP_RD_ATOMIC));
+	check(!gleam_verbs_rts(&m->verbs, m->qp, &m->own, &peer, why, sizeof why), "connecting", why);
 	for (int i = 0; i < SOURCES * MESSAGES; i++) {
 		struct ibv_recv_wr *bad, wr = {.wr_id = i};
 		VERB(ibv_post_recv(m->qp, &wr, &bad));
@@ -151,16 +128,16 @@ int main(int argc, char **argv)
 {
 	unsigned char key[32], blob[MOST][GLEAM_BLOB_MAX], described[GLEAM_BLOB_MAX];
 	const char *hex = getenv("GLEAM_KEY");
-	int length[MOST], described_length, gid_index = argc > 2 ? atoi(argv[2]) : 0;
+	int length[MOST], described_length;
 
-	members = argc - 3;
+	members = argc - 2;
 	check(members >= 3 && members <= MOST, "arguments", "see the beginning of targets.c");
 	for (int i = 0; i < 32; i++)
 		check(hex && strlen(hex) == 64 && sscanf(hex + 2 * i, "%2hhx", &key[i]) == 1, "GLEAM_KEY", "want 64 hexadecimal digits");
 	for (int k = 0; k < members; k++) {
 		struct gleam_attr attr = {.size = sizeof attr, .role = k ? GLEAM_MEMBER : GLEAM_MASTER, .key = key, .key_len = sizeof key, .key_id = 1,
 			.group_ip = k ? NULL : argv[1], .members = k ? 0 : members - 1, .flags = k ? 0 : GLEAM_TARGETS};
-		make_qp(&all[k], argv[3 + k], gid_index);
+		make_qp(&all[k], argv[2 + k]);
 		check((all[k].group = gleam_create(&attr)) != NULL, "gleam_create", gleam_error());
 		struct gleam_mr window = {.addr = (uintptr_t)all[k].memory[0], .length = ROOM, .rkey = all[k].mr[0]->rkey};
 		length[k] = gleam_export(all[k].group, &all[k].own, &window, blob[k], sizeof blob[k]);
@@ -172,7 +149,7 @@ int main(int argc, char **argv)
 	for (int k = members - 1; k >= 0; k--) { // the master last
 		if (k)
 			GLEAM(gleam_import(all[k].group, described, described_length));
-		connect_qp(&all[k], gid_index);
+		connect_qp(&all[k]);
 		GLEAM(gleam_connected(all[k].group, NULL));
 	}
 	int joined = 0;
@@ -196,7 +173,7 @@ int main(int argc, char **argv)
 	}
 	for (int k = 0; k < members; k++)
 		for (int r = 0; r < REGIONS; r++)
-			check(!memcmp(all[k].memory[r], all[k].want[r], ROOM), argv[3 + k], r ? "its second region differs" : "its first region differs");
+			check(!memcmp(all[k].memory[r], all[k].want[r], ROOM), argv[2 + k], r ? "its second region differs" : "its first region differs");
 	printf("%d messages by %d sources, each to memory of its own at %d receivers in %d regions: compared\n", SOURCES * MESSAGES, SOURCES, members - 1, REGIONS);
 	for (int k = members - 1; k >= 0; k--) {
 		GLEAM(gleam_leave(all[k].group, PATIENCE * 1000));

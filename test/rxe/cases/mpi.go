@@ -169,7 +169,7 @@ func mpiSpeed(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// mpiLarge has one message of so many MiB.
+// mpiLarge broadcasts one message of size MiB from each of two roots.
 func mpiLarge(size string, env ...string) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) error {
 		out, err := b.mpi(ctx, env, "large", size)

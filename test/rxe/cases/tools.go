@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -35,13 +34,9 @@ func (b *bench) asHosts(n int, do func(hosts []*host) error) (err error) {
 // other memory at each receiver.
 func targetsInC(ctx context.Context, b *bench) error {
 	return b.asHosts(4, func(hosts []*host) error {
-		index, err := hosts[0].gidIndex(hosts[0].addr4)
-		if err != nil {
-			return err
-		}
-		args := []string{groupAddr(4, false).String(), strconv.Itoa(index)}
+		args := []string{groupAddr(4, false).String()}
 		for _, h := range hosts {
-			args = append(args, h.rdma)
+			args = append(args, h.addr4.String())
 		}
 		c := exec.CommandContext(ctx, "targets", args...)
 		c.Env = append(os.Environ(), fmt.Sprintf("GLEAM_KEY=%x", auth.Keys[1]))
