@@ -68,7 +68,11 @@ func DialTLS(address string, files *identity.Files) (*Client, error) {
 	}
 	d := &tls.Dialer{Config: c}
 	return newClient("switch "+address, maxRemoteAnswer, func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return d.DialContext(ctx, "tcp", address)
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return newAlertConn(conn), nil
 	}), nil
 }
 
@@ -256,7 +260,6 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 // explain names the obstacle between client and daemon, and the remedy.
 func (c *Client) explain(err error) error {
 	say := func(format string) error { return &callError{fmt.Sprintf(format, c.where), err} }
-	var remote *net.OpError
 	var record tls.RecordHeaderError
 	var unreachable *unreachableError
 	var certificate *tls.CertificateVerificationError
@@ -275,10 +278,20 @@ func (c *Client) explain(err error) error {
 		return say("%s does not speak TLS: is that the port of gleamd's api.listen?")
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%s: its certificate is refused: %w", c.where, certificate.Err)
-	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%s refuses this client: %w: want a certificate for clients, which has not expired, by an authority in its api.ca", c.where, remote.Err)
+	}
+	if alert, ok := remoteAlert(err); ok {
+		return fmt.Errorf("%s refuses this client: %w: want a certificate for clients, which has not expired, by an authority in its api.ca", c.where, alert)
 	}
 	return fmt.Errorf("%s: %w", c.where, err)
+}
+
+// remoteAlert returns the alert of TLS by which the peer has ended a connection.
+func remoteAlert(err error) (alert error, ok bool) {
+	var e *net.OpError
+	if errors.As(err, &e) && e.Op == "remote error" {
+		return e.Err, true
+	}
+	return nil, false
 }
 
 // callError keeps an error for errors.Is without showing its text: net/http wraps a

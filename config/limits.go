@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/gleam-rdma/gleam/config/yamlpanic"
 )
 
 // Bounds of a configuration file. The lexer's time is linear. The parser recurses for
@@ -36,11 +38,8 @@ func readBounded(f *os.File, most int) ([]byte, error) {
 // tree makes the syntax tree of a file that keeps the bounds. Else it is nil, and ok is
 // false if the reason has been reported already.
 func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
-	defer func() { // of the library's parser: a file must not end a running switch
-		if r := recover(); r != nil {
-			f, ok, err = nil, true, fmt.Errorf("%v", r)
-		}
-	}()
+	ok = true // also after a panic
+	defer yamlpanic.Recover(&err)
 	tokens := lexer.Tokenize(string(data))
 	if line, reason := checkSize(tokens); reason != "" {
 		d.fail(line, "", "", reason)

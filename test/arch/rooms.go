@@ -36,7 +36,8 @@ var rooms = []room{
 	{dir: "sim/parallel", knows: []string{"sim"}},
 	{dir: "config/linkrate", pure: true, knows: []string{}},
 	{dir: "config/identity", knows: []string{}},
-	{dir: "config", knows: []string{"config/linkrate", "config/identity"}},
+	{dir: "config/yamlpanic", pure: true, knows: []string{}},
+	{dir: "config", knows: []string{"config/linkrate", "config/identity", "config/yamlpanic"}},
 	{dir: "sandbox", knows: []string{}},
 	{dir: "api", knows: []string{"rocev2", "mcast", "config/linkrate", "config/identity"}},
 	{dir: "bpf", knows: []string{"rocev2"}},
@@ -58,7 +59,7 @@ var rooms = []room{
 	{dir: "libgleam", knows: []string{}}, // C; its tests alone are in Go
 	{dir: "mpi", knows: []string{}},      // likewise
 	{dir: "model", knows: []string{"rocev2", "mcast", "mcast/token", "rc"}},
-	{dir: "tools/lab", knows: []string{"config/linkrate"}},
+	{dir: "tools/lab", knows: []string{"config/linkrate", "config/yamlpanic"}},
 	{dir: "cli", knows: []string{"rocev2", "cm", "config/linkrate", "config/identity", "api"}},
 	{dir: "tools/testbed", knows: []string{"api", "bpf", "tools/lab"}},
 	{dir: "tools/demo"},

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/config/yamlpanic"
 )
 
 // file is a topology as a YAML file has it.
@@ -43,7 +44,7 @@ type fileLink struct {
 // The topology is valid. Unknown keys are errors.
 func Parse(text []byte) (*Topology, error) {
 	var f file
-	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
+	if err := unmarshal(text, &f); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
 	t := &Topology{Switches: f.Switches, Hosts: f.Hosts}
@@ -58,6 +59,11 @@ func Parse(text []byte) (*Topology, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+func unmarshal(text []byte, f *file) (err error) {
+	defer yamlpanic.Recover(&err)
+	return yaml.UnmarshalWithOptions(text, f, yaml.Strict())
 }
 
 func (f fileLink) read() (l Link, err error) {

@@ -83,6 +83,7 @@ func TestParseErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte("switches: [a]"))
+	f.Add([]byte("switches: !x 1")) // a panic of the YAML library
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := fabric.Parse(text)
 		if err != nil {

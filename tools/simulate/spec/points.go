@@ -59,8 +59,8 @@ func Parse(name string, text []byte) (*Sweep, error) {
 	var head struct {
 		Sweep yaml.MapSlice `yaml:"sweep"`
 	}
-	if err := yaml.Unmarshal(text, &head); err != nil {
-		return nil, config.Errors{located(name, err)}
+	if err := unmarshal(name, text, &head); err != nil {
+		return nil, err
 	}
 	points := 1
 	for _, item := range head.Sweep {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/config/yamlpanic"
 	"github.com/gleam-rdma/gleam/sim/topology"
 	"github.com/gleam-rdma/gleam/sim/workload"
 )
@@ -30,8 +31,8 @@ type reader struct {
 // decode reads YAML into a structure; keys that it does not have are errors.
 func decode(name string, text []byte, into any) (*reader, error) {
 	r := &reader{name: name}
-	if err := yaml.UnmarshalWithOptions(text, into, yaml.Strict()); err != nil {
-		return nil, config.Errors{located(name, err)}
+	if err := unmarshal(name, text, into, yaml.Strict()); err != nil {
+		return nil, err
 	}
 	tree, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -39,6 +40,17 @@ func decode(name string, text []byte, into any) (*reader, error) {
 	}
 	r.tree = tree
 	return r, nil
+}
+
+// unmarshal reads YAML; an error has its line, as far as the library knows it.
+func unmarshal(name string, text []byte, into any, options ...yaml.DecodeOption) (err error) {
+	defer func() {
+		if err != nil {
+			err = config.Errors{located(name, err)}
+		}
+	}()
+	defer yamlpanic.Recover(&err)
+	return yaml.UnmarshalWithOptions(text, into, options...)
 }
 
 // located takes the line and the message of an error of the library, without its excerpt.
