@@ -97,7 +97,7 @@ if [ -e "$root/usr/bin/orterun" ]; then
 	for plugin in $multiarch/openmpi/lib/openmpi3 $multiarch/ucx $multiarch/pmix2/lib/pmix; do
 		mkdir -p "$tmp/$plugin"
 		for so in "$root/$plugin"/*.so "$root/$plugin"/*.so.?; do
-			[ -e "$so" ] && ! LD_LIBRARY_PATH=$libdirs ldd "$so" | grep -q 'not found' || continue
+			[ -e "$so" ] && ! LD_LIBRARY_PATH=$libdirs ldd "$so" | grep 'not found' >/dev/null || continue # -q may end ldd by a signal, which pipefail takes for no match
 			cp -L "$so" "$tmp/$plugin/"
 			libraries "$so"
 		done
