@@ -4,6 +4,7 @@
  * MPI_Bcast by a group, where there is one and it is worth it.
  */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -84,6 +85,18 @@ int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
 	if (!is_contiguous(type))
 		return packed(g, buffer, count, type, bytes, root, comm);
 	return group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
+}
+
+/* A group's broadcast goes on only while a rank waits in it, and its order among others is that of
+ * their data. */
+API int MPI_Ibcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	int rank;
+
+	if (settings()->verbose && !settings()->off && !PMPI_Comm_rank(MPI_COMM_WORLD, &rank) && !rank && !atomic_flag_test_and_set(&said))
+		fprintf(stderr, "gleam-mpi: MPI_Ibcast is the MPI's own: groups carry broadcasts that are waited for\n");
+	return PMPI_Ibcast(buffer, count, type, root, comm, request);
 }
 
 API int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)

@@ -88,8 +88,13 @@ static int idle(void *arg, char *why, size_t room)
 	return 0;
 }
 
-/* This rank's part that needs no other one: device, queue pair. */
-static void begin(struct group *g, struct offer *o, char *why)
+static int leads(const struct group *g)
+{
+	return g->places[g->rank].leader == g->rank;
+}
+
+/* This rank's device. */
+static void begin(struct offer *o, char *why)
 {
 	const struct settings *set = settings();
 	int rc = 0;
@@ -98,31 +103,29 @@ static void begin(struct group *g, struct offer *o, char *why)
 	if (!device.verbs.context)
 		rc = device_open(&device, set->device, set->gid_index, range_is_ipv4(&set->groups), why, WHY);
 	pthread_mutex_unlock(&lock);
-	if (rc || stream_open(&g->stream, &device, why, WHY))
+	if (rc)
 		return;
 	memcpy(o->gid, device.verbs.gid.raw, 16);
 	o->mtu = set->mtu ? set->mtu : device.mtu;
 	o->max_msg = set->segment < device.max_msg ? set->segment : device.max_msg;
 }
 
-/* The same at every rank, from the same offers. */
-static void consider(struct group *g, const struct offer *all, uint32_t *mtu, char *why)
+/* The same at every rank, from the same offers: the number of hosts. */
+static int consider(struct group *g, const struct offer *all, uint32_t *mtu, uint32_t *max_msg)
 {
 	*mtu = all[0].mtu;
+	*max_msg = all[0].max_msg;
 	for (int i = 0; i < g->size; i++) {
 		if (all[i].mtu < *mtu)
 			*mtu = all[i].mtu;
-		if (all[i].max_msg < g->stream.max_msg)
-			g->stream.max_msg = all[i].max_msg;
-		for (int j = 0; j < i; j++)
-			if (!memcmp(all[i].gid, all[j].gid, 16)) {
-				snprintf(why, WHY, "ranks %d and %d have the same address, and a group has one member of each", j, i);
-				return;
-			}
+		if (all[i].max_msg < *max_msg)
+			*max_msg = all[i].max_msg;
 	}
+	return place_ranks(g->places, all, sizeof *all, g->size);
 }
 
-static void create(struct group *g, uint32_t mtu, struct blob *mine)
+/* A leader's queue pair, and its participation in the group. */
+static void create(struct group *g, int hosts, uint32_t mtu, uint32_t max_msg, struct blob *mine)
 {
 	const struct settings *set = settings();
 	struct gleam_attr attr = {.size = sizeof attr, .role = g->rank ? GLEAM_MEMBER : GLEAM_MASTER,
@@ -130,6 +133,9 @@ static void create(struct group *g, uint32_t mtu, struct blob *mine)
 		.flags = GLEAM_THREAD | (set->key_len ? 0 : GLEAM_INSECURE)};
 	char ip[64] = "";
 
+	if (stream_open(&g->stream, &device, mine->why, WHY))
+		return;
+	g->stream.max_msg = max_msg;
 	if (!g->rank) {
 		g->address = take_address();
 		if (g->address < 0) {
@@ -138,7 +144,7 @@ static void create(struct group *g, uint32_t mtu, struct blob *mine)
 		}
 		range_address(&set->groups, g->address, ip, sizeof ip);
 		attr.group_ip = ip;
-		attr.members = g->size - 1;
+		attr.members = hosts - 1;
 		attr.path_mtu = mtu;
 		attr.sender_timeout = set->timeout;
 	}
@@ -154,7 +160,8 @@ static void assemble(struct group *g, const struct blob *all, struct blob *group
 	int rc = 0;
 
 	for (int i = 1; i < g->size && rc >= 0; i++)
-		rc = gleam_import(g->gleam, all[i].bytes, all[i].length);
+		if (g->places[i].leader == i)
+			rc = gleam_import(g->gleam, all[i].bytes, all[i].length);
 	if (rc >= 0)
 		rc = group->length = gleam_describe(g->gleam, group->bytes, sizeof group->bytes);
 	if (rc < 0)
@@ -204,19 +211,24 @@ static int make(struct group *g, struct offer *all, struct blob *blobs, char why
 {
 	struct offer o = {{0}, 0, 0};
 	struct blob mine = {"", {0}, 0}, group = {"", {0}, 0};
-	uint32_t mtu;
-	int rc;
+	uint32_t mtu, max_msg;
+	int rc, hosts;
 
-	begin(g, &o, why);
+	begin(&o, why);
 	rc = agree(g->private, why);
 	if (rc != 1)
 		return rc;
 	if (PMPI_Allgather(&o, sizeof o, MPI_BYTE, all, sizeof o, MPI_BYTE, g->private))
 		return -1;
-	consider(g, all, &mtu, why);
-	if (*why)
+	hosts = consider(g, all, &mtu, &max_msg);
+	if (hosts == 1) {
+		snprintf(why, WHY, "all ranks have one address: they are on one host");
 		return 0;
-	create(g, mtu, &mine);
+	}
+	if (hosts < g->size && PMPI_Comm_split(g->private, g->places[g->rank].leader, g->rank, &g->local))
+		return -1;
+	if (leads(g))
+		create(g, hosts, mtu, max_msg, &mine);
 	rc = agree(g->private, mine.why);
 	memcpy(why, mine.why, WHY);
 	if (rc != 1)
@@ -230,15 +242,16 @@ static int make(struct group *g, struct offer *all, struct blob *blobs, char why
 	memcpy(why, group.why, WHY);
 	if (*why)
 		return 0;
-	connect_stream(g, &group, why);
-	if (g->rank)
+	if (leads(g))
+		connect_stream(g, &group, why);
+	if (leads(g) && g->rank)
 		connected(g, why);
 	rc = agree(g->private, why);
 	if (rc != 1)
 		return rc;
 	if (!g->rank) /* last: it registers */
 		connected(g, why);
-	if (!*why)
+	if (!*why && leads(g))
 		wait_joined(g, why);
 	return agree(g->private, why);
 }
@@ -249,7 +262,10 @@ static void free_group(struct group *g)
 		gleam_destroy(g->gleam);
 	stream_close(&g->stream);
 	give_address(g->address);
+	if (g->local != MPI_COMM_NULL)
+		PMPI_Comm_free(&g->local);
 	PMPI_Comm_free(&g->private);
+	free(g->places);
 	free(g);
 }
 
@@ -264,7 +280,9 @@ void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
 	PMPI_Comm_rank(comm, &rank);
 	all = calloc(size, sizeof *all);
 	blobs = rank ? NULL : calloc(size, sizeof *blobs);
-	if (!g || !all || (!rank && !blobs))
+	if (g)
+		g->places = calloc(size, sizeof *g->places);
+	if (!g || !g->places || !all || (!rank && !blobs))
 		snprintf(why, WHY, "no memory");
 	rc = agree(comm, why);
 	/* Not PMPI_Comm_dup: that runs copy callbacks of attributes that are not ours. */
@@ -274,13 +292,15 @@ void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
 		g->size = size;
 		g->rank = rank;
 		g->address = -1;
+		g->local = MPI_COMM_NULL;
 		g->stream.idle = idle;
 		g->stream.arg = g;
 		PMPI_Comm_set_errhandler(g->private, MPI_ERRORS_RETURN);
 		rc = make(g, all, blobs, why);
 		if (rc != 1)
 			free_group(g);
-	} else {
+	} else if (g) {
+		free(g->places);
 		free(g);
 	}
 	if (rc == 1) {
@@ -297,16 +317,37 @@ void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
 	free(blobs);
 }
 
+/* Tells the ranks of this host how its leader fared. */
+static int share_result(struct group *g, int rc)
+{
+	if (PMPI_Bcast(&rc, 1, MPI_INT, 0, g->local) || (rc && PMPI_Bcast(g->why, WHY, MPI_CHAR, 0, g->local))) {
+		snprintf(g->why, WHY, "MPI failed among the ranks of a host");
+		return -1;
+	}
+	return rc;
+}
+
+/* The root's host has the data at all its ranks before the leader sends it, another host after
+ * its leader has received it. */
 int group_broadcast(struct group *g, void *buffer, uint64_t bytes, int root)
 {
-	int rc;
+	const struct place *of_root = &g->places[root];
+	int rc = 0, here = of_root->leader == g->places[g->rank].leader;
 
 	if (g->failed)
 		return -1;
-	if (root == g->rank)
-		rc = stream_send(&g->stream, buffer, bytes, root, g->why, WHY);
-	else
-		rc = stream_receive(&g->stream, buffer, bytes, root, g->why, WHY);
+	if (g->local != MPI_COMM_NULL && here && PMPI_Bcast(buffer, bytes, MPI_BYTE, of_root->local, g->local)) {
+		snprintf(g->why, WHY, "MPI failed among the ranks of the root's host");
+		rc = -1;
+	}
+	if (!rc && leads(g))
+		rc = here ? stream_send(&g->stream, buffer, bytes, root, g->why, WHY) : stream_receive(&g->stream, buffer, bytes, root, g->why, WHY);
+	if (g->local != MPI_COMM_NULL)
+		rc = share_result(g, rc);
+	if (g->local != MPI_COMM_NULL && !rc && !here && PMPI_Bcast(buffer, bytes, MPI_BYTE, 0, g->local)) {
+		snprintf(g->why, WHY, "MPI failed among the ranks of a host");
+		rc = -1;
+	}
 	g->failed = rc < 0;
 	return rc;
 }
@@ -317,7 +358,7 @@ static void meet(struct group *g)
 	MPI_Request request;
 	int done = 0;
 
-	if (!g->failed && stream_drain(&g->stream, g->why, WHY))
+	if (!g->failed && leads(g) && stream_drain(&g->stream, g->why, WHY))
 		g->failed = 1;
 	if (PMPI_Ibarrier(g->private, &request))
 		return;
@@ -343,7 +384,8 @@ void group_end(struct group *g)
 	if (settings()->verbose && !g->rank)
 		fprintf(stderr, "gleam-mpi: group %s of %d ranks: %llu broadcasts, %llu bytes\n", g->peer.ip, g->size,
 		        (unsigned long long)g->stream.broadcasts, (unsigned long long)g->stream.bytes);
-	gleam_leave(g->gleam, LEAVING);
+	if (leads(g))
+		gleam_leave(g->gleam, LEAVING);
 	*g->owner = NULL;
 	free_group(g);
 }

@@ -13,7 +13,9 @@
 struct group {
 	MPI_Comm private;  /* of the same ranks: for progress, and for the end */
 	int rank, size;
-	struct gleam_group *gleam;
+	struct place *places;  /* of each rank */
+	MPI_Comm local;        /* the ranks of this host; MPI_COMM_NULL: each rank has a host of its own */
+	struct gleam_group *gleam; /* this and what follows at a leader only */
 	struct gleam_peer peer;
 	struct stream stream;
 	uint32_t waits;    /* calls of idle */

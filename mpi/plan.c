@@ -101,3 +101,18 @@ int64_t range_pick(const struct range *r, uint32_t rank, uint32_t size, uint32_t
 
 	return i < r->count ? (int64_t)i : -1;
 }
+
+int place_ranks(struct place *places, const void *gids, size_t stride, int n)
+{
+	const unsigned char *gid = gids;
+	int hosts = 0;
+
+	for (int i = 0; i < n; i++) {
+		places[i] = (struct place){i, 0};
+		for (int j = i - 1; j >= 0 && places[i].leader == i; j--)
+			if (!memcmp(gid + i * stride, gid + j * stride, 16))
+				places[i] = (struct place){places[j].leader, places[j].local + 1};
+		hosts += places[i].leader == i;
+	}
+	return hosts;
+}

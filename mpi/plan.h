@@ -49,4 +49,13 @@ void range_address(const struct range *r, uint32_t i, char *text, size_t room);
  * ranks in MPI_COMM_WORLD, of which there are size. -1 if the range has none. */
 int64_t range_pick(const struct range *r, uint32_t rank, uint32_t size, uint32_t k);
 
+/* Where a rank is: ranks with one address are on one host. */
+struct place {
+	int leader; /* the host's lowest rank, which is the group's member */
+	int local;  /* its number among the ranks of the host, 0 for the leader */
+};
+
+/* Places n ranks by their raw GIDs, which are stride bytes apart: the number of hosts. */
+int place_ranks(struct place *places, const void *gids, size_t stride, int n);
+
 #endif

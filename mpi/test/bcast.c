@@ -4,6 +4,7 @@
  * MPI_Bcast as any program calls it: every byte is compared, and those beside.
  *
  *     mpi-bcast all          datatypes, roots, sizes, communicators, late ranks
+ *     mpi-bcast hosts N      ranks r, r + N ... are on one host: sizes, communicators
  *     mpi-bcast large N      N MiB from each of two roots
  *     mpi-bcast link FILE    bytes that leave rank 0's link, which FILE counts, for each
  *                            byte of its messages
@@ -211,6 +212,53 @@ static void communicators(void)
 	MPI_Comm_free(&back);
 }
 
+/* A broadcast that is not waited for: in the meantime ranks wait for each other, and for another
+ * broadcast. */
+static void nonblocking(MPI_Comm comm)
+{
+	enum { N = 50000 };
+	unsigned char *all = malloc(2 * N);
+	MPI_Request requests[2];
+	int n, me, token = 0;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Comm_rank(comm, &me);
+	for (int root = 0; root < n; root++) {
+		for (int i = 0; i < 2 * N; i++)
+			all[i] = me == root ? pattern(i, root) : 0;
+		MPI_Ibcast(all, N, MPI_BYTE, root, comm, &requests[0]);
+		if (me != 0)
+			MPI_Recv(&token, 1, MPI_INT, me - 1, 6, comm, MPI_STATUS_IGNORE);
+		if (me != n - 1)
+			MPI_Send(&token, 1, MPI_INT, me + 1, 6, comm);
+		bytes(comm, (root + 1) % n, 30000, root);
+		MPI_Ibcast(all + N, N, MPI_BYTE, root, comm, &requests[1]);
+		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+		for (int i = 0; i < 2 * N; i++)
+			if (all[i] != pattern(i, root))
+				fail("byte, of MPI_Ibcast", i, root);
+		checked += 2;
+	}
+	free(all);
+}
+
+/* Ranks r, r + hosts ... are on one host. */
+static void hosts(int hosts)
+{
+	MPI_Comm one, odd;
+
+	sweep(MPI_COMM_WORLD);
+	late();
+	progress();
+	MPI_Comm_split(MPI_COMM_WORLD, rank % hosts, rank, &one);
+	sweep(one);
+	MPI_Comm_free(&one);
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &odd);
+	sweep(odd);
+	datatypes(odd, 1);
+	MPI_Comm_free(&odd);
+}
+
 /* As Fortran calls it, by each of the names that compilers have for it; a program in C has
  * them of libgleam-mpi alone. */
 static void fortran(void)
@@ -284,7 +332,10 @@ int main(int argc, char **argv)
 		fortran();
 		late();
 		progress();
+		nonblocking(MPI_COMM_WORLD);
 		communicators();
+	} else if (!strcmp(what, "hosts") && argc > 2) {
+		hosts(atoi(argv[2]));
 	} else if (!strcmp(what, "large") && argc > 2) {
 		for (int root = 0; root < 2; root++)
 			bytes(MPI_COMM_WORLD, root, (size_t)atoi(argv[2]) << 20, root);

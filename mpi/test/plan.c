@@ -78,8 +78,28 @@ static void test_pick(void)
 	WANT(none == 16 - 11);
 }
 
+static void test_places(void)
+{
+	const char hosts[] = "ABACBAD";
+	const struct place want[] = {{0, 0}, {1, 0}, {0, 1}, {3, 0}, {1, 1}, {0, 2}, {6, 0}};
+	struct {
+		unsigned char gid[16];
+		int other;
+	} all[7] = {{{0}, 0}};
+	struct place got[7];
+
+	for (int i = 0; i < 7; i++) {
+		all[i].gid[15] = hosts[i];
+		all[i].other = i;
+	}
+	WANT(place_ranks(got, all, sizeof *all, 7) == 4);
+	for (int i = 0; i < 7; i++)
+		WANT(got[i].leader == want[i].leader && got[i].local == want[i].local);
+}
+
 int main(void)
 {
+	test_places();
 	test_segments();
 	test_header();
 	test_range();
