@@ -59,6 +59,14 @@ ib_write_lat and ib_send_lat print); "all" has the time to the last answer.
 of them: in RC, all live members then have the message. In a chain or tree a
 completion says only that the next hop has it, so there is no such row.
 
+Replicated writes: --size bytes each, --tx-depth of them at a time, go to the slots
+of a window at each replica (--slots, in turn). A write is done when all replicas have
+its bytes: its latency is the time from posting to the sender's completion, with
+unicasts to the last one, in a chain or tree to the last replica's answer. A replica copies a write
+to its store, and then gives its slot back by an answer; the sender waits where none is
+free, so that no replica is overrun. Plain WRITEs tell a replica nothing: four in each turn of
+the slots have immediate data, with --imm all.
+
 WRITE tests use RDMA WRITE. Where receivers have to notice each message (latency,
 --verify, chain, tree) it is RDMA WRITE with immediate data; otherwise the first
 and the last message are, so that receivers can tell the time.
@@ -95,6 +103,7 @@ func Command(env *cli.Env) *cobra.Command {
 	for _, t := range []struct{ name, short string }{
 		{WriteBW, "Bandwidth of RDMA WRITE"}, {WriteLat, "Latency of RDMA WRITE"},
 		{SendBW, "Bandwidth of SEND"}, {SendLat, "Latency of SEND"},
+		{Replicate, "Writes of a store to its replicas"},
 	} {
 		c.AddCommand(testCommand(env, t.name, t.short))
 	}
@@ -133,6 +142,10 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.VarP(&x.size, "size", "s", "bytes of a message")
 	f.BoolVarP(&p.All, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.IntVarP(&p.Iterations, "iters", "n", 0, "messages of each size [5000, latency 1000; of long messages fewer, 512 MiB in all]")
+	if p.replicates() {
+		f.IntVar(&p.Slots, "slots", p.Slots, "slots of a replica's window, each for one write")
+		f.BoolVar(&p.Immediate, "imm", false, "immediate data with each write")
+	}
 	f.Float64VarP(&x.duration, "duration", "D", 0, "run for so many seconds instead")
 	f.IntVarP(&p.PathMTU, "mtu", "m", p.PathMTU, "path MTU: "+rocev2.PathMTUText)
 	f.IntVarP(&p.Lanes, "qps", "q", p.Lanes, "so many groups at once, with consecutive addresses; in other modes so many sets of queue pairs")

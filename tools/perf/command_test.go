@@ -64,11 +64,15 @@ func TestColumns(t *testing.T) {
 	}}}
 	chain := &SendOptions{Params: Defaults(SendBW), Local: Local{Backend: Soft}, Receivers: []string{"a"}}
 	chain.Mode = Chain
+	writes := &SendOptions{Params: Defaults(Replicate), Local: Local{Backend: Soft}, Receivers: []string{"a", "b", "c"}}
+	writes.Mode = Unicasts
+	done := Figures{Latency: figures.Latency, Writes: &Writes{IOPS: 12345.67, MBs: 101.1}, Bandwidth: bandwidth(8192, 13000, 12345.67)}
+	writesResult := &Result{Params: writes.Params, Sizes: []*Size{{Bytes: 8192, Iterations: 5000, Seconds: 0.4, All: done, SenderLinkBytes: 130_000_000}}}
 	for _, c := range []struct {
 		name string
 		o    *SendOptions
 		r    *Result
-	}{{"bw", bw, bwResult}, {"lat", lat, latResult}, {"chain", chain, &Result{}}} {
+	}{{"replicate", writes, writesResult}, {"bw", bw, bwResult}, {"lat", lat, latResult}, {"chain", chain, &Result{}}} {
 		var b bytes.Buffer
 		tab := &table{w: &b}
 		tab.begin(c.o)
@@ -136,6 +140,9 @@ func TestUsage(t *testing.T) {
 		{"write-bw --mode tree --rate 5 h", "want bits a second such as 100mbit"},
 		{"write-bw --mode tree --rate 10mbit --backend verbs h", "--dcqcn and --rate are the soft backend's"},
 		{"write-bw --mode tree --dcqcn --backend verbs h", "--dcqcn and --rate are the soft backend's"},
+		{"replicate --mode tree --slots 31 h", "--slots 31: want 32 (--tx-depth) to 512"},
+		{"replicate --mode tree --slots 513 h", "--slots 513: want 32 (--tx-depth) to 512"},
+		{"write-bw --mode tree --slots 64 h", "--slots"},
 		{"write-bw --listen a b", "takes no arguments"},
 		{"write-bw --listen=:1 b", "takes no arguments"},
 		{"write-bw --listen --group 10.77.254.1", "--group is for the sender only"},

@@ -224,6 +224,12 @@ func checkResult(t *testing.T, r *Result, size, messages int) {
 	}
 	for _, f := range all {
 		switch {
+		case r.replicates() && f.IP == "all":
+			w, l := f.Writes, f.Latency
+			if w == nil || l == nil || w.IOPS <= 0 || w.MBs*1e6 < w.IOPS*float64(size)*0.999 || w.MBs*1e6 > w.IOPS*float64(size)*1.001 ||
+				!(0 < l.Min && l.Min <= l.Typical && l.Typical <= l.P99 && l.P99 <= l.P999 && l.P999 <= l.Max) {
+				t.Errorf("%s: %+v, %+v", f.IP, w, l)
+			}
 		case (f.Bandwidth == nil) == (f.Latency == nil):
 			t.Errorf("%s: %+v", f.IP, f)
 		case f.Bandwidth != nil:
@@ -237,7 +243,7 @@ func checkResult(t *testing.T, r *Result, size, messages int) {
 	if want := r.latency() && !r.forwards(); (z.Completion != nil) != want {
 		t.Errorf("completion: %+v", z.Completion)
 	}
-	if z.All.Latency != nil {
+	if r.latency() {
 		for _, f := range z.Receivers {
 			if f.Max > z.All.Max {
 				t.Errorf("%s answered after the last: %v, %v", f.IP, f.Max, z.All.Max)

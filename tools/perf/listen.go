@@ -22,6 +22,8 @@ type ListenOptions struct {
 	Local
 	Address string           // host:port to listen at; an empty host is any address
 	Say     func(msg string) // gets reports of progress, for people
+
+	onStore func(store []byte) // tests only: called after each write that a replica stores
 }
 
 // receiver takes part in one test.
@@ -193,6 +195,10 @@ func (r *receiver) prepare() error {
 func (r *receiver) openLanes(l *recvLane) (st laneState, err error) {
 	if l.mr, err = r.port.buffer(r.params.memory(), uint64(memoryBase+l.number*laneStride), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
 		return st, err
+	}
+	if r.params.replicates() {
+		l.onStore = r.opts.onStore
+		l.store = make([]byte, r.params.memory())
 	}
 	st.Memory = &memory{VA: l.mr.Addr(), RKey: l.mr.RKey()}
 	if r.params.Mode != Group {

@@ -28,11 +28,11 @@ func (s *sender) run(size int) (*Size, error) {
 	var lists []*samples
 	for _, l := range s.lanes {
 		var x *samples
-		if s.params.latency() {
+		if s.params.latency() || s.params.replicates() {
 			x = newSamples(len(s.controls), n)
 			lists = append(lists, x)
 		}
-		l.prepare(m, x)
+		l.prepare(m, x, s.params.slots(size))
 	}
 	watching, stop := context.WithCancel(s.ctx)
 	defer stop()

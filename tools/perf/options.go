@@ -6,6 +6,7 @@ package perf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -18,14 +19,15 @@ import (
 
 // Tests, as the command line names them.
 const (
-	WriteBW  = "write-bw"
-	WriteLat = "write-lat"
-	SendBW   = "send-bw"
-	SendLat  = "send-lat"
+	WriteBW   = "write-bw"
+	WriteLat  = "write-lat"
+	SendBW    = "send-bw"
+	SendLat   = "send-lat"
+	Replicate = "replicate" // writes of a store to its replicas
 )
 
 // Tests are all tests.
-var Tests = []string{WriteBW, WriteLat, SendBW, SendLat}
+var Tests = []string{WriteBW, WriteLat, SendBW, SendLat, Replicate}
 
 // Modes: the ways of a message from the sender to all receivers.
 const (
@@ -71,26 +73,75 @@ type Params struct {
 	Seed       uint64        `json:"seed"`                 // of the verified bytes
 	Congestion bool          `json:"dcqcn,omitempty"`      // congestion control, of the soft backend
 	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // bound on each queue pair's rate, of the soft backend
+	Slots      int           `json:"slots,omitempty"`      // Replicate: slots of a replica's window, each for one write
+	Immediate  bool          `json:"immediate,omitempty"`  // Replicate: each write has immediate data
 }
 
 // Defaults returns the default parameters of a test.
 func Defaults(test string) Params {
 	p := Params{Test: test, Mode: Group, Size: 64 << 10, PathMTU: 1024, Lanes: 1, Depth: 128, Chunk: 64 << 10, Seed: 1}
-	if p.latency() {
+	switch {
+	case p.latency():
 		p.Size = 2
+	case p.replicates():
+		p.Size, p.Depth, p.Slots = 8<<10, 32, 256
 	}
 	return p
 }
 
-func (p *Params) latency() bool  { return p.Test == WriteLat || p.Test == SendLat }
-func (p *Params) write() bool    { return p.Test == WriteBW || p.Test == WriteLat }
-func (p *Params) forwards() bool { return p.Mode == Chain || p.Mode == Tree }
+func (p *Params) latency() bool    { return p.Test == WriteLat || p.Test == SendLat }
+func (p *Params) write() bool      { return p.Test == WriteBW || p.Test == WriteLat || p.replicates() }
+func (p *Params) replicates() bool { return p.Test == Replicate }
+func (p *Params) forwards() bool   { return p.Mode == Chain || p.Mode == Tree }
 
-// needsAnswers reports whether receivers answer every message.
-func (p *Params) needsAnswers() bool { return p.latency() || p.forwards() || p.Verify }
+// needsAnswers reports whether receivers answer the messages that they get a completion for.
+func (p *Params) needsAnswers() bool {
+	return p.latency() || p.forwards() || p.Verify || p.replicates()
+}
 
 // notices reports whether receivers get a completion for every message.
-func (p *Params) notices() bool { return p.needsAnswers() || !p.write() }
+func (p *Params) notices() bool {
+	if p.replicates() {
+		return p.forwards() || p.Immediate
+	}
+	return p.needsAnswers() || !p.write()
+}
+
+// completes reports whether the sender's completion says that a receiver has the message.
+// Else its answer does.
+func (p *Params) completes() bool {
+	return !p.needsAnswers() || p.replicates() && !p.forwards()
+}
+
+// noticeEvery returns after how many messages of size receivers get a completion.
+func (p *Params) noticeEvery(size int) int {
+	switch {
+	case p.notices():
+		return 1
+	case p.replicates(): // four times in each turn of the slots, so that the sender need not wait for free ones
+		return max(1, p.slots(size)/4)
+	}
+	return math.MaxInt // the first and the last message alone
+}
+
+// noticed reports whether receivers get a completion for message m of the run.
+func (p *Params) noticed(size, m int, last bool) bool {
+	return m == 0 || last || (m+1)%p.noticeEvery(size) == 0
+}
+
+// noticesOf returns the number of messages that receivers get a completion for, of a run
+// without chain or tree.
+func (p *Params) noticesOf(size, iterations int) int {
+	every := p.noticeEvery(size)
+	n := iterations / every
+	if iterations%every > 0 {
+		n++ // the last
+	}
+	if every > 1 && iterations > 1 {
+		n++ // the first
+	}
+	return n
+}
 
 // sizes are the message sizes of the test, in order.
 func (p *Params) sizes() []int {
@@ -124,12 +175,17 @@ func (p *Params) iterations(size int) int {
 // slotMemory bounds the memory of a lane's slots, unless two messages already exceed it.
 const slotMemory = 64 << 20
 
-// slots returns the number of messages of size that may be outstanding on a lane.
+// slots returns the number of messages of size that a lane's memory has room for. The bytes of a slot
+// are not changed before all receivers have done with them.
 func (p *Params) slots(size int) int {
-	if p.latency() {
+	n := p.Depth
+	switch {
+	case p.latency():
 		return 1
+	case p.replicates():
+		n = p.Slots
 	}
-	return max(min(p.Depth, slotMemory/size), min(p.Depth, 2))
+	return max(min(n, slotMemory/size), min(n, 2))
 }
 
 // memory returns the bytes of a lane's memory: enough for the slots of any size.
@@ -173,6 +229,8 @@ func (p *Params) check() error {
 		return fmt.Errorf("--qps %d: want 1 to %d", p.Lanes, maxLanes)
 	case p.Depth < 1 || p.Depth > maxDepth:
 		return fmt.Errorf("--tx-depth %d: want 1 to %d", p.Depth, maxDepth)
+	case p.replicates() && (p.Slots < p.Depth || p.Slots > recvDepth):
+		return fmt.Errorf("--slots %d: want %d (--tx-depth) to %d", p.Slots, p.Depth, recvDepth)
 	case p.Chunk < minChunk || p.Chunk > maxSize:
 		return fmt.Errorf("--chunk %d: want %d bytes to 1G", p.Chunk, minChunk)
 	case p.Rate.Validate() != nil:
@@ -196,6 +254,7 @@ func mismatch(own, sender *Params, given []string) error {
 		{"mtu", own.PathMTU, sender.PathMTU}, {"qps", own.Lanes, sender.Lanes}, {"tx-depth", own.Depth, sender.Depth},
 		{"chunk", own.Chunk, sender.Chunk}, {"verify", own.Verify, sender.Verify}, {"seed", own.Seed, sender.Seed},
 		{"dcqcn", own.Congestion, sender.Congestion}, {"rate", own.Rate, sender.Rate},
+		{"slots", own.Slots, sender.Slots}, {"imm", own.Immediate, sender.Immediate},
 	} {
 		if slices.Contains(given, f.name) && f.own != f.sent {
 			return fmt.Errorf("--%s: the sender has %v, this receiver was started with %v: give both the same, or leave it out here",

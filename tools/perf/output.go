@@ -14,12 +14,14 @@ import (
 )
 
 // Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT), with one
-// more column at the end, which names the row's receiver.
+// more column at the end, which names the row's receiver. Replicated writes have fio's figures.
 const (
-	bwHeading  = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]   at"
-	bwRow      = " %-10d %-14d %-19.2f %-21.2f %-15.6f %s\n"
-	latHeading = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]   at"
-	latRow     = " %-6d %-14d %-14.2f %-12.2f %-18.2f %-14.2f %-15.2f %-22.2f %-24.2f %s\n"
+	bwHeading     = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]   at"
+	bwRow         = " %-10d %-14d %-19.2f %-21.2f %-15.6f %s\n"
+	latHeading    = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]   at"
+	writesHeading = "   #bytes    #writes          IOPS        MB/s      p50[usec]      p99[usec]    p99.9[usec]   link bytes/byte"
+	writesRow     = " %8d %10d %13.1f %11.2f %14.2f %14.2f %14.2f %17s\n"
+	latRow        = " %-6d %-14d %-14.2f %-12.2f %-18.2f %-14.2f %-15.2f %-22.2f %-24.2f %s\n"
 )
 
 const rule = "---------------------------------------------------------------------------------------"
@@ -27,6 +29,7 @@ const rule = "------------------------------------------------------------------
 // titles are those of perftest's programs.
 var titles = map[string]string{
 	WriteBW: "RDMA_Write BW Test", WriteLat: "RDMA_Write Latency Test", SendBW: "Send BW Test", SendLat: "Send Latency Test",
+	Replicate: "Replicated Write Test",
 }
 
 // table prints results as perftest does, each size as soon as it is measured.
@@ -50,6 +53,9 @@ func (t *table) begin(o *SendOptions) {
 	}
 	t.printf(" Mode            : %s\n Receivers       : %d\n Backend         : %s\n Number of qps   : %d\n TX depth        : %d\n Mtu             : %d[B]\n",
 		how, len(o.Receivers), o.Backend, o.Lanes, o.Depth, o.PathMTU)
+	if o.replicates() {
+		t.printf(" Slots           : %d\n", o.Slots)
+	}
 	if o.forwards() {
 		t.printf(" Chunk           : %d[B]\n", o.Chunk)
 	}
@@ -63,14 +69,25 @@ func (t *table) begin(o *SendOptions) {
 		t.printf(" Data            : verified, seed %d\n", o.Seed)
 	}
 	heading := bwHeading
-	if o.latency() {
+	switch {
+	case o.latency():
 		heading = latHeading
+	case o.replicates():
+		heading = writesHeading
 	}
 	t.printf("%s\n%s\n", rule, heading)
 }
 
-// size prints the rows of one size: each receiver, the completion, and all.
+// size prints the rows of one size: each receiver, the completion, and all; of replicated writes a row.
 func (t *table) size(z *Size) {
+	if w, l := z.All.Writes, z.All.Latency; w != nil && l != nil {
+		link := "-"
+		if moved := z.Bytes * z.Iterations; z.SenderLinkBytes > 0 && moved > 0 {
+			link = fmt.Sprintf("%.3f", float64(z.SenderLinkBytes)/float64(moved))
+		}
+		t.printf(writesRow, z.Bytes, z.Iterations, w.IOPS, w.MBs, l.Typical, l.P99, l.P999, link)
+		return
+	}
 	for _, r := range z.Receivers {
 		t.row(z, r.Figures, r.IP)
 	}

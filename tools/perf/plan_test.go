@@ -223,6 +223,9 @@ func TestSlotsAndIterations(t *testing.T) {
 		{SendBW, 1 << 30, 1, 1, 16},
 		{WriteLat, 2, 128, 1, 1000},
 		{SendLat, 8 << 20, 128, 1, 64},
+		{Replicate, 8 << 10, 32, 256, 5000},
+		{Replicate, 512 << 10, 32, 128, 1024},
+		{Replicate, 512 << 20, 32, 2, 16},
 	} {
 		p := Defaults(c.test)
 		p.Depth, p.Size = c.depth, c.size

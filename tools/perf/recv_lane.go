@@ -21,6 +21,9 @@ type recvLane struct {
 	in     *recvInbox
 	out    []*sendPipe // to the receivers that it forwards to
 	answer *sendPipe   // nil without answers
+	store  []byte      // of a replica: what its writes are copied to, before it answers; else nil
+
+	onStore func(store []byte) // tests only
 }
 
 // arrivals is a receiver's measurement of a run, over all lanes.
@@ -76,23 +79,14 @@ func (l *recvLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(erro
 // arm posts the receives that a run needs before the sender may begin.
 func (l *recvLane) arm(r *run) error {
 	lay := newLayout(l.params, r.Size)
-	switch {
-	case !l.params.notices(): // only the first message and the last have immediate data
-		if r.Iterations == 1 {
-			return l.in.arm(1, 1, nil)
-		}
-		return l.in.arm(2, 2, nil)
-	case l.params.write():
-		return l.in.arm(r.Iterations*lay.chunks, recvDepth, nil)
+	if l.params.write() {
+		return l.in.arm(l.params.noticesOf(r.Size, r.Iterations)*lay.chunks, recvDepth, nil)
 	}
 	return l.in.arm(r.Iterations*lay.chunks, recvDepth, func(k int) endpoint.Segment { return lay.segment(l.mr, k) })
 }
 
 // run receives the messages of a run.
 func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
-	if !l.params.notices() {
-		return l.receiveFirstAndLast(ctx, a)
-	}
 	lay := newLayout(l.params, r.Size)
 	for k, answered, last := 0, 0, false; !last; {
 		wc, err := l.in.take(ctx)
@@ -101,10 +95,16 @@ func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
 		}
 		before := k / lay.chunks
 		for i := range wc {
-			if last, err = l.nextChunk(ctx, &lay, k, &wc[i]); err != nil {
+			next, err := l.arrived(&lay, k, &wc[i])
+			if err != nil {
 				return err
 			}
-			k++
+			last = wc[i].HasImm && wc[i].Imm&lastFlag != 0
+			for ; k < next; k++ {
+				if err := l.nextChunk(ctx, &lay, k, last && k == next-1); err != nil {
+					return err
+				}
+			}
 		}
 		if n := k/lay.chunks - before; n > 0 {
 			a.add(n)
@@ -122,50 +122,52 @@ func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
 	return nil
 }
 
-// receiveFirstAndLast waits for the first and the last WRITE of a run; only they have
-// immediate data.
-func (l *recvLane) receiveFirstAndLast(ctx context.Context, a *arrivals) error {
-	for before, last := 0, false; !last; {
-		wc, err := l.in.take(ctx)
-		if err != nil {
-			return err
-		}
-		for _, c := range wc {
-			m := int(c.Imm & countMask)
-			last = c.Imm&lastFlag != 0
-			a.add(m + 1 - before)
-			before = m + 1
-		}
+// arrived returns the piece after those that have arrived with completion c, while piece k is due: k+1,
+// or more where receivers do not get a completion for every message. RC keeps the order.
+func (l *recvLane) arrived(lay *layout, k int, c *endpoint.Completion) (next int, err error) {
+	last := k // that has arrived
+	if c.HasImm && !l.params.notices() {
+		last = int(c.Imm & countMask)
 	}
-	return nil
+	switch {
+	case c.HasImm && c.Imm&countMask != uint32(last&countMask) || last < k:
+		return 0, fmt.Errorf("piece %d of the run arrived where %d was due", c.Imm&countMask, k)
+	case c.Len != lay.segment(l.mr, last).Len:
+		return 0, fmt.Errorf("message %d: %d bytes arrived, want %d", last/lay.chunks, c.Len, lay.segment(l.mr, last).Len)
+	}
+	return last + 1, nil
 }
 
-// nextChunk processes piece k of the run: it forwards the piece, and verifies the message
+// nextChunk processes piece k of the run: it forwards the piece, and verifies and stores the message
 // if that is complete. last reports whether the piece is the last one.
-func (l *recvLane) nextChunk(ctx context.Context, lay *layout, k int, c *endpoint.Completion) (last bool, err error) {
+func (l *recvLane) nextChunk(ctx context.Context, lay *layout, k int, last bool) error {
 	seg := lay.segment(l.mr, k)
-	last = c.HasImm && c.Imm&lastFlag != 0
-	switch {
-	case c.HasImm && c.Imm&countMask != uint32(k&countMask):
-		return false, fmt.Errorf("piece %d of the run arrived where %d was due", c.Imm&countMask, k)
-	case c.Len != seg.Len:
-		return false, fmt.Errorf("message %d: %d bytes arrived, want %d", k/lay.chunks, c.Len, seg.Len)
-	}
 	if len(l.out) > 0 {
 		var wr endpoint.SendWR
 		lay.request(&wr, l.params, l.mr, k, l.params.write(), last)
 		for _, o := range l.out {
 			wr.RemoteAddr, wr.RKey = o.va+uint64(seg.Offset), o.rkey
 			if err := o.post(ctx, &wr); err != nil {
-				return false, fmt.Errorf("pass on message %d: %w", k/lay.chunks, err)
+				return fmt.Errorf("pass on message %d: %w", k/lay.chunks, err)
 			}
 		}
 	}
-	if m := k / lay.chunks; l.params.Verify && k%lay.chunks == lay.chunks-1 {
-		b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
+	if k%lay.chunks < lay.chunks-1 {
+		return nil
+	}
+	m := k / lay.chunks
+	at := m % lay.slots * lay.size
+	b := l.mr.Bytes()[at:][:lay.size]
+	if l.params.Verify {
 		if err := checkFilled(b, pattern(l.params.Seed, l.number, m)); err != nil {
-			return false, fmt.Errorf("verify: lane %d, message %d of %d bytes: %w", l.number, m, lay.size, err)
+			return fmt.Errorf("verify: lane %d, message %d of %d bytes: %w", l.number, m, lay.size, err)
 		}
 	}
-	return last, nil
+	if l.store != nil {
+		copy(l.store[at:], b)
+		if l.onStore != nil {
+			l.onStore(l.store)
+		}
+	}
+	return nil
 }

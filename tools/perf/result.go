@@ -45,10 +45,17 @@ type ReceiverResult struct {
 	Figures
 }
 
-// Figures are the figures of a bandwidth test or of a latency test.
+// Figures are the figures of a test: of bandwidth, of latency, or of both and Writes.
 type Figures struct {
 	*Bandwidth
 	*Latency
+	*Writes
+}
+
+// Writes are the figures of replicated writes, beside their latency.
+type Writes struct {
+	IOPS float64 `json:"iops"` // writes a second that all replicas have
+	MBs  float64 `json:"mb_s"` // of them, 10^6 bytes a second
 }
 
 // Bandwidth is in the units of perftest.
@@ -76,6 +83,11 @@ func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Siz
 	}
 	if !s.params.latency() {
 		z.All.Bandwidth = bandwidth(size, r.peak, r.avg)
+	}
+	if s.params.replicates() {
+		z.All.Writes = &Writes{IOPS: r.avg, MBs: r.avg * float64(size) / 1e6}
+	}
+	if lists == nil {
 		return z
 	}
 	merge := func(of func(*samples) []time.Duration) *Latency {
@@ -93,7 +105,7 @@ func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Siz
 	if t := merge(func(x *samples) []time.Duration { return x.completion }); t != nil {
 		z.Completion = &Figures{Latency: t}
 	}
-	for i := range z.Receivers {
+	for i := range z.Receivers { // nothing of replicas
 		z.Receivers[i].Latency = merge(func(x *samples) []time.Duration { return x.receiver[i] })
 	}
 	return z

@@ -6,6 +6,7 @@ package perf
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,12 +28,14 @@ type sendLane struct {
 	changed    *sync.Cond
 	meter      *meter // of the run, shared by all lanes
 	samples    *samples
-	posted     time.Time // lat: post time of the message under way
-	lastPosted time.Time // time of the last call of advance
-	received   []int     // by receiver: messages known to have arrived
-	done       int       // the least of received
-	completed  []int     // by target: completed work requests of the run
-	transport  int       // the least of completed
+	posted     []time.Time // by slot: post time of the message in it
+	lastPosted time.Time   // time of the last call of advance
+	received   []int       // by receiver: messages known to have arrived
+	done       int         // the least of received
+	answered   []int       // by receiver: messages whose slots it needs no more
+	free       int         // the least of answered; done, where receivers do not answer
+	completed  []int       // by target: completed work requests of the run
+	transport  int         // the least of completed
 }
 
 // samples are the latencies of a run on one lane.
@@ -58,7 +61,7 @@ func newSamples(receivers, iterations int) *samples {
 }
 
 func newSendLane(p *Params, number, receivers int) *sendLane {
-	l := &sendLane{params: p, number: number, received: make([]int, receivers)}
+	l := &sendLane{params: p, number: number, received: make([]int, receivers), answered: make([]int, receivers)}
 	l.changed = sync.NewCond(&l.mu)
 	return l
 }
@@ -97,11 +100,11 @@ func (l *sendLane) complete(t, n int) {
 	for _, c := range l.completed {
 		least = min(least, c)
 	}
-	if least > l.transport && l.samples != nil && !l.params.forwards() {
-		l.samples.completion = append(l.samples.completion, now.Sub(l.posted))
+	if least > l.transport && l.params.latency() && !l.params.forwards() {
+		l.samples.completion = append(l.samples.completion, now.Sub(l.posted[0]))
 	}
 	l.transport = least
-	if len(l.answers) == 0 { // without answers, a complete message has arrived
+	if l.params.completes() {
 		if l.params.Mode == Group {
 			for i := range l.received {
 				l.received[i] = l.completed[t]
@@ -127,12 +130,16 @@ func (l *sendLane) listen(ctx context.Context, i int, b *recvInbox) error {
 			return err
 		}
 		l.mu.Lock()
-		if count > l.received[i] {
-			l.received[i] = count
-			if l.samples != nil {
-				l.samples.receiver[i] = append(l.samples.receiver[i], now.Sub(l.posted))
+		if count > l.answered[i] {
+			l.answered[i] = count
+			l.free = slices.Min(l.answered)
+			if l.params.latency() {
+				l.samples.receiver[i] = append(l.samples.receiver[i], now.Sub(l.posted[0]))
 			}
-			l.advance(now)
+			if !l.params.completes() {
+				l.received[i] = count
+				l.advance(now)
+			}
 		}
 		l.changed.Broadcast()
 		l.mu.Unlock()
@@ -146,26 +153,30 @@ func (l *sendLane) advance(now time.Time) {
 		now = l.lastPosted
 	}
 	l.lastPosted = now
-	least := l.received[0]
-	for _, n := range l.received {
-		least = min(least, n)
-	}
+	least := slices.Min(l.received)
 	if least == l.done {
 		return
 	}
 	l.meter.add(now, least-l.done)
 	if l.samples != nil {
-		l.samples.all = append(l.samples.all, now.Sub(l.posted))
+		for m := l.done; m < least; m++ {
+			l.samples.all = append(l.samples.all, now.Sub(l.posted[m%len(l.posted)]))
+		}
 	}
 	l.done = least
+	if !l.params.needsAnswers() {
+		l.free = least
+	}
 }
 
 // prepare resets the lane for a run, while no message is under way.
-func (l *sendLane) prepare(m *meter, s *samples) {
+func (l *sendLane) prepare(m *meter, s *samples, slots int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.meter, l.samples, l.done, l.transport = m, s, 0, 0
+	l.meter, l.samples, l.done, l.free, l.transport = m, s, 0, 0, 0
+	l.posted = make([]time.Time, slots)
 	clear(l.received)
+	clear(l.answered)
 	clear(l.completed)
 }
 
@@ -173,24 +184,27 @@ func (l *sendLane) prepare(m *meter, s *samples) {
 // have them.
 func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error {
 	lay := newLayout(l.params, size)
+	depth := min(l.params.Depth, lay.slots)
 	var wr endpoint.SendWR
 	sent := 0
 	for m, last := 0, false; !last; m++ {
-		if err := l.wait(ctx, func() bool { return m-l.done < lay.slots && (!l.params.latency() || l.transport >= m*lay.chunks) }); err != nil {
+		if err := l.wait(ctx, func() bool {
+			return m-l.done < depth && m-l.free < lay.slots && (!l.params.latency() || l.transport >= m*lay.chunks)
+		}); err != nil {
 			return err
 		}
 		last = m == n-1 || n == 0 && !time.Now().Before(until)
 		if l.params.Verify {
 			l.fill(&lay, m)
 		}
-		if l.params.latency() {
+		if l.samples != nil {
 			l.mu.Lock()
-			l.posted = time.Now()
+			l.posted[m%lay.slots] = time.Now()
 			l.mu.Unlock()
 		}
 		for c := range lay.chunks {
 			k := m*lay.chunks + c
-			lay.request(&wr, l.params, l.mr, k, l.params.write() && (k == 0 || l.params.notices()), last && c == lay.chunks-1)
+			lay.request(&wr, l.params, l.mr, k, l.params.write() && l.params.noticed(size, m, last), last && c == lay.chunks-1)
 			for _, t := range l.targets {
 				wr.RemoteAddr, wr.RKey = t.va+uint64(wr.Local.Offset), t.rkey
 				if err := t.post(ctx, &wr); err != nil {
@@ -200,7 +214,7 @@ func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error 
 		}
 		sent++
 	}
-	return l.wait(ctx, func() bool { return l.done == sent && l.transport == sent*lay.chunks })
+	return l.wait(ctx, func() bool { return l.done == sent && l.free == sent && l.transport == sent*lay.chunks })
 }
 
 // fill writes message m's bytes into its slot, whose former message all receivers have.
