@@ -10,11 +10,12 @@ import (
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/tools/bench/groups"
 	"github.com/gleam-rdma/gleam/tools/bench/loss"
+	"github.com/gleam-rdma/gleam/tools/bench/replicate"
 	"github.com/gleam-rdma/gleam/tools/bench/switchbench"
 )
 
 // subcommands are the benchmarks, each in a package of its own.
-var subcommands = []cli.Command{groups.Command, loss.Command, switchbench.Command}
+var subcommands = []cli.Command{groups.Command, loss.Command, replicate.Command, switchbench.Command}
 
 // Command is `gleam bench`.
 func Command(env *cli.Env) *cobra.Command {

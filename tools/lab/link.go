@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // End is one end of a veth pair.
@@ -162,6 +164,35 @@ func (n *Namespace) AddRoute(dst netip.Prefix, via netip.Addr, name string) erro
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// burstBytes of a link with a rate are at least a frame of the largest MTU with segmentation offload off.
+const burstBytes = 16 << 10
+
+// LimitRate gives what an interface sends a rate. queue bytes wait; more are dropped.
+func LimitRate(h *netlink.Handle, out netlink.Link, rate linkrate.Rate, queue int) error {
+	bytes := uint64(rate) / 8
+	burst := uint32(max(burstBytes, 2*out.Attrs().MTU))
+	q := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: out.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       bytes, Buffer: netlink.Xmittime(bytes, burst), Limit: uint32(queue),
+	}
+	if err := h.QdiscAdd(q); err != nil {
+		return fmt.Errorf("rate of %v: %w", rate, err)
+	}
+	return nil
+}
+
+// SetRate gives what an interface sends a rate: see LimitRate.
+func (n *Namespace) SetRate(name string, rate linkrate.Rate, queue int) error {
+	l, err := n.link(name)
+	if err != nil {
+		return err
+	}
+	if err := LimitRate(n.handle, l, rate, queue); err != nil {
+		return fmt.Errorf("interface %s in %s: %w", name, n.name, err)
+	}
+	return nil
 }
 
 // Sysctl sets a network sysctl of the namespace, such as "net.ipv4.ip_forward"

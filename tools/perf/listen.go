@@ -209,11 +209,11 @@ func (r *receiver) openLanes(l *recvLane) (st laneState, err error) {
 		l.in, st.In = newInbox(q), stateOf(q)
 	}
 	for range forwarders(r.params.Mode, r.setup.Rank, r.setup.Receivers) {
-		q, err := r.qp(r.params.Depth, 1)
+		q, err := r.qp(r.params.work(), 1)
 		if err != nil {
 			return st, err
 		}
-		l.out, st.Out = append(l.out, newPipe(q, r.params.Depth)), append(st.Out, *stateOf(q))
+		l.out, st.Out = append(l.out, newPipe(q, r.params.work())), append(st.Out, *stateOf(q))
 	}
 	if r.params.needsAnswers() {
 		q, err := r.qp(answerBytes, 1)

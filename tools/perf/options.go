@@ -197,6 +197,22 @@ func (p *Params) memory() int {
 	return need
 }
 
+// maxWork bounds the work requests that may be outstanding on a queue pair.
+const maxWork = 4096
+
+// work returns how many work requests may be outstanding on a queue pair to a receiver: of replicated writes, all
+// pieces of --tx-depth of them.
+func (p *Params) work() int {
+	if !p.replicates() {
+		return p.Depth
+	}
+	most := 1
+	for _, n := range p.sizes() {
+		most = max(most, p.chunks(n))
+	}
+	return max(p.Depth, min(p.Depth*most, maxWork))
+}
+
 // chunks returns the number of pieces of a message of size: one, unless receivers forward
 // messages.
 func (p *Params) chunks(size int) int {

@@ -210,7 +210,7 @@ func (s *sender) prepare() error {
 		to := forwarders(s.params.Mode, 0, n)
 		var out []qpState
 		for _, r := range to {
-			q, err := s.qp(s.params.Depth, 1)
+			q, err := s.qp(s.params.work(), 1)
 			if err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func (s *sender) prepare() error {
 			if err := s.connect(ctx, q, them.In); err != nil {
 				return err
 			}
-			p := newPipe(q, s.params.Depth)
+			p := newPipe(q, s.params.work())
 			p.va, p.rkey = them.Memory.VA, them.Memory.RKey
 			l.targets, out = append(l.targets, p), append(out, *stateOf(q))
 		}
@@ -300,7 +300,7 @@ func (s *sender) join() error {
 		ctx, cancel := s.step(fmt.Sprintf("group %s", ips[i]))
 		a, _ := json.Marshal(app{Session: s.session, Lane: i}) // strings and numbers
 		g, err := endpoint.Master(ctx, endpoint.MasterConfig{
-			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.params.Depth, 1), Host: s.host, App: a},
+			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.params.work(), 1), Host: s.host, App: a},
 			Addrs: addrs, GroupIP: ips[i], PathMTU: s.params.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
 			OtherNetwork: s.local.OtherNetwork,
 		})
@@ -314,7 +314,7 @@ func (s *sender) join() error {
 				return fmt.Errorf("%s: %w", p.IP, err)
 			}
 		}
-		t := newPipe(g.QP(), s.params.Depth)
+		t := newPipe(g.QP(), s.params.work())
 		t.va, t.rkey = g.Info().Window.Base, g.Info().Window.RKey
 		l.targets = []*sendPipe{t}
 	}

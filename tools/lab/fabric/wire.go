@@ -127,28 +127,22 @@ func wireProgram(loss float64, to int) asm.Instructions {
 
 const (
 	queueBytes  = 256 << 10 // of a link with a rate
-	burstBytes  = 16 << 10  // at least a frame of the largest MTU with segmentation offload off
 	delayFrames = 10_000    // under way on a link with a delay
 )
 
 // shape gives an interface the rate and delay of l.
 func shape(h *netlink.Handle, out netlink.Link, l Link) error {
-	at := netlink.QdiscAttrs{LinkIndex: out.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
-	bytes := uint64(l.Rate) / 8
 	switch {
 	case l.Delay > 0:
-		q := netlink.NewNetem(at, netlink.NetemQdiscAttrs{Latency: uint32(l.Delay.Microseconds()), Limit: delayFrames, Rate64: bytes})
+		at := netlink.QdiscAttrs{LinkIndex: out.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+		q := netlink.NewNetem(at, netlink.NetemQdiscAttrs{Latency: uint32(l.Delay.Microseconds()), Limit: delayFrames, Rate64: uint64(l.Rate) / 8})
 		if err := h.QdiscAdd(q); errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("a delay needs the kernel's sch_netem, which this one does not have: %w", err)
 		} else if err != nil {
 			return fmt.Errorf("delay of %v: %w", l.Delay, err)
 		}
 	case l.Rate != linkrate.None:
-		burst := uint32(max(burstBytes, 2*out.Attrs().MTU))
-		q := &netlink.Tbf{QdiscAttrs: at, Rate: bytes, Buffer: netlink.Xmittime(bytes, burst), Limit: queueBytes}
-		if err := h.QdiscAdd(q); err != nil {
-			return fmt.Errorf("rate of %v: %w", l.Rate, err)
-		}
+		return lab.LimitRate(h, out, l.Rate, queueBytes)
 	}
 	return nil
 }
