@@ -250,10 +250,11 @@ func timeOf(d time.Duration) Time { return Time(d)*topology.Nanosecond - setup }
 
 // alarm is the timer of something that has one deadline, which moves. An event that comes too
 // early is cheaper than one for each deadline.
-type alarm struct{ first, second Time } // of the events that are there; 0: none
+type alarm struct{ first, second Time } // of the events that are there, counted from 1 ps before the registration; 0: none
 
 // set returns whether an event is needed at a time.
 func (a *alarm) set(at Time) bool {
+	at += setup + 1
 	if a.first != 0 && a.first <= at {
 		return false
 	}
@@ -263,7 +264,7 @@ func (a *alarm) set(at Time) bool {
 
 // rang is told of each event.
 func (a *alarm) rang(at Time) {
-	if at == a.first {
+	if at+setup+1 == a.first {
 		a.first, a.second = a.second, 0
 	}
 }
