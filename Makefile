@@ -85,6 +85,10 @@ test-cm: ## programs that join by RDMA-CM, with the kernel's communication manag
 test-mpi: ## MPI_Bcast of programs for Open MPI by groups, in a machine of its own
 	@test/rxe/run.sh --mpi $(ARGS)
 
+.PHONY: test-hpl
+test-hpl: ## HPL, built from Debian's sources, with panel broadcast and row swap by groups; ARGS=--long measures them
+	@test/rxe/run.sh --hpl $(ARGS)
+
 .PHONY: examples
 examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, in the machine of test-rxe
 	@test/rxe/run.sh --run '^example' $(ARGS)

@@ -22,10 +22,11 @@ programs=(
 )
 # In the order in which they are loaded. rxe needs a crc32 hash when a link is
 # added; the bridge is what the switch's ports are in; ifb and those after it are
-# for losing packets on their way in.
+# for losing packets on their way in, and those after them for links of some rate.
 modules=(
 	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs ib_cm iw_cm rdma_cm rdma_ucm crc32_generic rdma_rxe veth sch_netem
 	ifb sch_ingress cls_u32 act_mirred
+	sch_tbf sch_sfq
 	llc stp bridge netfs 9pnet 9p 9pnet_virtio
 )
 

@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--mpi] [--record] [--run EXPRESSION] [--times N] proves the switch against the
+# run.sh [--here] [--long] [--mpi] [--hpl] [--record] [--run EXPRESSION] [--times N] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -12,6 +12,7 @@
 #           sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
 #   --mpi   with Open MPI in the guest, and no cases but those of MPI
+#   --hpl   likewise, with HPL, and no cases but those of HPL
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
 #   --times  the cases so many times, one after the other
@@ -25,7 +26,7 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes seconds=1500 mpi=""
+machine=yes seconds=1500 mpi="" hpl=""
 arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -38,6 +39,10 @@ while [ $# -gt 0 ]; do
 		mpi=yes cache=$top/.cache/rxe-mpi
 		arguments+=(--run MPI_)
 		;;
+	--hpl)
+		mpi=yes hpl=yes cache=$top/.cache/rxe-mpi
+		arguments+=(--run ^HPL)
+		;;
 	--record) arguments+=(--record) ;;
 	--run)
 		arguments+=(--run "${2:?--run wants an expression}")
@@ -49,7 +54,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	*)
-		sed -n '5,22s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,23s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -66,7 +71,7 @@ skip() {
 }
 
 if [ -n "$mpi" ] && [ -z "$machine" ]; then
-	echo "--mpi is for the machine" >&2
+	echo "--mpi and --hpl are for the machine" >&2
 	exit 2
 fi
 
@@ -85,6 +90,7 @@ if [ -n "$machine" ]; then
 	[ -z "$mpi" ] || . "$here/mpi-packages.sh"
 	"$here/packages.sh" "$cache" "${mpi_packages[@]}" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
+	[ -z "$hpl" ] || "$here/hpl-source.sh" "$cache" || skip "HPL's sources cannot be had"
 fi
 "$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev make:make patch:patch || skip "there is no C compiler"
 
@@ -115,6 +121,10 @@ cp examples/weights.py libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
 	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi
 	cp "$here/mpi-rank.sh" "$share/bin/"
+fi
+if [ -n "$hpl" ]; then
+	make -s -C mpi/hpl CC="$cc" BUILD="$share/bin" OBJECTS="$cache/hpl/objects" HPL="$cache/hpl/hpcc-1.5.0/hpl" MPI_CFLAGS="-I$libs/openmpi/include" \
+		MPI_LIBS="-L$libs/openmpi/lib -lmpi" BLAS="$libs/blas/libblas.so.3"
 fi
 
 # The negative control: a switch whose core forwards the first ACK instead of

@@ -58,6 +58,7 @@ func allCases() []testCase {
 	cs = append(cs, programCases()...)
 	cs = append(cs, treeCases()...)
 	cs = append(cs, mpiCases()...)
+	cs = append(cs, hplCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
 	}

@@ -44,8 +44,13 @@ func (b *bench) mpi(ctx context.Context, env []string, args ...string) (out stri
 	return b.mpiRanks(ctx, mpiStar, env, args...)
 }
 
-// mpiRanks distributes ranks to the hosts in turn.
+// mpiRanks distributes its ranks to the hosts in turn.
 func (b *bench) mpiRanks(ctx context.Context, ranks int, env []string, args ...string) (out string, err error) {
+	return b.mpirun(ctx, ranks, env, append([]string{"mpi-bcast-openmpi"}, args...)...)
+}
+
+// mpirun runs a program, whose ranks it distributes to the hosts in turn, and returns what they said.
+func (b *bench) mpirun(ctx context.Context, ranks int, env []string, program ...string) (out string, err error) {
 	err = b.asHosts(mpiStar, func(hosts []*host) error {
 		key := filepath.Join(b.state, "mpi-key")
 		if err := os.WriteFile(key, fmt.Appendf(nil, "%x\n", auth.Keys[1]), 0o600); err != nil {
@@ -60,7 +65,7 @@ func (b *bench) mpiRanks(ctx context.Context, ranks int, env []string, args ...s
 		if err != nil {
 			return err
 		}
-		words := append([]string{"--mca", "pml", "ucx", "--mca", "osc", "^ucx", "-n", strconv.Itoa(ranks), "mpi-rank.sh", "mpi-bcast-openmpi"}, args...)
+		words := append([]string{"--mca", "pml", "ucx", "--mca", "osc", "^ucx", "-n", strconv.Itoa(ranks), "mpi-rank.sh"}, program...)
 		c := exec.CommandContext(ctx, "mpirun.openmpi", words...)
 		c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 		c.WaitDelay = 10 * time.Second
@@ -166,10 +171,10 @@ func mpiLink(ctx context.Context, b *bench) error {
 // are the bottleneck and not the emulated machine.
 func mpiSpeed(ctx context.Context, b *bench) (err error) {
 	for _, h := range b.hosts[:mpiStar] {
-		if err := h.queue("netem", "limit", "10000", "rate", mpiLinkRate); err != nil {
+		if err := h.slow(mpiLinkRate); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, h.queue("pfifo", "limit", "10000")) }()
+		defer func() { err = errors.Join(err, h.fast()) }()
 	}
 	var own, group float64
 	for range 2 {

@@ -25,6 +25,25 @@ func (h *host) queue(discipline ...string) error {
 	return tc(append([]string{"qdisc", "replace", "dev", h.link, "root"}, discipline...)...)
 }
 
+// slow limits the rate of h's outgoing packets.
+func (h *host) slow(rate string) error {
+	return h.queue("netem", "limit", "10000", "rate", rate)
+}
+
+// narrow does the same, and takes packets of queue pairs in turn, as an adapter does: an
+// acknowledgement does not wait for the data of others.
+func (h *host) narrow(rate string) error {
+	if err := h.queue("handle", "1:", "tbf", "rate", rate, "burst", "10kb", "limit", "4mb"); err != nil {
+		return err
+	}
+	return tc("qdisc", "add", "dev", h.link, "parent", "1:1", "sfq", "limit", "10000")
+}
+
+// fast ends slow and narrow.
+func (h *host) fast() error {
+	return h.queue("pfifo", "limit", "10000")
+}
+
 // lose makes h lose packets at random that it sends and that it receives. Incoming
 // packets take a detour over an ifb interface, whose queue loses them; netem on the
 // switch's port would have no effect, because AF_XDP bypasses it.
@@ -73,5 +92,5 @@ func (h *host) setMTU(mtu int) error {
 
 // heal ends it.
 func (h *host) heal() error {
-	return errors.Join(h.queue("pfifo", "limit", "10000"), tc("qdisc", "del", "dev", h.link, "ingress"))
+	return errors.Join(h.fast(), tc("qdisc", "del", "dev", h.link, "ingress"))
 }
