@@ -76,6 +76,20 @@ type client struct {
 	waited map[int]int // by write that has not ended: flows that are not completed
 }
 
+// WriteOf returns the number of the write that a flow of the program belongs to, and how many flows the write has.
+func (w *Writes) WriteOf(f Flow) (number uint64, flows int) {
+	i, _, seq := splitKey(f.Key)
+	return makeKey(i, 0, seq), w.legs(w.sets[i])
+}
+
+// Clients returns the hosts of the clients, in order; a host of several clients is there as often.
+func (w *Writes) Clients() (hosts []topology.Node) {
+	for _, set := range w.sets {
+		hosts = append(hosts, set[0])
+	}
+	return hosts
+}
+
 // Groups implements Program.
 func (w *Writes) Groups() [][]topology.Node { return w.groups }
 

@@ -12,20 +12,23 @@ import (
 	"github.com/gleam-rdma/gleam/sim"
 	"github.com/gleam-rdma/gleam/sim/topology"
 	"github.com/gleam-rdma/gleam/sim/workload"
+	"github.com/gleam-rdma/gleam/tools/simulate/spec"
 )
 
 // record takes the completions of a phase: what each program has, and the lines of the file
 // of flows. Partitions have parts of their own.
 type record struct {
-	parts []part
-	flows io.Writer // nil: no file
-	phase string
-	err   error // of the file
+	parts  []part
+	writes []*writes // by program; nil for one that is no storage
+	flows  io.Writer // nil: no file
+	phase  string
+	err    error // of the file
 }
 
 type part struct {
 	programs []times
-	flows    []flow // since the last write
+	flows    []flow // since the last call of write, for the file
+	ofWrites []flow // likewise, of storage
 	_        [64]byte
 }
 
@@ -44,12 +47,18 @@ type times struct {
 
 const fine = 5 // bits of a bucket below the highest
 
-func newRecord(partitions, programs int, phase string, flows io.Writer) *record {
-	r := &record{parts: make([]part, partitions), flows: flows, phase: phase}
+func newRecord(partitions int, ph *spec.Phase, flows io.Writer) *record {
+	programs := len(ph.Programs)
+	r := &record{parts: make([]part, partitions), writes: make([]*writes, programs), flows: flows, phase: ph.Name}
+	for i := range ph.Programs {
+		if w, ok := ph.Programs[i].Program.(*workload.Writes); ok {
+			r.writes[i] = newWrites(w)
+		}
+	}
 	for i := range r.parts {
 		r.parts[i].programs = make([]times, programs)
 		for j := range r.parts[i].programs {
-			r.parts[i].programs[j].buckets = make([]int64, (64-fine)<<fine)
+			r.parts[i].programs[j] = newTimes()
 		}
 	}
 	return r
@@ -62,7 +71,12 @@ func (r *record) completed(partition int, f workload.Flow, start, end sim.Time) 
 	if r.flows != nil {
 		p.flows = append(p.flows, flow{f, start, end})
 	}
+	if r.writes[workload.ProgramOf(f.Key)] != nil {
+		p.ofWrites = append(p.ofWrites, flow{f, start, end})
+	}
 }
+
+func newTimes() times { return times{buckets: make([]int64, (64-fine)<<fine)} }
 
 func (t *times) add(start, end topology.Time) {
 	t.flows++
@@ -100,7 +114,7 @@ func (t *times) quantile(share float64) topology.Time {
 
 // program returns the sum of a program over the partitions.
 func (r *record) program(i int) times {
-	sum := times{buckets: make([]int64, (64-fine)<<fine)}
+	sum := newTimes()
 	for _, p := range r.parts {
 		t := &p.programs[i]
 		sum.flows += t.flows
@@ -115,8 +129,15 @@ func (r *record) program(i int) times {
 // flowColumns is the first line of the file of flows.
 const flowColumns = "phase,program,key,source,to,group,bytes,start_us,end_us\n"
 
-// write writes the flows since the last call. No partition runs meanwhile.
+// write takes and writes the flows since the last call. No partition runs meanwhile.
 func (r *record) write() {
+	for i := range r.parts {
+		p := &r.parts[i]
+		for _, f := range p.ofWrites {
+			r.writes[workload.ProgramOf(f.Key)].add(f)
+		}
+		p.ofWrites = p.ofWrites[:0]
+	}
 	if r.flows == nil {
 		return
 	}

@@ -67,6 +67,7 @@ type Program struct {
 	P50       float64 `json:"flow_p50_us"`
 	P99       float64 `json:"flow_p99_us"`
 	Max       float64 `json:"flow_max_us"`
+	Writes    *Writes `json:"writes,omitempty"` // of storage
 }
 
 // addMode notes how packets of another phase were simulated.
@@ -135,6 +136,9 @@ func (r *Result) writeText(w io.Writer, title string) error {
 		fmt.Fprintf(w, "  %s: %.1f µs%s; %d of %d flows, %d packet-hops, %d dropped, %d lost%s, %s, hash %s\n", p.Name, p.JCT, analytic(p.Analytic), p.Done, p.Flows, p.Hops, p.Dropped, p.Lost, rare, p.Mode, p.Hash)
 		for _, g := range p.Programs {
 			fmt.Fprintf(w, "    %s %s: completed at %.1f µs; flows: median %.1f, 99 %% %.1f, longest %.1f µs\n", g.Kind, g.Algorithm, g.Last, g.P50, g.P99, g.Max)
+			if g.Writes != nil {
+				g.Writes.text(w)
+			}
 		}
 	}
 	partial := ""

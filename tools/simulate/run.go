@@ -143,7 +143,7 @@ func (x *phaseRun) simulate(ctx context.Context, p *spec.Point, t *topology.Topo
 func (x *phaseRun) run(ctx context.Context, ph *spec.Phase, t *topology.Topology, parts int) (*Phase, error) {
 	cfg := ph.Config
 	cfg.Partitions = parts
-	rec := newRecord(parts, len(ph.Programs), ph.Name, x.flows)
+	rec := newRecord(parts, ph, x.flows)
 	cfg.Record = rec.completed
 	var err error
 	if cfg.Taps, err = x.observed.begin(ph.Name, t); err != nil {
@@ -276,6 +276,9 @@ func phaseResult(s *sim.Simulation, ph *spec.Phase, r *sim.Result, rec *record, 
 		one := Program{Kind: p.Kind, Algorithm: p.Algorithm, Flows: p.Flows(), Done: got.flows, Last: micro(got.last), P50: micro(got.quantile(0.5)), P99: micro(got.quantile(0.99)), Max: micro(got.longest)}
 		if p.Bytes > 0 && got.last > 0 && p.Kind != "storage" {
 			one.Goodput = float64(p.Bytes) * 8 / got.last.Seconds() / 1e9
+		}
+		if w := rec.writes[i]; w != nil {
+			one.Writes = w.result(s, len(ph.Programs) == 1)
 		}
 		one.Analytic = micro(formula(p, &ph.Config))
 		if i == 0 {

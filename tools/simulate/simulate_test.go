@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/sim/topology"
 	"github.com/gleam-rdma/gleam/sim/workload"
+	"github.com/gleam-rdma/gleam/tools/simulate/spec"
 )
 
 const study = `name: study
@@ -249,7 +250,7 @@ phases: [{name: rows, programs: [{program: hpl, algorithm: group, bytes: 1KiB, r
 }
 
 func TestQuantiles(t *testing.T) {
-	r := newRecord(2, 1, "p", nil)
+	r := newRecord(2, &spec.Phase{Name: "p", Programs: make([]spec.Program, 1)}, nil)
 	for i := range 1000 {
 		r.completed(i%2, workload.Flow{Key: uint64(i)}, 0, topology.Time(i+1)*topology.Microsecond)
 	}
