@@ -48,6 +48,8 @@ type connection struct {
 	queued   int           // in timers, plus one; 0: the timer is not set
 	tries    int           // of REP or DREQ
 	patient  time.Duration // the time of an MRA
+	serial   uint64        // of its last change that a file has to have before its next message; 0: it is of the file
+	isHeld   bool          // its next message waits
 }
 
 // handle gives an event to c and does what follows from it.
@@ -57,7 +59,13 @@ func (m *Manager) handle(c *connection, e event) {
 	c.state = t.to
 	if t.to != was {
 		m.timers.stop(c)
-		c.tries = 0
+		c.tries, c.isHeld = 0, false
+	}
+	if t.to == accepted && was != accepted {
+		m.number(c)
+	}
+	if t.do.isKept() && m.hold(c) {
+		t.do = nothing
 	}
 	switch t.do {
 	case refuse:
@@ -109,10 +117,7 @@ func (m *Manager) handle(c *connection, e event) {
 		c.listener.leave(c)
 	}
 	if c.state == closed {
-		delete(m.byID, c.id)
-		if !c.dialled {
-			delete(m.byPeer, c.peer)
-		}
+		m.remove(c)
 	}
 	if c.listener.dialler != nil {
 		m.follow(c.listener, c, was)

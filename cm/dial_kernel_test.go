@@ -118,7 +118,7 @@ func (k *kernel) receive(b []byte) {
 	case m.Attribute == ConnectReply && c.state == "sent":
 		k.establish(c, &m)
 	case m.Attribute == ReadyToUse && c.state == "replied":
-		if x := k.w.m.byID[m.LocalID]; x != nil && x.listener.dialler.state < established {
+		if x := k.w.m.byID[m.LocalID]; x != nil && x.listener.dialler != nil && x.listener.dialler.state < established {
 			k.w.t.Error("a listener is told of a dialler that is not connected")
 		}
 		c.state, c.events = "established", append(c.events, "established")

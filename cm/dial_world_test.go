@@ -32,7 +32,9 @@ type dialWorld struct {
 	pending  map[netip.Addr]func()
 	due      map[netip.Addr]time.Duration
 	refusals []Refusal
-	made     int                                  // connections of diallers
+	lost     map[CommID]int // DREQs: the last one comes, or the host would never hear
+	made     int            // connections of diallers
+	file     file
 	filter   func(to netip.Addr, m *Message) bool // false: the MAD is lost
 }
 
@@ -71,7 +73,7 @@ type kconn struct {
 func newDialWorld(t *testing.T, seed uint64, diallers, listeners, sessions int) *dialWorld {
 	w := &dialWorld{
 		t: t, r: rand.New(rand.NewPCG(seed, 18)), delay: time.Millisecond, hosts: map[netip.Addr]*kernel{},
-		force: map[netip.Addr][]Record{}, pending: map[netip.Addr]func(){}, due: map[netip.Addr]time.Duration{}, filter: func(netip.Addr, *Message) bool { return true },
+		force: map[netip.Addr][]Record{}, pending: map[netip.Addr]func(){}, due: map[netip.Addr]time.Duration{}, lost: map[CommID]int{}, filter: func(netip.Addr, *Message) bool { return true },
 	}
 	group := netip.MustParseAddr("10.0.0.100")
 	if seed%2 == 1 {
@@ -90,7 +92,7 @@ func newDialWorld(t *testing.T, seed uint64, diallers, listeners, sessions int) 
 			w.listen.Listeners = append(w.listen.Listeners, netip.AddrPortFrom(ip, uint16(9000+i)))
 		}
 	}
-	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8), 1}})
+	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8), 1}, Keeps: true})
 	if err := w.m.Open(w.listen); err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +112,11 @@ func (w *dialWorld) transmit(from, to netip.Addr, mad []byte) {
 	copies := 1
 	if w.r.Float64() < w.loss {
 		copies = 0
+		if m.Attribute == DisconnectRequest && from == w.listen.Group {
+			if w.lost[m.LocalID]++; w.lost[m.LocalID] == leaveTries {
+				copies = 1
+			}
+		}
 	} else if w.r.Float64() < w.loss {
 		copies = 2
 	}
@@ -120,6 +127,7 @@ func (w *dialWorld) transmit(from, to netip.Addr, mad []byte) {
 
 // do executes the output of a call of the manager.
 func (w *dialWorld) do() {
+	w.file.note(&w.out)
 	for _, p := range w.out.Packets {
 		if p.From != w.listen.Group {
 			w.t.Fatalf("a packet from %s", p.From)
@@ -188,6 +196,9 @@ func (w *dialWorld) run(d time.Duration) {
 		}
 		for _, k := range w.order {
 			k.advance()
+		}
+		if w.file.step(w.m, w.listen.Group, w.now, w.r, &w.out) {
+			w.do()
 		}
 		if at, ok := w.m.NextDeadline(); ok && at <= w.now {
 			w.m.Advance(w.now, &w.out)

@@ -21,7 +21,8 @@ type host struct {
 	all  map[CommID]*hostConn // by its own ID: those that the kernel has
 	// silent: it has died, or its one DREQ may be lost. The switch cannot know; liveness does.
 	silent bool
-	deaf   bool // its program does not look at a DREQ
+	deaf   bool       // its program does not look at a DREQ
+	reuses rocev2.QPN // its next queue pair has this number; 0: any
 }
 
 // hostConn is a connection in the kernel of a host.
@@ -49,6 +50,9 @@ const (
 func (h *host) connect() {
 	w := h.w
 	c := &hostConn{id: CommID(w.r.Uint32()), qpn: rocev2.QPN(0x11 + w.r.IntN(1<<20)), psn: rocev2.PSN(w.r.Uint32N(1 << 24)), state: "request"}
+	if h.reuses != 0 {
+		c.qpn = h.reuses
+	}
 	h.all[c.id], h.now = c, c
 	c.sent = Message{Attribute: ConnectRequest, TID: w.r.Uint64(), LocalID: c.id, Data: w.privateData(h, c), Request: Request{
 		ServiceID: servicePrefix | uint64(w.port), GUID: h.guid, QPN: c.qpn, RemoteTimeout: 20, FlowControl: true, PSN: c.psn, LocalTimeout: 20, RetryCount: 7, PKey: 0xFFFF,

@@ -23,16 +23,17 @@ func throughFile(t *testing.T, all []Kept) (read []Kept) {
 	return read
 }
 
-// restart gives w another manager, which knows what the last one has kept.
+// restart gives w another manager, which knows what the file has.
 func (w *world) restart(registered bool) {
 	w.t.Helper()
 	l := w.m.listeners[w.group]
-	kept := throughFile(w.t, w.m.Connections(map[netip.Addr]bool{w.group: true})[w.group])
+	kept := throughFile(w.t, w.file.has)
 	reg := &Registration{QPN: l.QPN, MTU: l.MTU, Records: w.inForce}
 	if !registered || w.inForce == nil {
 		reg, w.inForce = nil, nil
 	}
-	w.m = NewManager(Config{Seed: [32]byte{99}, Keys: w.m.cfg.Keys})
+	w.registering, w.file = nil, file{has: kept}
+	w.m = NewManager(Config{Seed: [32]byte{99}, Keys: w.m.cfg.Keys, Keeps: true})
 	listen := l.Listen
 	if l.anyMTU {
 		listen.MTU = 0
@@ -82,6 +83,12 @@ func TestRestartWaiting(t *testing.T) {
 	w.hosts[1].connect()
 	w.run(w.now + time.Second)
 	w.restart(false)
+	h := w.hosts[0]
+	w.m.Input(w.now, h.ip, w.group, h.now.sent.Append(nil), &w.out) // before the DREP
+	w.do()
+	if c := w.m.listeners[w.group].members[h.ip]; c == nil || c.state != requested {
+		t.Error("a REQ that is repeated at once is not served")
+	}
 	w.hosts[2].connect()
 	w.run(w.now + 10*time.Second)
 	if w.members() != 3 {
@@ -120,12 +127,19 @@ func TestRestartBeforeRTU(t *testing.T) {
 	w.settled()
 }
 
-// restart gives w another manager, and no registrations.
+// restart gives w another manager, which knows what the file has, and no registrations.
 func (w *dialWorld) restart() {
 	w.t.Helper()
-	kept := throughFile(w.t, w.m.Connections(map[netip.Addr]bool{w.listen.Group: true})[w.listen.Group])
+	for len(w.flights) > 0 { // a restart takes longer, and what hosts send meanwhile is lost
+		f := w.flights[0]
+		if w.flights = w.flights[1:]; f.to != w.listen.Group {
+			w.hosts[f.to].receive(f.mad)
+		}
+	}
+	kept := throughFile(w.t, w.file.has)
 	w.force, w.pending, w.due = map[netip.Addr][]Record{}, map[netip.Addr]func(){}, map[netip.Addr]time.Duration{}
-	w.m = NewManager(Config{Seed: [32]byte{98}})
+	w.file = file{has: kept}
+	w.m = NewManager(Config{Seed: [32]byte{98}, Keeps: true})
 	if err := w.m.Restore(w.now, w.listen, nil, kept, &w.out); err != nil {
 		w.t.Fatal(err)
 	}
@@ -173,4 +187,99 @@ func TestRestartDialling(t *testing.T) {
 		t.Errorf("the dialler is %s: %v", c.state, c.events)
 	}
 	w.settled()
+}
+
+// A restart at any moment of an exchange leaves nobody with a connection that the switch does not have:
+// what a host has heard is in the file.
+func TestRestartAtAnyMomentDialled(t *testing.T) {
+	again := 0
+	for seed := range uint64(60) {
+		w := newDialWorld(t, seed, 1, 3, 1)
+		c := w.order[0].connect(7471, "")
+		w.run(time.Duration(w.r.Int64N(int64(300 * time.Millisecond))))
+		w.restart()
+		w.run(20 * time.Second)
+		w.settled()
+		if c.state != "established" && c.state != "gone" {
+			t.Fatalf("seed %d: the dialler is %s", seed, c.state)
+		}
+		if c.state == "established" {
+			again++
+		}
+		for _, k := range w.listeners() {
+			for _, x := range k.list() {
+				if x.state != "established" || c.state != "established" {
+					t.Fatalf("seed %d: %s has a connection, %s; the dialler's is %s", seed, k.ip, x.state, c.state)
+				}
+			}
+		}
+		if c.state == "gone" {
+			w.dialled()
+		}
+	}
+	if again == 0 || again == 60 {
+		t.Errorf("%d of 60 diallers still waited", again)
+	}
+}
+
+// The same where everybody connects, with members that come back on other queue pairs. Those whose
+// registration the file has go on.
+func TestRestartAtAnyMomentConnected(t *testing.T) {
+	stayed, ended := 0, 0
+	for seed := range uint64(60) {
+		w := newWorld(t, seed, 3, false)
+		if seed%3 == 0 {
+			w.connectAll(3)
+		}
+		for _, h := range w.hosts[:3] {
+			if h.now == nil {
+				h.connect()
+			}
+			w.run(w.now + time.Duration(w.r.Int64N(int64(100*time.Millisecond))))
+		}
+		if h := w.hosts[1]; seed%2 == 0 && h.now.state == "established" {
+			h.reuses = h.now.qpn
+			h.disconnect(true)
+			h.connect()
+		}
+		w.run(w.now + time.Duration(w.r.Int64N(int64(300*time.Millisecond))))
+		before := w.members()
+		w.restart(seed%5 != 0)
+		w.run(w.now + 40*time.Second)
+		for _, h := range w.hosts[:3] {
+			if h.now.state == "gone" {
+				h.connect()
+				ended++
+			}
+		}
+		w.run(w.now + 40*time.Second)
+		w.settled()
+		if w.members() != 3 {
+			t.Fatalf("seed %d: %d members, %d before: %+v", seed, w.members(), before, w.refusalsSeen)
+		}
+		if before == 3 {
+			stayed++
+		}
+	}
+	if stayed == 0 || ended == 0 {
+		t.Errorf("%d, %d", stayed, ended)
+	}
+}
+
+// A member that was connected before the file had its registration gets a DREQ: what it has sent is lost.
+func TestRestartBeforeRegistrationIsKept(t *testing.T) {
+	w := newWorld(t, 0, 2, false)
+	w.connectAll(2)
+	for i := range w.file.has {
+		w.file.has[i].State = requested.String()
+	}
+	w.restart(false)
+	w.run(w.now + time.Second)
+	for _, h := range w.hosts[:2] {
+		if h.now.ended != "disconnected" {
+			t.Errorf("%s: %q", h.ip, h.now.ended)
+		}
+	}
+	w.empty()
+	w.connectAll(2)
 }

@@ -17,6 +17,9 @@ import (
 type Config struct {
 	Seed [32]byte          // of communication IDs, GUIDs and PSNs; secret
 	Keys map[uint16][]byte // of private data
+	// Keeps has a connection's REQ, REP and RTU wait until a file has the connection as it is
+	// then: the caller stores Connections, and reports that by Kept.
+	Keeps bool
 }
 
 // Listen is a group that members may connect to.
@@ -79,6 +82,10 @@ type Manager struct {
 	fronts    map[netip.Addr]*front
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
+	byGroup   map[netip.Addr]map[CommID]*connection
+	held      []*connection // whose next message waits for Kept
+	serial    uint64        // of the last connection that has changed
+	kept      uint64        // the greatest serial that is in the file, with all before it
 	timers    timers
 	now       time.Duration
 	out       *Output
@@ -88,7 +95,7 @@ type Manager struct {
 func NewManager(cfg Config) *Manager {
 	return &Manager{
 		cfg: cfg, random: rand.New(rand.NewChaCha8(cfg.Seed)), listeners: make(map[netip.Addr]*listener), fronts: make(map[netip.Addr]*front),
-		byID: make(map[CommID]*connection), byPeer: make(map[peer]*connection),
+		byID: make(map[CommID]*connection), byPeer: make(map[peer]*connection), byGroup: make(map[netip.Addr]map[CommID]*connection),
 	}
 }
 

@@ -131,7 +131,8 @@ func (m *Manager) dial(l *listener, b []byte) {
 		case l.Replies == Leader:
 			c.record.Role = FollowerRole
 		}
-		m.byID[c.id], l.members[to.Addr()] = c, c
+		m.add(c)
+		l.members[to.Addr()] = c
 		m.report(c)
 		m.handle(c, expired) // the first REQ goes as the others do
 	}

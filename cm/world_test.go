@@ -30,6 +30,7 @@ type world struct {
 	flights []flight
 	loss    float64 // of each MAD, each way; as many are duplicated
 	delay   time.Duration
+	file    file
 
 	registering  func() // the registration under way, due at registered
 	registered   time.Duration
@@ -64,7 +65,7 @@ func newWorld(t *testing.T, seed uint64, hosts int, key bool) *world {
 		w.key = []byte("thirty-two bytes of a secret key")
 		keys[testKey], l.Key, l.From = w.key, testKey, nil
 	}
-	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8)}, Keys: keys})
+	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8)}, Keys: keys, Keeps: true})
 	if err := w.m.Open(l); err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +111,7 @@ func (w *world) transmit(from, to netip.Addr, mad []byte) {
 // do executes the output of a call of the manager.
 func (w *world) do() {
 	w.seen[w.out.Drop]++
+	w.file.note(&w.out)
 	for _, p := range w.out.Packets {
 		if p.From != w.group {
 			w.t.Fatalf("a packet from %s", p.From)
@@ -191,6 +193,9 @@ func (w *world) run(until time.Duration) {
 		}
 		for _, h := range w.hosts {
 			h.advance()
+		}
+		if w.file.step(w.m, w.group, w.now, w.r, &w.out) {
+			w.do()
 		}
 		if at, ok := w.m.NextDeadline(); ok && at <= w.now {
 			w.m.Advance(w.now, &w.out)

@@ -59,10 +59,10 @@ const (
 	groupGone
 )
 
-func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys) connections {
+func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, keeps bool) connections {
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
 	return connections{
-		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
+		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys), Keeps: keeps}),
 		groups:  make(map[netip.Addr]created), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
 	}
 }

@@ -27,17 +27,27 @@ type keptCreation struct {
 	Connections []cm.Kept
 }
 
-// keepConnectionsInterval is the least time between two writes of connections.
-const keepConnectionsInterval = 100 * time.Millisecond
+// The least times between two writes of connections: where a message to a host waits for the
+// write, and else.
+const (
+	keepHeldInterval        = 10 * time.Millisecond
+	keepConnectionsInterval = 100 * time.Millisecond
+)
 
-// unkept are groups whose connections have changed since they were stored.
+// unkept are groups whose connections have changed since they were stored, and the write that
+// is under way: until it is durable there is no other.
 type unkept struct {
-	groups map[netip.Addr]bool
-	at     time.Duration // of the next write
+	groups   map[netip.Addr]bool
+	last     time.Duration // write
+	interval time.Duration // to the next one
+	change   uint64        // of the file: the write that is under way; 0: none
+	serial   uint64        // of its last connection
 }
 
 // next returns when connections are to be stored.
-func (u *unkept) next() (at time.Duration, ok bool) { return u.at, len(u.groups) > 0 }
+func (u *unkept) next() (at time.Duration, ok bool) {
+	return u.last + u.interval, len(u.groups) > 0 && u.change == 0
+}
 
 // keepCreation has the state file forget a group, or store it with its connections soon.
 func (c *control) keepCreation(ip netip.Addr) {
@@ -49,16 +59,24 @@ func (c *control) keepCreation(ip netip.Addr) {
 		u.groups = make(map[netip.Addr]bool)
 	}
 	u.groups[ip] = true
+	if u.interval = keepConnectionsInterval; c.connections.manager.Holds() {
+		u.interval = keepHeldInterval
+	}
 }
 
-// keepConnections has the connections stored that have changed.
+// keepConnections has the connections stored that have changed, when that is due.
 func (c *control) keepConnections(now time.Duration) {
-	x := &c.connections
-	if at, ok := x.unkept.next(); !ok || at > now {
-		return
+	if at, ok := c.connections.unkept.next(); ok && at <= now {
+		c.storeConnections(now)
+		c.connectionsDurable()
 	}
+}
+
+// storeConnections has the connections stored that have changed.
+func (c *control) storeConnections(now time.Duration) {
 	var change statefile.Change
-	connections := x.manager.Connections(x.unkept.groups)
+	x := &c.connections
+	connections, serial := x.manager.Connections(x.unkept.groups)
 	for ip := range x.unkept.groups {
 		var b []byte
 		if g, ok := x.groups[ip]; ok {
@@ -69,9 +87,20 @@ func (c *control) keepConnections(now time.Duration) {
 		}
 		change.SetCreated(ip, b)
 	}
-	c.keeper.file.Append(&change)
 	clear(x.unkept.groups)
-	x.unkept.at = now + keepConnectionsInterval
+	x.unkept.last, x.unkept.serial, x.unkept.change = now, serial, c.keeper.file.Append(&change)
+}
+
+// connectionsDurable has the messages sent that have waited for a write of connections, if that is durable,
+// or nothing can be stored.
+func (c *control) connectionsDurable() {
+	u := &c.connections.unkept
+	if u.change == 0 || u.change > c.keeper.file.Stored() && !c.keeper.file.Failing() {
+		return
+	}
+	u.change = 0
+	c.connections.manager.Kept(c.now(), u.serial, &c.connections.out)
+	c.sendConnections()
 }
 
 // restoreCreations lets members connect to the groups of before the restart.
@@ -107,8 +136,14 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	}
 	x.add(ip, made)
 	c.sendConnections()
-	c.notify(false, "members may connect by RDMA-CM again", "group", ip, "port", l.Port, "connections", len(k.Connections), "registered", reg != nil)
-	if n := len(k.Connections); n > 0 && reg == nil {
+	n := 0
+	for i := range k.Connections {
+		if !k.Connections[i].Waited() {
+			n++
+		}
+	}
+	c.notify(false, "members may connect by RDMA-CM again", "group", ip, "port", l.Port, "connections", n, "registered", reg != nil)
+	if n > 0 && reg == nil {
 		c.journal.add(api.Event{Kind: api.EventEnded, Group: ip, Reason: fmt.Sprintf("gleamd has restarted, which ends %d connections by RDMA-CM", n)})
 	}
 	return nil

@@ -57,7 +57,8 @@ func TestConnectedGroupAfterRestart(t *testing.T) {
 	var qpn rocev2.QPN
 	var kept []cm.Kept
 	f.control.do(func() {
-		kept = f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})[fakeGroup(0)]
+		all, _ := f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})
+		kept = all[fakeGroup(0)]
 		reg, _, _ := f.control.registrar.Group(fakeGroup(0))
 		qpn = reg.QPN
 	})
@@ -124,6 +125,60 @@ func TestDialledGroupAfterRestart(t *testing.T) {
 	f.end()
 }
 
+// sent returns the next messages of an attribute that the switch sends.
+func (f *fakeSwitch) sent(of cm.Attribute) (all []cm.Message) {
+	f.control.do(func() {
+		for _, p := range f.control.connections.out.Packets {
+			var m cm.Message
+			if cm.Decode(p.MAD, &m) == cm.OK && m.Attribute == of {
+				all = append(all, m)
+			}
+		}
+	})
+	return all
+}
+
+// No listener gets a REQ before the state file has the connection, and a dialler whose REP was sent
+// is disconnected after kill -9 at once.
+func TestDialledGroupIsKeptBeforeItsMessages(t *testing.T) {
+	dir := t.TempDir()
+	f := newFakeSwitchWith(t, 3, 1, "state: "+dir+"\n")
+	g := &api.CreateGroup{
+		Group: fakeGroup(0), Port: 7471, Policy: api.PolicyStrict, From: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/32")}, WaitMS: 60_000,
+		Listeners: []netip.AddrPort{netip.AddrPortFrom(fakeHost(1), 9), netip.AddrPortFrom(fakeHost(2), 9)}, Replies: api.RepliesLeader, Sessions: 1,
+	}
+	if err := f.CreateGroup(g); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the group is in the file", func() bool { return !f.waits() })
+	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
+	f.request(0, 0, 0, 0x100)
+	f.eventually("the dialler waits", func() (holds bool) {
+		f.control.do(func() { holds = f.control.connections.manager.Holds() })
+		return holds
+	})
+	if n := len(f.sent(cm.ConnectRequest)); n > 0 {
+		t.Errorf("%d REQs were sent before the file has them", n)
+	}
+	f.control.do(func() { f.control.connections.unkept.last = 0 })
+	f.answerREQs(0, 2, 0x200)
+	f.eventually("the dialler is answered", func() bool { return len(f.sent(cm.ConnectReply)) == 1 })
+	f.stop() // kill -9: what is not with the state file yet is lost
+	if err := f.control.keeper.close(); err != nil {
+		t.Fatal(err)
+	}
+	f = newFakeSwitchWith(t, 3, 1, "state: "+dir+"\n")
+	f.eventually("the dialler gets a DREQ", func() bool {
+		for _, m := range f.sent(cm.DisconnectRequest) {
+			if m.DREQ.QPN == 0x100 {
+				return true
+			}
+		}
+		return false
+	})
+	f.end()
+}
+
 // What cannot be restored is reported, and nobody may connect to it.
 func TestCreationThatCannotBeRestored(t *testing.T) {
 	dir := t.TempDir()
@@ -162,21 +217,23 @@ func TestCreationThatCannotBeRestored(t *testing.T) {
 	f.end()
 }
 
+// waits reports whether changes are not durable yet.
+func (f *fakeSwitch) waits() (is bool) {
+	f.control.do(func() { is = f.control.stats().State.Waiting })
+	return is
+}
+
 // Changes of connections that are delayed are not durable.
 func TestDelayedConnectionsAreWaiting(t *testing.T) {
 	f := newFakeSwitchWith(t, 2, 1, "state: "+t.TempDir()+"\n")
-	waiting := func() (is bool) {
-		f.control.do(func() { is = f.control.stats().State.Waiting })
-		return is
-	}
-	f.control.do(func() { f.control.connections.unkept.at = f.control.now() + time.Hour })
+	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
 	if err := f.CreateGroup(f.create(0, 2)); err != nil {
 		t.Fatal(err)
 	}
 	f.eventually("all else is durable", func() bool { return !f.control.keeper.file.Status().Waiting })
-	if !waiting() {
+	if !f.waits() {
 		t.Error("a group that is not in the state file yet does not count as waiting")
 	}
-	f.control.do(func() { f.control.connections.unkept.at = 0 })
-	f.eventually("the state file has the group", func() bool { return !waiting() })
+	f.control.do(func() { f.control.connections.unkept.last = 0 })
+	f.eventually("the state file has the group", func() bool { return !f.waits() })
 }

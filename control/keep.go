@@ -260,8 +260,9 @@ func (c *control) keepLast() {
 		}
 	}
 	c.keeper.file.Append(&change)
-	c.connections.unkept.at = 0
-	c.keepConnections(c.now())
+	if len(c.connections.unkept.groups) > 0 {
+		c.storeConnections(c.now())
+	}
 }
 
 // storePositions notes that the positions that were read are durable with a change of the
@@ -302,10 +303,10 @@ func (g *group) presentTurn() *statefile.Turn {
 	return t
 }
 
-// positionsDurable tells the groups whose positions have become durable. If nothing can be
+// changesDurable tells the groups whose positions have become durable, and connections. If nothing can be
 // stored they go on all the same: a restart finds by the positions that they are old ones, and
 // ends the group.
-func (c *control) positionsDurable() {
+func (c *control) changesDurable() {
 	stored, failing := c.keeper.file.Stored(), c.keeper.file.Failing()
 	for g, w := range c.keeper.storing {
 		if w.change <= stored || failing {
@@ -315,4 +316,5 @@ func (c *control) positionsDurable() {
 			}
 		}
 	}
+	c.connectionsDurable()
 }

@@ -64,7 +64,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		case <-c.switches.routeBell:
 			do = c.followRoutes
 		case <-c.keeper.bell():
-			do = c.positionsDurable
+			do = c.changesDurable
 		case <-changes.Bell:
 			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:
