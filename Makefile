@@ -63,7 +63,7 @@ test: ## everything the project promises (root for the privileged tests)
 	@scripts/test all
 	@scripts/test timing
 	@scripts/test workers
-	@test/rxe/run.sh
+	@test/rxe/run.sh --also-mpi
 
 test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)
 	@scripts/test workers
@@ -82,7 +82,7 @@ test-cm: ## programs that join by RDMA-CM, with the kernel's communication manag
 	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)
 
 .PHONY: test-mpi
-test-mpi: ## MPI_Bcast of programs for Open MPI by groups, in a machine of its own
+test-mpi: ## MPI_Bcast of programs for Open MPI and MPICH by groups, in a machine of its own
 	@test/rxe/run.sh --mpi $(ARGS)
 
 .PHONY: test-hpl

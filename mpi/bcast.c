@@ -55,6 +55,23 @@ static int packed(struct group *g, void *buffer, int count, MPI_Datatype type, i
 	return rc;
 }
 
+/* Likewise from MPI_BOTTOM, which MPICH's MPI_Pack refuses: with another base, and its distance in the type. */
+static int packed_from_bottom(struct group *g, int count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
+{
+	char base;
+	MPI_Aint at = -(MPI_Aint)&base;
+	MPI_Datatype moved;
+	int rc = PMPI_Type_create_hindexed(1, &count, &at, type, &moved);
+
+	if (rc)
+		return rc;
+	rc = PMPI_Type_commit(&moved);
+	if (!rc)
+		rc = packed(g, &base, 1, moved, bytes, root, comm);
+	PMPI_Type_free(&moved);
+	return rc;
+}
+
 /* The group for a broadcast, NULL if PMPI has it. The answer is the same at all ranks: it
  * depends on what they have agreed on, and on count times size, in which they agree. */
 static struct group *group_for(MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int64_t *bytes)
@@ -75,17 +92,38 @@ static struct group *group_for(MPI_Count count, MPI_Datatype type, int root, MPI
 	return state_group(s, comm);
 }
 
-int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+/* 0 if PMPI has the broadcast; 1 and its result in rc. */
+static int by_group(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int *rc)
 {
 	int64_t bytes;
 	struct group *g = group_for(count, type, root, comm, &bytes);
 
 	if (!g)
-		return PMPI_Bcast(buffer, count, type, root, comm);
-	if (!is_contiguous(type))
-		return packed(g, buffer, count, type, bytes, root, comm);
-	return group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
+		return 0;
+	if (!is_contiguous(type) && buffer == MPI_BOTTOM)
+		*rc = packed_from_bottom(g, count, type, bytes, root, comm);
+	else if (!is_contiguous(type))
+		*rc = packed(g, buffer, count, type, bytes, root, comm);
+	else
+		*rc = group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
+	return 1;
 }
+
+int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	int rc;
+
+	return by_group(buffer, count, type, root, comm, &rc) ? rc : PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+#if MPI_VERSION >= 4
+API int MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	int rc;
+
+	return by_group(buffer, count, type, root, comm, &rc) ? rc : PMPI_Bcast_c(buffer, count, type, root, comm);
+}
+#endif
 
 /* A group's broadcast goes on only while a rank waits in it, and its order among others is that of
  * their data. */

@@ -6,13 +6,15 @@
  *     mpi-bcast all          datatypes, roots, sizes, communicators, late ranks
  *     mpi-bcast hosts N      ranks r, r + N ... are on one host: sizes, communicators
  *     mpi-bcast large N      N MiB from each of two roots
- *     mpi-bcast link FILE    bytes that leave rank 0's link, which FILE counts, for each
- *                            byte of its messages
+ *     mpi-bcast errors       under MPI_ERRORS_RETURN: wrong arguments, ranks that disagree
+ *     mpi-bcast threads      MPI_THREAD_MULTIPLE: a communicator for each thread
  *     mpi-bcast die          the last rank ends by a signal in the middle
  */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,8 @@
 
 enum { GUARD = 64, GUARDED = 0xA5 };
 
-static int rank, size, checked;
+static int rank, size;
+static atomic_int checked;
 
 static void fail(const char *what, long long a, long long b)
 {
@@ -145,6 +148,52 @@ static void two_types(int root)
 	checked++;
 }
 
+/* A type with an address in it, from MPI_BOTTOM. */
+static void from_bottom(int root)
+{
+	static int all[9000];
+	int n = 9000;
+	MPI_Aint at;
+	MPI_Datatype type;
+
+	MPI_Get_address(all, &at);
+	MPI_Type_create_hindexed(1, &n, &at, MPI_INT, &type);
+	MPI_Type_commit(&type);
+	for (int i = 0; i < n; i++)
+		all[i] = rank == root ? i + root : -1;
+	MPI_Bcast(MPI_BOTTOM, 1, type, root, MPI_COMM_WORLD);
+	for (int i = 0; i < n; i++)
+		if (all[i] != i + root)
+			fail("element, from MPI_BOTTOM", i, all[i]);
+	MPI_Type_free(&type);
+	checked++;
+}
+
+#if MPI_VERSION >= 4
+/* Counts of type MPI_Count, of a type made with one. */
+static void large_counts(int root)
+{
+	enum { N = 9000 };
+	MPI_Datatype pair, holes;
+	int all[4 * N];
+
+	MPI_Type_contiguous_c(2, MPI_INT, &pair);
+	MPI_Type_create_resized_c(pair, 0, 4 * sizeof(int), &holes);
+	MPI_Type_commit(&pair);
+	MPI_Type_commit(&holes);
+	for (int i = 0; i < 4 * N; i++)
+		all[i] = rank == root ? i : -1;
+	if (MPI_Bcast_c(all, N, pair, root, MPI_COMM_WORLD) || MPI_Bcast_c(all + 2 * N, N / 2, holes, root, MPI_COMM_WORLD))
+		fail("MPI_Bcast_c", N, root);
+	for (int i = 0; i < 4 * N && rank != root; i++)
+		if (all[i] != (i < 2 * N || i % 4 < 2 ? i : -1))
+			fail("element, of MPI_Bcast_c", i, all[i]);
+	MPI_Type_free(&pair);
+	MPI_Type_free(&holes);
+	checked += 2;
+}
+#endif
+
 static const int sizes[] = {0, 1, 4095, 4096, 4097, 16368, 16369, 65536, 300001, 1 << 20};
 
 static void sweep(MPI_Comm comm)
@@ -219,6 +268,7 @@ static void nonblocking(MPI_Comm comm)
 	enum { N = 50000 };
 	unsigned char *all = malloc(2 * N);
 	MPI_Request requests[2];
+	MPI_Status statuses[2];
 	int n, me, token = 0;
 
 	MPI_Comm_size(comm, &n);
@@ -233,7 +283,7 @@ static void nonblocking(MPI_Comm comm)
 			MPI_Send(&token, 1, MPI_INT, me + 1, 6, comm);
 		bytes(comm, (root + 1) % n, 30000, root);
 		MPI_Ibcast(all + N, N, MPI_BYTE, root, comm, &requests[1]);
-		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+		MPI_Waitall(2, requests, statuses);
 		for (int i = 0; i < 2 * N; i++)
 			if (all[i] != pattern(i, root))
 				fail("byte, of MPI_Ibcast", i, root);
@@ -284,43 +334,80 @@ static void fortran(void)
 	}
 }
 
-static unsigned long long count_of(const char *file)
+static int class_of(int code)
 {
-	unsigned long long n = 0;
-	FILE *f = fopen(file, "r");
+	int class;
 
-	if (!f || fscanf(f, "%llu", &n) != 1)
-		fail("the link's counter cannot be read", 0, 0);
-	fclose(f);
-	return n;
+	MPI_Error_class(code, &class);
+	return class;
 }
 
-static void link_bytes(const char *file)
+/* Rank 0 sends other bytes than the rest expects: all get an error, now or by the next broadcast,
+ * and so does each broadcast after it. Other communicators have nothing of it. */
+static void errors(void)
 {
-	enum { N = 1 << 20, TIMES = 8 };
-	unsigned long long before = 0, after;
-	double begin;
+	enum { N = 65536 };
+	char *all = calloc(N + 4, 1), text[MPI_MAX_ERROR_STRING];
+	int code, next, length;
+	MPI_Comm comm;
 
-	bytes(MPI_COMM_WORLD, 0, N, 0); /* makes the group */
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (!rank)
-		before = count_of(file);
-	begin = MPI_Wtime();
-	for (int i = 0; i < TIMES; i++)
-		bytes(MPI_COMM_WORLD, 0, N, i);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank)
-		return;
-	after = count_of(file);
-	printf("link: %.4f bytes for each byte, %.1f ms for each MiB\n", (double)(after - before) / ((double)N * TIMES),
-	       (MPI_Wtime() - begin) * 1000 / TIMES);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	bytes(comm, 0, N, 0);
+	if (class_of(MPI_Bcast(all, N, MPI_BYTE, size, comm)) != MPI_ERR_ROOT || class_of(MPI_Bcast(all, -1, MPI_BYTE, 0, comm)) != MPI_ERR_COUNT)
+		fail("a wrong root or count is no such error", 0, 0);
+	if (class_of(MPI_Bcast(all, N, MPI_DATATYPE_NULL, 0, comm)) != MPI_ERR_TYPE)
+		fail("MPI_DATATYPE_NULL is no such error", 0, 0);
+	bytes(comm, 1, N, 1);
+	code = MPI_Bcast(all, rank ? N + 4 : N, MPI_BYTE, 0, comm);
+	next = MPI_Bcast(all, N, MPI_BYTE, 0, comm);
+	if ((rank && !code) || !next)
+		fail("ranks disagree, and that is no error", code, next);
+	MPI_Error_string(next, text, &length);
+	if (!strstr(text, "MPI_Bcast by a group: "))
+		fail("the error has no text of its own", next, length);
+	printf("error at rank %d: %s\n", rank, text);
+	MPI_Comm_free(&comm);
+	bytes(MPI_COMM_WORLD, 0, N, 2);
+	free(all);
+}
+
+enum { THREADS = 3 };
+
+static void *broadcasts(void *arg)
+{
+	MPI_Comm *comm = arg;
+
+	for (int i = 0; i < 12; i++)
+		for (int s = 3; s < 8; s++)
+			bytes(*comm, i % size, sizes[s], i + s);
+	return NULL;
+}
+
+/* Each thread has its broadcasts, in a communicator of its own. */
+static void threads(void)
+{
+	pthread_t thread[THREADS];
+	MPI_Comm comms[THREADS];
+
+	for (int t = 0; t < THREADS; t++)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
+	for (int t = 0; t < THREADS; t++)
+		if (pthread_create(&thread[t], NULL, broadcasts, &comms[t]))
+			fail("pthread_create", t, 0);
+	for (int t = 0; t < THREADS; t++)
+		pthread_join(thread[t], NULL);
+	for (int t = 0; t < THREADS; t++)
+		MPI_Comm_free(&comms[t]);
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "all";
 
-	MPI_Init(&argc, &argv);
+	int provided;
+
+	MPI_Init_thread(&argc, &argv, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (!strcmp(what, "all")) {
@@ -328,6 +415,10 @@ int main(int argc, char **argv)
 		for (int root = 0; root < 2; root++) {
 			datatypes(MPI_COMM_WORLD, root);
 			two_types(root);
+			from_bottom(root);
+#if MPI_VERSION >= 4
+			large_counts(root);
+#endif
 		}
 		fortran();
 		late();
@@ -339,8 +430,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "large") && argc > 2) {
 		for (int root = 0; root < 2; root++)
 			bytes(MPI_COMM_WORLD, root, (size_t)atoi(argv[2]) << 20, root);
-	} else if (!strcmp(what, "link") && argc > 2) {
-		link_bytes(argv[2]);
+	} else if (!strcmp(what, "errors")) {
+		errors();
+	} else if (!strcmp(what, "threads") && provided == MPI_THREAD_MULTIPLE) {
+		threads();
 	} else if (!strcmp(what, "die")) {
 		bytes(MPI_COMM_WORLD, 0, 65536, 1);
 		if (rank == size - 1)
@@ -351,6 +444,6 @@ int main(int argc, char **argv)
 		fail("no such argument", argc, 0);
 	}
 	if (!rank)
-		printf("ok: %d broadcasts\n", checked);
+		printf("ok: %d broadcasts\n", (int)checked);
 	return MPI_Finalize();
 }

@@ -4,7 +4,7 @@
 #
 # initramfs.sh CACHE makes CACHE/initramfs of what packages.sh unpacked: the
 # guest's init, a busybox, the programs with their libraries, Python and the modules; and
-# Open MPI, if it is there.
+# Open MPI and MPICH, if they are there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$1
@@ -103,11 +103,23 @@ if [ -e "$root/usr/bin/orterun" ]; then
 			libraries "$so"
 		done
 	done
-	libraries "$root/$multiarch/libmpi.so.40"
-	cp -L "$root/$multiarch/libmpi.so.40" "$tmp/$multiarch/"
+	for so in libmpi libmpi_mpifh libmpi_usempi_ignore_tkr libmpi_usempif08; do
+		libraries "$root/$multiarch/$so.so.40"
+		cp -L "$root/$multiarch/$so.so.40" "$tmp/$multiarch/"
+	done
 	mkdir -p "$tmp/usr/share" "$tmp/etc"
 	cp -rL "$root/usr/share/openmpi" "$tmp/usr/share/"
 	cp -rL "$root/etc/openmpi" "$tmp/etc/"
+fi
+if [ -e "$root/usr/bin/mpirun.mpich" ]; then
+	for p in mpirun.mpich hydra_pmi_proxy; do
+		cp -L "$root/usr/bin/$p" "$tmp/usr/bin/"
+		libraries "$root/usr/bin/$p"
+	done
+	for so in libmpich libmpichfort; do
+		cp -L "$root/$multiarch/$so.so.12" "$tmp/$multiarch/"
+		libraries "$root/$multiarch/$so.so.12"
+	done
 fi
 
 n=10

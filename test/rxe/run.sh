@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--mpi] [--hpl] [--record] [--run EXPRESSION] [--times N] proves the switch against the
+# run.sh [--here] [--long] [--mpi] [--also-mpi] [--hpl] [--record] [--run EXPRESSION] [--times N] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -11,8 +11,9 @@
 #   --here  on this machine instead, which has the modules rdma_rxe and
 #           sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
-#   --mpi   with Open MPI in the guest, and no cases but those of MPI
-#   --hpl   likewise, with HPL, and no cases but those of HPL
+#   --mpi   with Open MPI and MPICH in the guest, and no cases but those of MPI
+#   --also-mpi  likewise, and the quick cases of MPI after all others
+#   --hpl   with HPL beside them, and no cases but those of HPL
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
 #   --times  the cases so many times, one after the other
@@ -37,12 +38,13 @@ while [ $# -gt 0 ]; do
 		;;
 	--mpi)
 		mpi=yes cache=$top/.cache/rxe-mpi
-		arguments+=(--run MPI_)
+		arguments+=(--mpi --run MPI_)
 		;;
 	--hpl)
 		mpi=yes hpl=yes cache=$top/.cache/rxe-mpi
 		arguments+=(--run ^HPL)
 		;;
+	--also-mpi) mpi=yes cache=$top/.cache/rxe-mpi ;;
 	--record) arguments+=(--record) ;;
 	--run)
 		arguments+=(--run "${2:?--run wants an expression}")
@@ -54,7 +56,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	*)
-		sed -n '5,23s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,24s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -120,6 +122,11 @@ make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bi
 cp examples/weights.py libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
 	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi
+	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$cache/root/usr/include/x86_64-linux-gnu/mpich" MPI_LIBS="-L$libs -lmpich" mpich
+	"$top/scripts/need" gfortran:gfortran || skip "there is no Fortran compiler"
+	fortran="gfortran -O2 -w -fallow-argument-mismatch mpi/test/fortran.f90 -L$libs -L$libs/openmpi/lib -Wl,-rpath-link,$libs"
+	$fortran -I"$libs/openmpi/include" -I"$(echo "$libs"/fortran/gfortran-mod-*/openmpi)" -o "$share/bin/mpi-fortran-openmpi" -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi
+	$fortran -I"$cache/root/usr/include/x86_64-linux-gnu/mpich" -o "$share/bin/mpi-fortran-mpich" -lmpichfort -lmpich
 	cp "$here/mpi-rank.sh" "$share/bin/"
 fi
 if [ -n "$hpl" ]; then

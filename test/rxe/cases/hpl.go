@@ -115,7 +115,7 @@ func (b *bench) hpl(ctx context.Context, in *hplInput, env ...string) (all []hpl
 	if err := os.WriteFile(filepath.Join(dir, "hpccinf.txt"), []byte(in.text()), 0o600); err != nil {
 		return nil, carried, err
 	}
-	out, err := b.mpirun(ctx, mpiStar, append([]string{"GLEAM_MPI_MIN=1"}, env...), hplProgram, dir)
+	out, err := b.mpirun(ctx, openMPI, mpiStar, append([]string{"GLEAM_MPI_MIN=1"}, env...), hplProgram, dir)
 	if err != nil {
 		return nil, carried, err
 	}

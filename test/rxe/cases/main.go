@@ -26,6 +26,7 @@ type options struct {
 	broken string // a gleamd that forwards the first ACK
 	out    string // folder for logs and captures
 	long   bool
+	mpi    bool
 	record bool // capture every case
 	run    *regexp.Regexp
 	times  int           // that the cases run
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&o.out, "out", ".", "`folder` for logs and captures")
 	flag.BoolVar(&o.record, "record", false, "capture the packets of every case")
 	flag.BoolVar(&o.long, "long", false, "run the long sweeps as well")
+	flag.BoolVar(&o.mpi, "mpi", false, "run all cases of MPI, and not the quick ones alone")
 	flag.IntVar(&o.times, "times", 1, "run the cases that `many` times")
 	flag.DurationVar(&o.limit, "limit", 180*time.Second, "longest `time` for one case")
 	flag.Parse()
@@ -76,6 +78,7 @@ type testCase struct {
 	name string
 	run  func(context.Context, *bench) error
 	long bool // only with --long
+	mpi  bool // only with --mpi
 }
 
 func runAll(ctx context.Context, o *options) (ok bool, err error) {
@@ -97,7 +100,7 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 	fmt.Printf("%-62s %-6s %7s\n", "case", "result", "seconds")
 	var cases []testCase
 	for _, c := range allCases() {
-		if (o.long || !c.long) && o.run.MatchString(c.name) {
+		if (o.long || !c.long) && (o.mpi || !c.mpi) && o.run.MatchString(c.name) {
 			cases = append(cases, c)
 		}
 	}

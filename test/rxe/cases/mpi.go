@@ -10,47 +10,72 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// mpiKind is an MPI, as Debian has it.
+type mpiKind struct {
+	name   string   // as in the names of its programs
+	suffix string   // of its cases' names
+	words  []string // before those of all MPIs
+}
+
+var (
+	openMPI = &mpiKind{name: "openmpi", words: []string{"--mca", "pml", "ucx", "--mca", "osc", "^ucx"}}
+	mpich   = &mpiKind{name: "mpich", suffix: ", MPICH"}
+)
+
 // mpiCases run programs of MPI, which are not changed, with libgleam-mpi preloaded. They
-// need a machine with Open MPI: test/rxe/run.sh --mpi.
+// need a machine with the MPI: test/rxe/run.sh --mpi.
 func mpiCases() (cs []testCase) {
-	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {
-		return nil
+	for _, k := range []*mpiKind{openMPI, mpich} {
+		if _, err := exec.LookPath("mpirun." + k.name); err != nil {
+			continue
+		}
+		for _, c := range []struct {
+			name string
+			run  func(context.Context, *bench, *mpiKind) error
+			long bool
+			mpi  bool // only with --mpi
+		}{
+			{name: "MPI_Bcast by groups: datatypes, roots, sizes, communicators", run: mpiConformance},
+			{name: "MPI_Bcast by groups: several ranks of a host", mpi: true, run: mpiHosts},
+			{name: "MPI_Bcast by groups: a program in Fortran", mpi: k == mpich, run: mpiFortran},
+			{name: "MPI_Bcast by a group: bytes on the root's link", mpi: k == mpich, run: mpiLink},
+			{name: "MPI_Bcast by a group and by the MPI, 5 Mbit/s", long: true, run: mpiSpeed(mpiStar, 1<<20, 1<<20, 8, 2, 1.3)}, // the aim is 2.5, and is missed: docs/MPI.md
+			{name: "MPI_Bcast by a group and by the MPI, sizes, 5 Mbit/s", long: true, run: mpiSpeed(mpiStar, 1<<10, 1<<18, 8, 1, 0.9)},
+			{name: "MPI_Bcast by a group and by the MPI, 8 ranks, 5 Mbit/s", long: true, run: mpiSpeed(2*mpiStar, 1<<18, 1<<18, 8, 2, 1)},
+			{name: "MPI_Bcast by a group: 8 MiB in segments", mpi: true, run: mpiSegments},
+			{name: "MPI_Bcast by a group: 64 MiB", long: true, run: mpiMode(2, "large", "64")},
+			{name: "MPI_Bcast by groups: MPI_ERRORS_RETURN", mpi: true, run: mpiErrors},
+			{name: "MPI_Bcast by groups: MPI_THREAD_MULTIPLE", mpi: true, run: mpiMode(6, "threads")},
+			{name: "MPI_Bcast by a group: IPv6", mpi: true, run: mpiIPv6},
+			{name: "MPI_Bcast by a group: no key", mpi: true, run: mpiUnkeyed},
+			{name: "MPI_Bcast by a group: a rank is killed", mpi: true, run: mpiDeath},
+			{name: "MPI_Bcast without a group: the reason is said once", mpi: true, run: mpiRefusal},
+		} {
+			cs = append(cs, testCase{name: c.name + k.suffix, long: c.long, mpi: c.mpi, run: func(ctx context.Context, b *bench) error { return c.run(ctx, b, k) }})
+		}
 	}
-	return []testCase{
-		{name: "MPI_Bcast by groups: datatypes, roots, sizes, communicators", run: mpiConformance},
-		{name: "MPI_Bcast by groups: several ranks of a host", run: mpiHosts},
-		{name: "MPI_Bcast by a group: bytes on the root's link", run: mpiLink},
-		{name: "MPI_Bcast by a group and by the MPI, 5 Mbit/s", long: true, run: mpiSpeed},
-		{name: "MPI_Bcast by a group: 8 MiB in segments", run: mpiLarge("8", "GLEAM_MPI_SEGMENT=100000")},
-		{name: "MPI_Bcast by a group: 64 MiB", long: true, run: mpiLarge("64")},
-		{name: "MPI_Bcast by a group: a rank is killed", run: mpiDeath},
-		{name: "MPI_Bcast without a group: the reason is said once", run: mpiRefusal},
-	}
+	return cs
 }
 
 const (
-	mpiStar     = 4
+	mpiStar     = 4       // hosts
 	mpiLinkRate = "5mbit" // slower than the emulated machine
-	mpiFaster   = 1.3     // the aim is 2.5, and is missed: docs/MPI.md
 )
 
 // mpi runs mpi-bcast with one rank at each of four hosts, and returns what they said.
-func (b *bench) mpi(ctx context.Context, env []string, args ...string) (out string, err error) {
-	return b.mpiRanks(ctx, mpiStar, env, args...)
+func (b *bench) mpi(ctx context.Context, k *mpiKind, env []string, args ...string) (out string, err error) {
+	return b.mpirun(ctx, k, mpiStar, env, append([]string{"mpi-bcast-" + k.name}, args...)...)
 }
 
-// mpiRanks distributes its ranks to the hosts in turn.
-func (b *bench) mpiRanks(ctx context.Context, ranks int, env []string, args ...string) (out string, err error) {
-	return b.mpirun(ctx, ranks, env, append([]string{"mpi-bcast-openmpi"}, args...)...)
-}
-
-// mpirun runs a program, whose ranks it distributes to the hosts in turn, and returns what they said.
-func (b *bench) mpirun(ctx context.Context, ranks int, env []string, program ...string) (out string, err error) {
+// mpirun runs a program in ranks that are distributed to four hosts in turn, and returns what
+// they said.
+func (b *bench) mpirun(ctx context.Context, k *mpiKind, ranks int, env []string, program ...string) (out string, err error) {
 	err = b.asHosts(mpiStar, func(hosts []*host) error {
 		key := filepath.Join(b.state, "mpi-key")
 		if err := os.WriteFile(key, fmt.Appendf(nil, "%x\n", auth.Keys[1]), 0o600); err != nil {
@@ -61,16 +86,16 @@ func (b *bench) mpirun(ctx context.Context, ranks int, env []string, program ...
 			return err
 		}
 		gid := strconv.Itoa(index)
-		library, err := exec.LookPath("libgleam-mpi-openmpi.so")
+		library, err := exec.LookPath("libgleam-mpi-" + k.name + ".so")
 		if err != nil {
 			return err
 		}
-		words := append([]string{"--mca", "pml", "ucx", "--mca", "osc", "^ucx", "-n", strconv.Itoa(ranks), "mpi-rank.sh"}, program...)
-		c := exec.CommandContext(ctx, "mpirun.openmpi", words...)
+		words := slices.Concat(k.words, []string{"-n", strconv.Itoa(ranks), "mpi-rank.sh"}, program)
+		c := exec.CommandContext(ctx, "mpirun."+k.name, words...)
 		c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 		c.WaitDelay = 10 * time.Second
 		c.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-			"OMPI_MCA_plm=isolated", "UCX_TLS=rc_verbs,ud_verbs,self", "UCX_UD_VERBS_ETH_DGID_CHECK=n", "UCX_UD_TIMEOUT=20s", "UCX_IB_GID_INDEX="+gid,
+			"OMPI_MCA_plm=isolated", "MPIR_CVAR_POLLS_BEFORE_YIELD=1", "UCX_TLS=rc_verbs,ud_verbs,self", "UCX_UD_VERBS_ETH_DGID_CHECK=n", "UCX_UD_TIMEOUT=20s", "UCX_IB_GID_INDEX="+gid,
 			"LIBRARY="+library, "HOSTS="+strconv.Itoa(mpiStar), "GLEAM_MPI_GROUPS="+groupAddr(16, false).String()+"-"+groupAddr(47, false).String(),
 			"GLEAM_MPI_KEY_FILE="+key, "GLEAM_MPI_GID_INDEX="+gid, "GLEAM_MPI_TIMEOUT=18", "GLEAM_MPI_VERBOSE=1")
 		c.Env = append(c.Env, env...)
@@ -104,11 +129,10 @@ const (
 	mpiGroup   = "gleam-mpi: group "
 	mpiNoGroup = "gleam-mpi: no group: "
 	mpiIbcast  = "gleam-mpi: MPI_Ibcast "
-	mpiLinkIs  = "link: "
 )
 
-func mpiConformance(ctx context.Context, b *bench) error {
-	out, err := b.mpi(ctx, nil, "all")
+func mpiConformance(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpi(ctx, k, nil, "all")
 	if err != nil {
 		return err
 	}
@@ -121,9 +145,23 @@ func mpiConformance(ctx context.Context, b *bench) error {
 	return b.noGroups(ctx)
 }
 
+// mpiFortran runs a program that has MPI_Bcast of mpif.h, of the module mpi and of mpi_f08.
+func mpiFortran(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpirun(ctx, k, mpiStar, nil, "mpi-fortran-"+k.name)
+	if err != nil {
+		return err
+	}
+	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup)
+	// Each root has three broadcasts in MPI_COMM_WORLD, and another communicator has one.
+	if n[mpiOK] != 1 || n[mpiGroup] != 4 || n[mpiNoGroup] != 0 || !strings.Contains(out, fmt.Sprintf("of %d ranks: %d broadcasts", mpiStar, 3*mpiStar)) {
+		return fmt.Errorf("want one line with ok and four about groups, with all broadcasts:\n%s", out)
+	}
+	return b.noGroups(ctx)
+}
+
 // mpiHosts has two ranks at two of the hosts, and one at the others.
-func mpiHosts(ctx context.Context, b *bench) error {
-	out, err := b.mpiRanks(ctx, mpiStar+2, nil, "hosts", strconv.Itoa(mpiStar))
+func mpiHosts(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpirun(ctx, k, mpiStar+2, nil, "mpi-bcast-"+k.name, "hosts", strconv.Itoa(mpiStar))
 	if err != nil {
 		return err
 	}
@@ -144,96 +182,96 @@ func (b *bench) noGroups(ctx context.Context) error {
 	return err
 }
 
-// mpiOnLink broadcasts 8 messages of 1 MiB from host 1 and returns the bytes on its link for
-// each byte of them, and the time of one.
-func (b *bench) mpiOnLink(ctx context.Context, env ...string) (ratio, ms float64, err error) {
-	out, err := b.mpi(ctx, env, "link", "/sys/class/net/"+b.hosts[0].link+"/statistics/tx_bytes")
+// mpiTimes is a line of gleam-mpi-bench.
+type mpiTimes struct {
+	bytes            int
+	avg, least, most float64 // us
+	ratio            float64 // bytes on the root's link for each byte
+}
+
+// mpiBench times broadcasts from host 1 of least to most bytes.
+func (b *bench) mpiBench(ctx context.Context, k *mpiKind, ranks, least, most, iterations int, env ...string) (all []mpiTimes, err error) {
+	out, err := b.mpirun(ctx, k, ranks, env, "gleam-mpi-bench-"+k.name, "-m", fmt.Sprintf("%d:%d", least, most), "-i", strconv.Itoa(iterations),
+		"-f", "/sys/class/net/"+b.hosts[0].link+"/statistics/tx_bytes")
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	if n := b.noteMPI(out, mpiLinkIs, mpiGroup); n[mpiLinkIs] != 1 {
-		return 0, 0, fmt.Errorf("want one line about the link:\n%s", out)
+	for line := range strings.Lines(out) {
+		var t mpiTimes
+		var n int
+		if _, err := fmt.Sscan(line, &t.bytes, &t.avg, &t.least, &t.most, &n, &t.ratio); err == nil {
+			all = append(all, t)
+		}
 	}
-	_, rest, _ := strings.Cut(out, mpiLinkIs)
-	_, err = fmt.Sscanf(rest, "%g bytes for each byte, %g ms", &ratio, &ms)
-	return ratio, ms, err
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no times:\n%s", out)
+	}
+	b.noteMPI(out, mpiNoGroup)
+	return all, nil
 }
 
-func mpiLink(ctx context.Context, b *bench) error {
-	ratio, _, err := b.mpiOnLink(ctx)
-	if err == nil && (ratio > 1.1 || ratio < 1) {
-		err = fmt.Errorf("the root's link carries %.3f bytes for each byte, want 1 to 1.1", ratio)
+func mpiLink(ctx context.Context, b *bench, k *mpiKind) error {
+	all, err := b.mpiBench(ctx, k, mpiStar, 1<<20, 1<<20, 8)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// mpiSpeed compares the group with the MPI's own broadcast, in turn, where the hosts' links
-// are the bottleneck and not the emulated machine.
-func mpiSpeed(ctx context.Context, b *bench) (err error) {
-	for _, h := range b.hosts[:mpiStar] {
-		if err := h.slow(mpiLinkRate); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, h.fast()) }()
-	}
-	var own, group float64
-	for range 2 {
-		_, ms, err := b.mpiOnLink(ctx, "LIBRARY=")
-		if err != nil {
-			return err
-		}
-		own += ms
-		if _, ms, err = b.mpiOnLink(ctx); err != nil {
-			return err
-		}
-		group += ms
-	}
-	b.note("1 MiB to 3 ranks at %s: %.0f ms by the MPI, %.0f ms by the group: %.2f", mpiLinkRate, own/2, group/2, own/group)
-	if own/group < mpiFaster {
-		return fmt.Errorf("the group is %.2f times as fast, want %v or more", own/group, mpiFaster)
+	b.note("%.4f bytes on the root's link for each byte, %.1f ms for each MiB", all[0].ratio, all[0].most/1000)
+	if r := all[0].ratio; r > 1.1 || r < 1 {
+		return fmt.Errorf("the root's link carries %.3f bytes for each byte, want 1 to 1.1", r)
 	}
 	return nil
 }
 
-// mpiLarge broadcasts one message of size MiB from each of two roots.
-func mpiLarge(size string, env ...string) func(context.Context, *bench) error {
-	return func(ctx context.Context, b *bench) error {
-		out, err := b.mpi(ctx, env, "large", size)
-		if err != nil {
-			return err
+// mpiSpeed compares the group with the MPI's own broadcast, in turn, where the hosts' links
+// are the bottleneck and not the emulated machine. Ranks of one host may use shared memory.
+func mpiSpeed(ranks, least, most, iterations, rounds int, want float64) func(context.Context, *bench, *mpiKind) error {
+	return func(ctx context.Context, b *bench, k *mpiKind) (err error) {
+		for _, h := range b.hosts[:mpiStar] {
+			if err := h.narrow(mpiLinkRate); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, h.fast()) }()
 		}
-		if n := b.noteMPI(out, mpiOK, mpiGroup); n[mpiOK] != 1 || n[mpiGroup] != 2 {
-			return fmt.Errorf("want one line with ok and two about the group:\n%s", out)
+		tls := "UCX_TLS=rc_verbs,ud_verbs,self"
+		if ranks > mpiStar {
+			tls += ",posix"
+		}
+		var own, group []mpiTimes
+		for range rounds {
+			for _, r := range []struct {
+				to  *[]mpiTimes
+				env []string
+			}{{&own, []string{tls, "LIBRARY="}}, {&group, []string{tls, "GLEAM_MPI_MIN=1"}}} {
+				all, err := b.mpiBench(ctx, k, ranks, least, most, iterations, r.env...)
+				if err != nil {
+					return err
+				}
+				*r.to = append(*r.to, all...)
+			}
+		}
+		n := len(own) / rounds
+		b.note("%9s %34s %34s %6s", "bytes", "the MPI: avg, max ms, bytes/byte", "group: avg, max ms, bytes/byte", "ratio")
+		ratio := 0.0
+		for i := range n {
+			o, g := mean(own[i:], n), mean(group[i:], n)
+			ratio = o.most / g.most
+			b.note("%9d %12.2f %12.2f %8.3f %12.2f %12.2f %8.3f %6.2f", o.bytes, o.avg/1000, o.most/1000, o.ratio, g.avg/1000, g.most/1000, g.ratio, ratio)
+		}
+		if ratio < want {
+			return fmt.Errorf("the group is %.2f times as fast, want %v or more", ratio, want)
 		}
 		return nil
 	}
 }
 
-// mpiDeath has a rank end by a signal while the others broadcast: mpirun ends the job.
-func mpiDeath(ctx context.Context, b *bench) error {
-	limited, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("mpirun has not ended"))
-	defer cancel()
-	out, err := b.mpi(limited, nil, "die")
-	switch {
-	case limited.Err() != nil:
-		return errors.Join(context.Cause(limited), err)
-	case err == nil || !strings.Contains(err.Error(), "signal 9"):
-		return fmt.Errorf("mpirun ended with %v, want the rank's signal:\n%s", err, out)
-	case !strings.Contains(out, mpiGroup):
-		return fmt.Errorf("there was no group:\n%s", out)
+// mean is that of every n-th.
+func mean(all []mpiTimes, n int) (t mpiTimes) {
+	rounds := float64((len(all) + n - 1) / n)
+	t.bytes = all[0].bytes
+	for i := 0; i < len(all); i += n {
+		t.avg += all[i].avg / rounds
+		t.most += all[i].most / rounds
+		t.ratio += all[i].ratio / rounds
 	}
-	b.note("%v", strings.SplitN(err.Error(), "\n", 2)[0])
-	// Nobody leaves the group: its lease ends it.
-	return until(ctx, "the switch deletes the group", func() (bool, error) { return b.noGroups(ctx) == nil, nil })
-}
-
-func mpiRefusal(ctx context.Context, b *bench) error {
-	out, err := b.mpi(ctx, []string{"GLEAM_MPI_GROUPS=192.0.2.1"}, "all")
-	if err != nil {
-		return err
-	}
-	if n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup); n[mpiOK] != 1 || n[mpiGroup] != 0 || n[mpiNoGroup] != 7 {
-		return fmt.Errorf("want one line with ok, none about groups and one reason for each of seven communicators:\n%s", out)
-	}
-	return nil
+	return t
 }

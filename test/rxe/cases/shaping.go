@@ -25,13 +25,8 @@ func (h *host) queue(discipline ...string) error {
 	return tc(append([]string{"qdisc", "replace", "dev", h.link, "root"}, discipline...)...)
 }
 
-// slow limits the rate of h's outgoing packets.
-func (h *host) slow(rate string) error {
-	return h.queue("netem", "limit", "10000", "rate", rate)
-}
-
-// narrow does the same, and takes packets of queue pairs in turn, as an adapter does: an
-// acknowledgement does not wait for the data of others.
+// narrow limits the rate of h's outgoing packets, and takes those of queue pairs in turn, as an
+// adapter does: an acknowledgement does not wait for the data of others.
 func (h *host) narrow(rate string) error {
 	if err := h.queue("handle", "1:", "tbf", "rate", rate, "burst", "10kb", "limit", "4mb"); err != nil {
 		return err
@@ -39,7 +34,7 @@ func (h *host) narrow(rate string) error {
 	return tc("qdisc", "add", "dev", h.link, "parent", "1:1", "sfq", "limit", "10000")
 }
 
-// fast ends slow and narrow.
+// fast ends narrow.
 func (h *host) fast() error {
 	return h.queue("pfifo", "limit", "10000")
 }
