@@ -5,7 +5,9 @@ package dataplane
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +39,7 @@ func newCoreCase(t *testing.T, r *rand.Rand, x *fastNet, v6 bool) *coreCase {
 	spec := mcast.GroupSpec{IP: c.spec.IP, QPN: c.spec.QPN, PMTU: c.spec.PMTU, Window: window}
 	for i := range 3 {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		m := mcast.MemberSpec{IP: c.addr(2), QPN: rocev2.QPN(100 + i), Leg: mcast.LegID(i), SQPSN: c.next, Window: window}
+		m := mcast.MemberSpec{IP: c.newAddr(spec.Members), QPN: rocev2.QPN(100 + i), Leg: mcast.LegID(i), SQPSN: c.next, Window: window}
 		if i == 0 {
 			m.IP = c.spec.Source.IP
 		} else {
@@ -57,6 +59,16 @@ func newCoreCase(t *testing.T, r *rand.Rand, x *fastNet, v6 bool) *coreCase {
 	c.marker = make([]byte, 512)
 	c.marker = c.marker[:rocev2.BuildPacket(c.marker, &path, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 1}, nil)]
 	return c
+}
+
+// newAddr draws the address of a receiver: neither the source's nor one of members.
+func (c *coreCase) newAddr(members []mcast.MemberSpec) netip.Addr {
+	for {
+		ip := c.addr(2)
+		if ip != c.spec.Source.IP && !slices.ContainsFunc(members, func(m mcast.MemberSpec) bool { return m.IP == ip }) {
+			return ip
+		}
+	}
 }
 
 // draw builds a packet that is nearly the next one.
