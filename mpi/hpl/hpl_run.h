@@ -29,7 +29,7 @@ void run_align(MPI_Comm comm);
 void phase_begin(struct phase *p);
 void phase_end(struct phase *p, double bytes);
 
-/* MPI_Bcast of count elements, which have so many bytes in all. */
+/* Calls MPI_Bcast for count elements of a type. bytes is their total size. */
 void run_broadcast(struct phase *p, void *buffer, int count, MPI_Datatype type, double bytes, int root, MPI_Comm comm);
 
 #endif
