@@ -4,14 +4,11 @@
 package groups
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 )
 
 // Command is `gleam bench groups`.
@@ -29,14 +26,14 @@ loss. It needs root, and nothing else should run on the machine.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return cli.UsageErrorf("--output %q: want table or json", format)
+			if err := options.CheckFormat(format); err != nil {
+				return err
 			}
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
-			if os.Geteuid() != 0 {
-				return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
+			if err := options.RequireRoot(); err != nil {
+				return err
 			}
 			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
 // Result has the measurements; its JSON is the output of -o json.
@@ -42,7 +43,7 @@ func (r *Result) ratio() float64 {
 	for i := range r.AllPPS {
 		all = append(all, r.AllPPS[i]/r.OnePPS[i])
 	}
-	return median(all)
+	return stat.Median(all)
 }
 
 func (r *Result) writeJSON(w io.Writer) error {
@@ -58,10 +59,10 @@ func (r *Result) writeTable(w io.Writer) error {
 	n := float64(r.Groups)
 	fmt.Fprintf(t, "%d groups of %d members, by envelopes\t%.1f s\t%.1f ms for each\n", r.Groups, r.Members, r.Seconds, 1e3*r.Seconds/n)
 	fmt.Fprintf(t, "gleamd's memory for them\t%.1f MB\t%.1f KB for each\n", float64(r.MemoryAfter-r.MemoryBefore)/1e6, float64(r.MemoryAfter-r.MemoryBefore)/1e3/n)
-	one, all := median(r.OnePPS), median(r.AllPPS)
+	one, all := stat.Median(r.OnePPS), stat.Median(r.AllPPS)
 	copies := float64(r.Members - 1)
-	fmt.Fprintf(t, "packets of %d bytes into one of them\t%.1f kpps in\t%.1f kpps out\t%.1f µs of CPU time for each in\n", r.Payload, one/1e3, one*copies/1e3, median(r.OneCPU))
-	fmt.Fprintf(t, "into all of them in turn\t%.1f kpps in\t%.1f kpps out\t%.1f µs\n", all/1e3, all*copies/1e3, median(r.AllCPU))
+	fmt.Fprintf(t, "packets of %d bytes into one of them\t%.1f kpps in\t%.1f kpps out\t%.1f µs of CPU time for each in\n", r.Payload, one/1e3, one*copies/1e3, stat.Median(r.OneCPU))
+	fmt.Fprintf(t, "into all of them in turn\t%.1f kpps in\t%.1f kpps out\t%.1f µs\n", all/1e3, all*copies/1e3, stat.Median(r.AllCPU))
 	if err := t.Flush(); err != nil {
 		return err
 	}

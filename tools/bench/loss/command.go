@@ -17,9 +17,7 @@ package loss
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/bench/chart"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 	"github.com/gleam-rdma/gleam/tools/demo"
 )
 
@@ -51,14 +50,14 @@ needs root, and 9 minutes; with --quick half a minute.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf("%q: %s takes no arguments", args[0], c.CommandPath())
+			if err := options.NoArguments(c, args); err != nil {
+				return err
 			}
-			if format != "table" && format != "json" {
-				return cli.UsageErrorf("--output %q: want table or json", format)
+			if err := options.CheckFormat(format); err != nil {
+				return err
 			}
 			if fast {
-				if err := setQuick(c); err != nil {
+				if err := options.SetQuick(c, quick); err != nil {
 					return err
 				}
 			}
@@ -73,8 +72,8 @@ needs root, and 9 minutes; with --quick half a minute.`,
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
-			if os.Geteuid() != 0 {
-				return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
+			if err := options.RequireRoot(); err != nil {
+				return err
 			}
 			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
 			if err != nil {
@@ -112,18 +111,6 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	}
 	_ = c.MarkFlagFilename("svg", "svg")
 	return c
-}
-
-// setQuick sets the values of --quick for flags that are not given.
-func setQuick(c *cobra.Command) error {
-	for name, value := range quick {
-		if f := c.Flags().Lookup(name); !f.Changed {
-			if err := f.Value.Set(value); err != nil {
-				return fmt.Errorf("--quick: --%s: %w", name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // onOff parses --repair.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
@@ -82,7 +83,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("--burst %v: want mean lengths of 1 packet or more, or 0 for independent losses", o.Burst)
 	case len(o.Repair) == 0 && len(o.Unicast) == 0:
 		return errors.New("--repair and --unicast: nothing is left to measure")
-	case duplicates(o.Receivers) || duplicates(o.Unicast) || duplicates(o.Loss) || duplicates(o.Burst) || len(o.Repair) > 2 || len(o.Repair) == 2 && o.Repair[0] == o.Repair[1]:
+	case options.Duplicates(o.Receivers) || options.Duplicates(o.Unicast) || options.Duplicates(o.Loss) || options.Duplicates(o.Burst) || len(o.Repair) > 2 || len(o.Repair) == 2 && o.Repair[0] == o.Repair[1]:
 		return errors.New("--receivers, --unicast, --loss, --burst, --repair: a value is there twice")
 	case o.Rounds < 1 || o.Rounds > 1000:
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
@@ -121,11 +122,6 @@ const minRate = 0.1
 
 func all(vs []float64, ok func(float64) bool) bool {
 	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || !ok(v) })
-}
-
-// duplicates looks for equal neighbours in a sorted list.
-func duplicates[T comparable](s []T) bool {
-	return len(slices.Compact(slices.Clone(s))) < len(s)
 }
 
 // Modes of a row.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 )
 
 func TestOptionsRefused(t *testing.T) {
@@ -155,7 +156,7 @@ func TestQuick(t *testing.T) {
 	if err := c.ParseFlags([]string{"--quick", "--loss", "0.2"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := setQuick(c); err != nil {
+	if err := options.SetQuick(c, quick); err != nil {
 		t.Fatal(err)
 	}
 	f := c.Flags()

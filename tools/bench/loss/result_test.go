@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/tools/bench/chart"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
 func TestStatistics(t *testing.T) {
@@ -24,7 +25,7 @@ func TestStatistics(t *testing.T) {
 		vs   []float64
 		want float64
 	}{{[]float64{7}, 7}, {[]float64{9, 1}, 5}, {[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}} {
-		if got := median(c.vs); got != c.want {
+		if got := stat.Median(c.vs); got != c.want {
 			t.Errorf("median of %v is %v, want %v", c.vs, got, c.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 	"github.com/gleam-rdma/gleam/tools/lab"
 	"github.com/gleam-rdma/gleam/tools/testbed"
 )
@@ -228,7 +229,7 @@ func (b *lossBench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbi
 			}
 			reached = append(reached, m.goodput*streams*float64(s.wireBytes())/float64(b.opts.MessageSize)*8/1e6)
 		}
-		if got := median(reached); got < sustains*mbits {
+		if got := stat.Median(reached); got < sustains*mbits {
 			b.printf("WARNING: %s: the sender reaches %.1f of its link's %.1f Mbit/s; the machine is the bottleneck, and ratios say less: give a lower --rate or --load", c, got, mbits)
 		}
 	}

@@ -7,13 +7,9 @@ import (
 	"math"
 	"slices"
 	"time"
-)
 
-// median of at least one value; of an even number, the mean of the middle two.
-func median(vs []float64) float64 {
-	s := slices.Sorted(slices.Values(vs))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
+)
 
 // percentile returns the least of sorted samples that num of 100 do not exceed,
 // in microseconds; 0 if there are none.
@@ -36,7 +32,7 @@ func summarize(c lossCase, samples []sample, base []float64) Row {
 	}
 	var goodputs []float64
 	var latencies []time.Duration
-	whole := median(base)
+	whole := stat.Median(base)
 	for _, m := range samples {
 		ratio := m.goodput / whole
 		goodputs = append(goodputs, m.goodput)
@@ -58,7 +54,7 @@ func summarize(c lossCase, samples []sample, base []float64) Row {
 		latencies = append(latencies, m.latencies...)
 	}
 	slices.Sort(latencies)
-	r.Goodput = median(goodputs)
+	r.Goodput = stat.Median(goodputs)
 	r.GoodputRatio = r.Goodput / whole
 	r.P50, r.P99 = percentile(latencies, 50), percentile(latencies, 99)
 	return r

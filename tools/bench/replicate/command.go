@@ -12,7 +12,6 @@ package replicate
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 	"github.com/gleam-rdma/gleam/tools/perf"
 )
 
@@ -43,19 +43,15 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf("%q: %s takes no arguments", args[0], c.CommandPath())
+			if err := options.NoArguments(c, args); err != nil {
+				return err
 			}
-			if format != "table" && format != "json" {
-				return cli.UsageErrorf("--output %q: want table or json", format)
+			if err := options.CheckFormat(format); err != nil {
+				return err
 			}
 			if fast {
-				for name, value := range quick {
-					if f := c.Flags().Lookup(name); !f.Changed {
-						if err := f.Value.Set(value); err != nil {
-							return fmt.Errorf("--quick: --%s: %w", name, err)
-						}
-					}
+				if err := options.SetQuick(c, quick); err != nil {
+					return err
 				}
 			}
 			var err error
@@ -65,8 +61,8 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
-			if os.Geteuid() != 0 {
-				return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
+			if err := options.RequireRoot(); err != nil {
+				return err
 			}
 			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
 			if err != nil {

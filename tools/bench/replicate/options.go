@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 	"github.com/gleam-rdma/gleam/tools/lab"
 	"github.com/gleam-rdma/gleam/tools/perf"
 )
@@ -47,12 +48,12 @@ const maxReplicas = lab.MaxHosts - 1
 // check reports the first option that cannot be.
 func (o *Options) check() error {
 	within := func(list []int, least, most int) bool {
-		return len(list) > 0 && slices.Min(list) >= least && slices.Max(list) <= most && !duplicates(list)
+		return len(list) > 0 && slices.Min(list) >= least && slices.Max(list) <= most && !options.Duplicates(list)
 	}
 	switch {
 	case !within(o.Replicas, 1, maxReplicas):
 		return fmt.Errorf("--replicas %v: want different numbers from 1 to %d", o.Replicas, maxReplicas)
-	case len(o.Modes) == 0 || duplicates(o.Modes) || slices.ContainsFunc(o.Modes, func(m string) bool { return !slices.Contains(perf.Modes, m) }):
+	case len(o.Modes) == 0 || options.Duplicates(o.Modes) || slices.ContainsFunc(o.Modes, func(m string) bool { return !slices.Contains(perf.Modes, m) }):
 		return fmt.Errorf("--modes %v: want some of %v", o.Modes, perf.Modes)
 	case !within(o.Sizes, 1, 8<<20):
 		return fmt.Errorf("--sizes %v: want different numbers of bytes from 1 to %d", o.Sizes, 8<<20)
@@ -68,15 +69,6 @@ func (o *Options) check() error {
 		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	}
 	return nil
-}
-
-func duplicates[T comparable](list []T) bool {
-	for i, v := range list {
-		if slices.Contains(list[:i], v) {
-			return true
-		}
-	}
-	return false
 }
 
 // writeCase is one of the measurements of a round.

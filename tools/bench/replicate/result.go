@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 	"github.com/gleam-rdma/gleam/tools/perf"
 )
 
@@ -45,12 +45,6 @@ type Row struct {
 	Resent     uint64  `json:"sender_retransmitted_packets"`
 }
 
-// median of at least one value; of an even number, the mean of the middle two.
-func median(vs []float64) float64 {
-	s := slices.Sorted(slices.Values(vs))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
 // summarize makes the rows, in the order of the cases.
 func summarize(o *Options, here machine.Machine, samples map[writeCase][]*perf.Size) *Result {
 	r := &Result{Machine: here, Rate: o.Rate, PathMTU: o.MTU, Rounds: o.Rounds, Seconds: o.Duration.Seconds()}
@@ -61,7 +55,7 @@ func summarize(o *Options, here machine.Machine, samples map[writeCase][]*perf.S
 			for i, z := range list {
 				vs = append(vs, f(i, z))
 			}
-			return median(vs)
+			return stat.Median(vs)
 		}
 		row := Row{
 			Bytes: c.size, Depth: c.depth, Replicas: c.replicas, Mode: c.mode,

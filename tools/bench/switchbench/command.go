@@ -5,13 +5,13 @@ package switchbench
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/tools/bench/options"
 )
 
 // Command is `gleam bench switch`.
@@ -37,8 +37,8 @@ whole table takes some 20 minutes.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return cli.UsageErrorf("--output %q: want table or json", format)
+			if err := options.CheckFormat(format); err != nil {
+				return err
 			}
 			if quick {
 				if c.Flags().Changed("payload") || c.Flags().Changed("legs") {
@@ -50,8 +50,8 @@ whole table takes some 20 minutes.`,
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
-			if os.Geteuid() != 0 {
-				return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
+			if err := options.RequireRoot(); err != nil {
+				return err
 			}
 			res, err := Run(c.Context(), o, func(f string, a ...any) { fmt.Fprintf(env.Stderr, f+"\n", a...) })
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
 // Latency is measured with one frame at a time, from before the write to the source's
@@ -85,7 +86,7 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 		c := s.measurement.testbed.benchCase
 		b.result.Latency = append(b.result.Latency, Latency{
 			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
-			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.first.p50)), P99: tenth(median(s.first.p99)), LastP50: tenth(median(s.last.p50)), LastP99: tenth(median(s.last.p99)),
+			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(stat.Median(s.first.p50)), P99: tenth(stat.Median(s.first.p99)), LastP50: tenth(stat.Median(s.last.p50)), LastP99: tenth(stat.Median(s.last.p99)),
 		})
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
 // Result is the result of a run: the JSON output.
@@ -115,14 +116,14 @@ func (x *measurement) result(c benchCase) Row {
 	}
 	// Tenths of a packet, of a ns, and millionths are beyond the measurement's
 	// precision.
-	r.InPPS, r.OutPPS, r.OfferedPS = math.Round(median(x.in)), math.Round(median(x.out)), math.Round(median(x.offered))
-	r.Threads, r.Softirq = math.Round(median(x.threadNS)), math.Round(median(x.softirqNS))
+	r.InPPS, r.OutPPS, r.OfferedPS = math.Round(stat.Median(x.in)), math.Round(stat.Median(x.out)), math.Round(stat.Median(x.offered))
+	r.Threads, r.Softirq = math.Round(stat.Median(x.threadNS)), math.Round(stat.Median(x.softirqNS))
 	total := make([]float64, len(x.threadNS))
 	for i := range total {
 		total[i] = x.threadNS[i] + x.softirqNS[i]
 	}
-	r.CPU, r.Loss, r.Repeated = math.Round(median(total)), millionth(median(x.loss)), millionth(median(x.repeated))
-	r.Fast = millionth(median(x.fast))
+	r.CPU, r.Loss, r.Repeated = math.Round(stat.Median(total)), millionth(stat.Median(x.loss)), millionth(stat.Median(x.repeated))
+	r.Fast = millionth(stat.Median(x.fast))
 	r.Unsaturated = 2*x.unsaturated > len(x.in)
 	for _, v := range x.in {
 		r.In = append(r.In, math.Round(v))

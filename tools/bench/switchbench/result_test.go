@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
 // sample is a run's result, with made-up numbers.
@@ -154,7 +156,7 @@ func TestMedian(t *testing.T) {
 		v    []float64
 		want float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{5, 1, 3}, 3}, {[]float64{4, 1, 3, 2}, 2.5}} {
-		if got := median(c.v); got != c.want {
+		if got := stat.Median(c.v); got != c.want {
 			t.Errorf("median of %v: %v, want %v", c.v, got, c.want)
 		}
 	}

@@ -4,12 +4,10 @@
 package switchbench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/tools/lab"
@@ -232,13 +230,4 @@ func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64,
 		}
 	}
 	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of %v", x.row.name, x.testbed.benchCase, measureTries, d)
-}
-
-// median returns the middle one of v, or the mean of the two that are; 0 of none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.SortedFunc(slices.Values(v), cmp.Compare[float64])
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

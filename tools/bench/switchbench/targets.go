@@ -3,7 +3,11 @@
 
 package switchbench
 
-import "math"
+import (
+	"math"
+
+	"github.com/gleam-rdma/gleam/tools/bench/stat"
+)
 
 // targetCase is the case of the targets.
 var targetCase = benchCase{payload: 1024, legs: 3}
@@ -135,7 +139,7 @@ func ratioOf(a, b *Row) float64 {
 			v = append(v, a.In[i]/b.In[i])
 		}
 	}
-	return median(v)
+	return stat.Median(v)
 }
 
 func (r *Result) add(name string, measured, bound float64, atMost bool) *Target {
