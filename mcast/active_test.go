@@ -52,6 +52,35 @@ func TestR82_MemoryOfAnIdleGroup(t *testing.T) {
 	}
 }
 
+// TestMemoryOfAGroupInATree: an idle group with four neighbours, whose sessions have begun, takes at most
+// 2.25 KB. What its token machine orders is in memory that all groups of a switch share.
+func TestMemoryOfAGroupInATree(t *testing.T) {
+	const n, limit = 2000, 2304
+	per := inUse(func() *Switch {
+		s := New(Limits{Groups: n})
+		var out Output
+		for i := range n {
+			spec := groupOf(i, 4, 0)
+			for m := range spec.Legs {
+				spec.Legs[m], spec.Members[m].Number = LegSpec{Kind: Forwarded, Neighbor: Neighbor(m + 1)}, uint32(m+1)
+			}
+			if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
+				t.Fatal(err)
+			}
+			for m := range spec.Legs {
+				if err := s.SetSession(0, spec.ID, Neighbor(m+1), 1, &out); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return s
+	}) / n
+	t.Logf("%d bytes", per)
+	if per > limit {
+		t.Errorf("an idle group with four neighbours takes %d bytes, more than %d", per, limit)
+	}
+}
+
 // serveOne makes group i forward a message, which both receivers acknowledge.
 func serveOne(t *testing.T, s *Switch, out *Output, now time.Duration, i int, psn rocev2.PSN) {
 	t.Helper()

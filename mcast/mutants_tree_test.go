@@ -100,7 +100,7 @@ var _ = []mutant.Mutant{
 		"if leg > token.Parent && g.legs[t.legID(leg)].members == 0 {",
 		"if leg < token.Parent && g.legs[t.legID(leg)].members == 0 {")),
 	mutant.New("a member that leaves keeps its place in the queue", "R84", mutant.In((*tree).leave,
-		"t.machine.Leave(now, t.g.numberOf(k), &t.out)",
+		"t.machine.Leave(now, t.g.numberOf(k), &t.g.sw.tokens)",
 		"")),
 	mutant.New("a group is deleted without a word to its source", "R88", mutant.In((*group).refuseUnfinished,
 		"if !g.failed && g.src",

@@ -262,7 +262,7 @@ func (t *tree) retry() time.Duration {
 
 // poll asks the neighbour behind leg l.
 func (t *tree) poll(now time.Duration, l LegID, out *Output) {
-	t.machine.Poll(now, t.legOf(l), &t.out)
+	t.machine.Poll(now, t.legOf(l), &t.g.sw.tokens)
 	t.carryOut(now, out)
 }
 

@@ -28,7 +28,7 @@ const (
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
 		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper,
-		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "actives": ignored,
+		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "tokens": ignored, "actives": ignored,
 		"departures": deeper,
 		"ports":      constant, // set by the driver; only its later changes count
 	},
@@ -105,7 +105,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "role": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
 	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "byNumber": constant, "highest": constant, "tree": deeper, "offload": deeper, "replies": constant},
-	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored, "edges": deeper},
+	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "edges": deeper},
 	reflect.TypeFor[edgePositions](): {"needed": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "relay": deeper, "rejoined": encoded},
 	reflect.TypeFor[relay]():         {"member": encoded, "said": deeper},
 	reflect.TypeFor[edgeBound]():     {"known": encoded, "psn": encoded},

@@ -46,6 +46,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -61,7 +62,8 @@ type Switch struct {
 	pools       pools
 	blank       legActivity // the activity of a leg of a group that is not active
 	actives     actives
-	sortScratch []int32 // for quorumAcked: one entry for each leg
+	sortScratch []int32      // for quorumAcked: one entry for each leg
+	tokens      token.Output // of the token machine that was called last
 }
 
 // New returns a Switch without groups.

@@ -19,7 +19,6 @@ type tree struct {
 	g       *group
 	place   TreeSpec
 	machine *token.Machine
-	out     token.Output
 	edges   edgePositions
 }
 
@@ -38,7 +37,7 @@ func (g *group) newTree(now time.Duration, place TreeSpec) {
 		Group: g.ip.Addr(), Epoch: place.Epoch, Root: place.Parent == 0, Children: children, Retry: place.Retry, Switch: t,
 	})
 	if g.src.member != none && !g.isQuiescent() && g.src.neighbor == 0 {
-		t.machine.Request(now, t.g.numberOf(MemberID(g.src.member)), &t.out)
+		t.machine.Request(now, t.g.numberOf(MemberID(g.src.member)), &t.g.sw.tokens)
 	}
 	t.edges.asked = none
 	t.endRelay()
@@ -172,21 +171,21 @@ func (t *tree) request(now time.Duration, k MemberID, out *Output) bool {
 	if h := t.g.newHistory(k); h.waits == 0 {
 		h.waits = max(now, 1)
 	}
-	t.machine.Request(now, t.g.numberOf(k), &t.out)
+	t.machine.Request(now, t.g.numberOf(k), &t.g.sw.tokens)
 	t.carryOut(now, out)
 	return t.serves(k)
 }
 
 // carryOut does what the machine orders.
 func (t *tree) carryOut(now time.Duration, out *Output) {
-	g := t.g
+	g, o := t.g, &t.g.sw.tokens
 	for {
-		for i := range t.out.Messages {
-			m := &t.out.Messages[i]
+		for i := range o.Messages {
+			m := &o.Messages[i]
 			m.Message.Position = t.position(t.legID(m.Leg))
 			out.Reports = append(out.Reports, Report{g.id, t.neighborOf(m.Leg), m.Message})
 		}
-		for _, a := range t.out.Actions {
+		for _, a := range o.Actions {
 			switch a.Kind {
 			case token.Serve:
 				if g.src.member != none && t.g.numberOf(MemberID(g.src.member)) == a.Member {
@@ -200,7 +199,7 @@ func (t *tree) carryOut(now time.Duration, out *Output) {
 		if !t.rests() {
 			break
 		}
-		t.machine.Rested(now, &t.out)
+		t.machine.Rested(now, o)
 	}
 	t.arm()
 }

@@ -37,9 +37,9 @@ func (s *Switch) SetSession(now time.Duration, id GroupID, n Neighbor, session u
 		session = 0 // as if cut: a leg that has lost its members is no edge of the tree
 	}
 	if session == 0 {
-		t.machine.Cut(now, leg, &t.out)
+		t.machine.Cut(now, leg, &t.g.sw.tokens)
 	} else if session = token.SessionOf(session, t.place.Epoch); t.machine.Session(leg) != session {
-		t.machine.Up(now, leg, session, &t.out)
+		t.machine.Up(now, leg, session, &t.g.sw.tokens)
 	} else {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message,
 	if !ok {
 		return NoSession
 	}
-	drop := t.machine.Receive(now, leg, msg, &t.out)
+	drop := t.machine.Receive(now, leg, msg, &t.g.sw.tokens)
 	newest := drop == token.NoDrop && t.isNewest(leg, msg)
 	if newest {
 		t.noteNeeded(t.legID(leg), &msg.Position)
@@ -111,11 +111,11 @@ func (g *group) leaveTree(now time.Duration, events []Event, out *Output) {
 // leave tells the machine that member k is no member any more, and of the leg to a switch
 // below if it was the last one there.
 func (t *tree) leave(now time.Duration, k MemberID, out *Output) {
-	t.machine.Leave(now, t.g.numberOf(k), &t.out)
+	t.machine.Leave(now, t.g.numberOf(k), &t.g.sw.tokens)
 	t.carryOut(now, out)
 	l := t.g.members[k].leg
 	if leg := t.legOf(l); leg > token.Parent && t.g.legs[l].members == 0 {
-		t.machine.Remove(now, leg, &t.out)
+		t.machine.Remove(now, leg, &t.g.sw.tokens)
 		t.carryOut(now, out)
 	}
 }
@@ -145,7 +145,7 @@ func (g *group) updateTree(now time.Duration, place *TreeSpec, newLayout bool, o
 	}
 	for _, l := range g.forwardedLegs() {
 		if leg := t.legOf(l); leg != token.Parent && g.legs[l].members > 0 {
-			t.machine.Add(now, leg, &t.out)
+			t.machine.Add(now, leg, &t.g.sw.tokens)
 			t.carryOut(now, out)
 		}
 	}
@@ -173,13 +173,13 @@ func (t *tree) setLayout(place *TreeSpec) bool {
 // placeAt gives the switch another place in the tree.
 func (t *tree) placeAt(now time.Duration, place *TreeSpec, out *Output) {
 	if place.Parent != t.place.Parent {
-		t.machine.SetRoot(now, place.Parent == 0, &t.out)
+		t.machine.SetRoot(now, place.Parent == 0, &t.g.sw.tokens)
 		t.carryOut(now, out)
 	}
 	t.place.Parent = place.Parent
 	for _, l := range t.g.forwardedLegs() {
 		if leg := token.Leg(l) + 1; t.legOf(l) == token.Parent || t.g.legs[l].members == 0 {
-			t.machine.Remove(now, leg, &t.out)
+			t.machine.Remove(now, leg, &t.g.sw.tokens)
 			t.carryOut(now, out)
 		}
 	}

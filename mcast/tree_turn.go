@@ -31,7 +31,7 @@ func (t *tree) rests() bool {
 // rest gives the token to those that wait, if the source is at rest.
 func (t *tree) rest(now time.Duration, out *Output) {
 	if t.rests() {
-		t.machine.Rested(now, &t.out)
+		t.machine.Rested(now, &t.g.sw.tokens)
 		t.carryOut(now, out)
 		return
 	}
@@ -78,7 +78,7 @@ func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 // advance does what is due.
 func (t *tree) advance(now time.Duration, out *Output) {
 	if at, ok := t.machine.NextDeadline(); ok && at <= now {
-		t.machine.Advance(now, &t.out)
+		t.machine.Advance(now, &t.g.sw.tokens)
 		t.carryOut(now, out)
 	}
 	switch at, e := t.turnDeadline(); {
@@ -112,7 +112,7 @@ func (t *tree) giveUp(now time.Duration, out *Output) {
 	if k, ok := t.memberOf(t.machine.Serving()); ok {
 		t.g.newHistory(k).waits = 0
 	}
-	t.machine.Rested(now, &t.out)
+	t.machine.Rested(now, &t.g.sw.tokens)
 	t.carryOut(now, out)
 }
 

@@ -293,3 +293,10 @@ func (p *pool[T]) take(i uint32) T {
 	p.free = append(p.free, i)
 	return v
 }
+
+// shrink gives back the memory of values that are all free.
+func (p *pool[T]) shrink() {
+	if len(p.free) == len(p.values) {
+		*p = pool[T]{}
+	}
+}

@@ -59,6 +59,9 @@ func New(cfg Config) (*Simulation, error) {
 		p.Collect()
 	}
 	s.run(0)
+	for _, p := range s.partitions {
+		p.reports.shrink() // all groups send them at once in the registration, and not after it
+	}
 	s.startTaps()
 	s.planFailures()
 	s.cfg.Program.Start(func(f workload.Flow) {
