@@ -60,24 +60,24 @@ func TestLossAsInTheLab(t *testing.T) {
 		}
 		got := 100 * without * seeds / sum
 		t.Logf("repair %s, loss %s: goodput %.1f %%, in the lab %.1f %%", x.repair, x.loss, got, x.lab)
-		if math.Abs(got-x.lab) > 4 {
+		if math.Abs(got-x.lab) > 3 {
 			t.Errorf("repair %s, loss %s: goodput %.1f %%; the lab's is %.1f %%", x.repair, x.loss, got, x.lab)
 		}
 	}
 }
 
 // TestCongestionAsInTheLab compares the share of a slow port that a group with DCQCN gets with that of
-// TestRateFollowsTheSlowestLeg of test/e2e: medians of four seconds at 16 Mbit/s, of two at 8.
+// TestRateFollowsTheSlowestLeg of test/e2e: means of six seconds at 16 Mbit/s, of three at 8 (docs/SIMULATION.md).
 func TestCongestionAsInTheLab(t *testing.T) {
 	const bytes = 1000 * (32<<10 + 32*82 + 16) // of 1000 WRITEs on the link
-	for rate, x := range map[string]struct{ bits, lab float64 }{"16mbit": {16e6, 86}, "8mbit": {8e6, 95}} {
+	for rate, x := range map[string]struct{ bits, lab float64 }{"16mbit": {16e6, 84}, "8mbit": {8e6, 94.2}} {
 		for control, low := range map[string]float64{"dcqcn": 0, "none": 99} {
 			r := labResults(t, "dcqcn.yaml", "rate", rate, "control", control)[0]
 			p := &r.Phases[0]
 			got := 100 * bytes * 8 / x.bits / (p.JCT / 1e6)
 			t.Logf("%s, %s: %.1f %%, %d packets marked, %d dropped", rate, control, got, p.Marked, p.Dropped)
-			if control == "dcqcn" && math.Abs(got-x.lab) > 5 || got < low || p.Marked == 0 || p.Dropped != 0 {
-				t.Errorf("%s, %s: %.1f %% of the port, %d packets marked, %d dropped; the lab's share is %.0f %%", rate, control, got, p.Marked, p.Dropped, x.lab)
+			if control == "dcqcn" && math.Abs(got-x.lab) > 3 || got < low || p.Marked == 0 || p.Dropped != 0 {
+				t.Errorf("%s, %s: %.1f %% of the port, %d packets marked, %d dropped; the lab's share is %.1f %%", rate, control, got, p.Marked, p.Dropped, x.lab)
 			}
 		}
 	}
