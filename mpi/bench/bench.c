@@ -1,10 +1,13 @@
 /* Copyright 2026 The Gleam Authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * gleam-mpi-bench [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE] times MPI_Bcast, in the columns
- * of OSU's osu_bcast: each rank's mean time of its calls, between which there is a barrier; of
- * these the mean, the least and the greatest of all ranks. FILE counts the bytes that leave the
- * root's link: a column has them for each byte of the messages.
+ * gleam-mpi-bench [-c COLLECTIVE] [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE] times a collective, in the
+ * columns of OSU's osu_bcast: each rank's mean time of its calls, between which there is a
+ * barrier; of these the mean, the least and the greatest of all ranks. FILE counts the bytes that
+ * leave the root's link: a column has them for each byte of a message.
+ *
+ * COLLECTIVE is bcast, allgather, allreduce (of bytes, bitwise or), or what the last two would be
+ * by broadcasts: turns, an MPI_Bcast by each rank, and reduce, an MPI_Reduce and an MPI_Bcast.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -31,17 +34,59 @@ static unsigned long long link_bytes(void)
 	return n;
 }
 
-static void times_of(void *buffer, int bytes)
+static void bcast(char *buffer, char *all, int bytes)
+{
+	(void)all;
+	MPI_Bcast(buffer, bytes, MPI_CHAR, root, MPI_COMM_WORLD);
+}
+
+static void allgather(char *buffer, char *all, int bytes)
+{
+	MPI_Allgather(buffer, bytes, MPI_CHAR, all, bytes, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void turns(char *buffer, char *all, int bytes)
+{
+	memcpy(all + (size_t)rank * bytes, buffer, bytes);
+	for (int i = 0; i < ranks; i++)
+		MPI_Bcast(all + (size_t)i * bytes, bytes, MPI_CHAR, i, MPI_COMM_WORLD);
+}
+
+static void allreduce(char *buffer, char *all, int bytes)
+{
+	MPI_Allreduce(buffer, all, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+}
+
+static void reduce(char *buffer, char *all, int bytes)
+{
+	MPI_Reduce(buffer, all, bytes, MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
+	MPI_Bcast(all, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+}
+
+static const struct collective {
+	const char *name;
+	void (*call)(char *buffer, char *all, int bytes);
+} collectives[] = {{"bcast", bcast}, {"allgather", allgather}, {"turns", turns}, {"allreduce", allreduce}, {"reduce", reduce}};
+
+static const struct collective *collective_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
+		if (!strcmp(collectives[i].name, name))
+			return &collectives[i];
+	return NULL;
+}
+
+static void times_of(const struct collective *collective, char *buffer, char *all, int bytes)
 {
 	unsigned long long link;
 	double begin, mine = 0, sum, least, most, ratio;
 
-	MPI_Bcast(buffer, bytes, MPI_CHAR, root, MPI_COMM_WORLD); /* makes the group, and connections */
+	collective->call(buffer, all, bytes); /* makes the group, and connections */
 	MPI_Barrier(MPI_COMM_WORLD);
 	link = link_bytes();
 	for (int i = 0; i < iterations; i++) {
 		begin = MPI_Wtime();
-		MPI_Bcast(buffer, bytes, MPI_CHAR, root, MPI_COMM_WORLD);
+		collective->call(buffer, all, bytes);
 		mine += MPI_Wtime() - begin;
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
@@ -63,14 +108,14 @@ static void times_of(void *buffer, int bytes)
 int main(int argc, char **argv)
 {
 	long min = 1, max = 1 << 20;
-	char *end = "";
-	void *buffer;
+	const struct collective *collective = &collectives[0];
+	char *end = "", *buffer, *all;
 	int c;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	while ((c = getopt(argc, argv, "m:i:r:f:")) != -1) {
+	while ((c = getopt(argc, argv, "c:m:i:r:f:")) != -1) {
 		if (c == 'm') {
 			max = strtol(optarg, &end, 10);
 			if (*end == ':') {
@@ -83,21 +128,25 @@ int main(int argc, char **argv)
 			root = atoi(optarg);
 		} else if (c == 'f') {
 			counter = optarg;
+		} else if (c == 'c') {
+			collective = collective_of(optarg);
 		}
-		if (c == '?' || *end || iterations < 1 || min < 1 || max < min || max > 1 << 30 || root < 0 || root >= ranks) {
+		if (c == '?' || !collective || *end || iterations < 1 || min < 1 || max < min || max > 1 << 30 || root < 0 || root >= ranks) {
 			if (!rank)
-				fprintf(stderr, "gleam-mpi-bench [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE]\n");
+				fprintf(stderr, "gleam-mpi-bench [-c bcast|allgather|turns|allreduce|reduce] [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE]\n");
 			MPI_Abort(MPI_COMM_WORLD, 2);
 		}
 	}
 	buffer = calloc(max, 1);
-	if (!buffer)
+	all = calloc(max, ranks);
+	if (!buffer || !all)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	if (!rank)
-		printf("# gleam-mpi-bench: MPI_Bcast of rank %d to %d\n%-10s%18s%18s%18s%12s%s\n", root, ranks - 1, "# Size", "Avg Latency(us)",
+		printf("# gleam-mpi-bench: %s of ranks 0 to %d, root %d\n%-10s%18s%18s%18s%12s%s\n", collective->name, ranks - 1, root, "# Size", "Avg Latency(us)",
 		       "Min Latency(us)", "Max Latency(us)", "Iterations", counter ? "  Bytes on link/byte" : "");
 	for (long bytes = min; bytes <= max; bytes *= 4)
-		times_of(buffer, bytes);
+		times_of(collective, buffer, all, bytes);
 	free(buffer);
+	free(all);
 	return MPI_Finalize();
 }

@@ -1,0 +1,105 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// mpiTimes is a line of gleam-mpi-bench.
+type mpiTimes struct {
+	bytes            int
+	avg, least, most float64 // us
+	ratio            float64 // bytes on the root's link for each byte
+}
+
+// mpiBench times a collective of least to most bytes; its root is at host 1.
+func (b *bench) mpiBench(ctx context.Context, k *mpiKind, collective string, ranks, least, most, iterations int, env ...string) (all []mpiTimes, err error) {
+	out, err := b.mpirun(ctx, k, ranks, env, "gleam-mpi-bench-"+k.name, "-c", collective, "-m", fmt.Sprintf("%d:%d", least, most), "-i", strconv.Itoa(iterations),
+		"-f", "/sys/class/net/"+b.hosts[0].link+"/statistics/tx_bytes")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(out) {
+		var t mpiTimes
+		var n int
+		if _, err := fmt.Sscan(line, &t.bytes, &t.avg, &t.least, &t.most, &n, &t.ratio); err == nil {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no times:\n%s", out)
+	}
+	b.noteMPI(out, mpiNoGroup)
+	return all, nil
+}
+
+// mpiSpeed compares broadcasts by a group with a collective of the MPI's own, in turn, where the
+// hosts' links are the bottleneck and not the emulated machine. Ranks of one host may use shared
+// memory.
+type mpiSpeed struct {
+	ranks, least, most, iterations, rounds int
+
+	own, group string  // collectives of gleam-mpi-bench, by the MPI alone and with groups; "": bcast
+	low, high  float64 // bounds of the last ratio of their times; 0: none
+}
+
+func (s mpiSpeed) compare(ctx context.Context, b *bench, k *mpiKind) (err error) {
+	for _, h := range b.hosts[:mpiStar] {
+		if err := h.narrow(mpiLinkRate); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, h.fast()) }()
+	}
+	tls := "UCX_TLS=rc_verbs,ud_verbs,self"
+	if s.ranks > mpiStar {
+		tls += ",posix"
+	}
+	var own, group []mpiTimes
+	for range s.rounds {
+		for _, r := range []struct {
+			to         *[]mpiTimes
+			collective string
+			env        []string
+		}{{&own, s.own, []string{tls, "LIBRARY="}}, {&group, s.group, []string{tls, "GLEAM_MPI_MIN=1"}}} {
+			all, err := b.mpiBench(ctx, k, cmp.Or(r.collective, "bcast"), s.ranks, s.least, s.most, s.iterations, r.env...)
+			if err != nil {
+				return err
+			}
+			*r.to = append(*r.to, all...)
+		}
+	}
+	n := len(own) / s.rounds
+	b.note("%9s %34s %34s %6s", "bytes", "the MPI: avg, max ms, bytes/byte", "group: avg, max ms, bytes/byte", "ratio")
+	ratio := 0.0
+	for i := range n {
+		o, g := mean(own[i:], n), mean(group[i:], n)
+		ratio = o.most / g.most
+		b.note("%9d %12.2f %12.2f %8.3f %12.2f %12.2f %8.3f %6.2f", o.bytes, o.avg/1000, o.most/1000, o.ratio, g.avg/1000, g.most/1000, g.ratio, ratio)
+	}
+	if ratio < s.low {
+		return fmt.Errorf("the group is %.2f times as fast, want %v or more", ratio, s.low)
+	}
+	if s.high != 0 && ratio > s.high {
+		return fmt.Errorf("%s by groups is %.2f times as fast as by the MPI: docs/MPI.md leaves it to the MPI", s.own, ratio)
+	}
+	return nil
+}
+
+// mean is that of every n-th.
+func mean(all []mpiTimes, n int) (t mpiTimes) {
+	rounds := float64((len(all) + n - 1) / n)
+	t.bytes = all[0].bytes
+	for i := 0; i < len(all); i += n {
+		t.avg += all[i].avg / rounds
+		t.most += all[i].most / rounds
+		t.ratio += all[i].ratio / rounds
+	}
+	return t
+}
