@@ -72,41 +72,49 @@ static int packed_from_bottom(struct group *g, int count, MPI_Datatype type, int
 	return rc;
 }
 
-/* The group for a broadcast, NULL if PMPI has it. The answer is the same at all ranks: it
- * depends on what they have agreed on, and on count times size, in which they agree. */
-static struct group *group_for(MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int64_t *bytes)
+int64_t bytes_of(MPI_Count count, MPI_Datatype type)
+{
+	MPI_Count each;
+
+	if (type == MPI_DATATYPE_NULL || count <= 0 || PMPI_Type_size_x(type, &each) || each <= 0 || each > INT_MAX / count)
+		return 0;
+	return count * each;
+}
+
+struct group *group_for(enum collective what, int64_t bytes, int root, MPI_Comm comm)
 {
 	int inter, size;
-	MPI_Count each;
 	struct state *s;
 
-	if (comm == MPI_COMM_NULL || type == MPI_DATATYPE_NULL || count <= 0 || PMPI_Comm_test_inter(comm, &inter) || inter)
+	if (comm == MPI_COMM_NULL || !bytes || PMPI_Comm_test_inter(comm, &inter) || inter)
 		return NULL;
 	PMPI_Comm_size(comm, &size);
-	if (size < 2 || root < 0 || root >= size || PMPI_Type_size_x(type, &each) || each <= 0 || each > INT_MAX / count)
+	if (size < 2 || root < 0 || root >= size)
 		return NULL;
-	*bytes = count * each;
 	s = state_of(comm);
-	if (!s || s->plain || *bytes < s->min_bytes)
+	if (!s || s->plain || bytes < s->min_bytes[what])
 		return NULL;
 	return state_group(s, comm);
+}
+
+int broadcast_by(struct group *g, void *buffer, MPI_Count count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
+{
+	if (!is_contiguous(type) && buffer == MPI_BOTTOM)
+		return packed_from_bottom(g, count, type, bytes, root, comm);
+	if (!is_contiguous(type))
+		return packed(g, buffer, count, type, bytes, root, comm);
+	return group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
 }
 
 /* 0 if PMPI has the broadcast; 1 and its result in rc. */
 static int by_group(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int *rc)
 {
-	int64_t bytes;
-	struct group *g = group_for(count, type, root, comm, &bytes);
+	int64_t bytes = bytes_of(count, type);
+	struct group *g = group_for(BCAST, bytes, root, comm);
 
-	if (!g)
-		return 0;
-	if (!is_contiguous(type) && buffer == MPI_BOTTOM)
-		*rc = packed_from_bottom(g, count, type, bytes, root, comm);
-	else if (!is_contiguous(type))
-		*rc = packed(g, buffer, count, type, bytes, root, comm);
-	else
-		*rc = group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
-	return 1;
+	if (g)
+		*rc = broadcast_by(g, buffer, count, type, bytes, root, comm);
+	return g != NULL;
 }
 
 int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)

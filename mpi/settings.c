@@ -2,12 +2,21 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <errno.h>
+#include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"
+
+/* From how many bytes on a group is faster than the MPI's own broadcast, and of each rank than its
+ * own MPI_Allgather: docs/PERFORMANCE.md. */
+#ifdef MPICH_VERSION
+static const int64_t bcast_min = 16384, allgather_min = NEVER;
+#else
+static const int64_t bcast_min = 4096, allgather_min = 262144;
+#endif
 
 static struct settings it;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -66,7 +75,8 @@ static void read_all(void)
 	it.mtu = number("GLEAM_MPI_MTU", 256, 4096, 0);
 	it.segment = number("GLEAM_MPI_SEGMENT", 4096, 1 << 30, 1 << 30);
 	it.timeout = number("GLEAM_MPI_TIMEOUT", 1, 31, 14);
-	it.min_bytes = number("GLEAM_MPI_MIN", 1, 1LL << 40, 4096);
+	it.min_bytes[BCAST] = number("GLEAM_MPI_MIN", 1, NEVER, bcast_min);
+	it.min_bytes[ALLGATHER] = number("GLEAM_MPI_ALLGATHER_MIN", 1, NEVER, allgather_min);
 	it.device = getenv("GLEAM_MPI_DEVICE");
 	if (it.mtu & (it.mtu - 1)) {
 		it.off = 1;

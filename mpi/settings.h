@@ -8,6 +8,10 @@
 
 #include "plan.h"
 
+enum collective { BCAST, ALLGATHER, COLLECTIVES };
+
+#define NEVER (1LL << 40) /* bytes that no collective has */
+
 struct settings {
 	int off;              /* groups are not wanted, or not possible: why */
 	char why[300];
@@ -20,7 +24,7 @@ struct settings {
 	uint32_t mtu;         /* bytes; 0: the device's */
 	uint32_t segment;     /* bytes of a message at most */
 	int timeout;          /* of queue pairs, 4.096 us * 2^n */
-	int64_t min_bytes;
+	int64_t min_bytes[COLLECTIVES]; /* below, the MPI has the collective; of each rank, for ALLGATHER */
 	int verbose;
 };
 

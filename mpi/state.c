@@ -54,7 +54,7 @@ static void refused(const struct state *s, const char *why)
 }
 
 /* Agrees on the settings: one rank without groups leaves the communicator to PMPI, and the largest
- * GLEAM_MPI_MIN counts. */
+ * GLEAM_MPI_MIN and GLEAM_MPI_ALLGATHER_MIN count. */
 static int consult(struct state *s, MPI_Comm comm)
 {
 	char why[WHY];
@@ -65,7 +65,7 @@ static int consult(struct state *s, MPI_Comm comm)
 	s->plain = rc != 1;
 	if (s->plain)
 		refused(s, why);
-	return rc < 0 || PMPI_Allreduce(&settings()->min_bytes, &s->min_bytes, 1, MPI_INT64_T, MPI_MAX, comm);
+	return rc < 0 || PMPI_Allreduce(settings()->min_bytes, s->min_bytes, COLLECTIVES, MPI_INT64_T, MPI_MAX, comm);
 }
 
 struct state *state_of(MPI_Comm comm)
