@@ -45,6 +45,10 @@ libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
 	$(MAKE) -C libgleam install
 
+.PHONY: deb
+deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1 and libgleam-dev, which lintian has nothing to say about
+	@scripts/deb
+
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes
 	@scripts/reproducible
 

@@ -14,15 +14,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
 )
-
-const defaultConfig = "/etc/gleam/gleamd.yaml"
 
 // engine is what gleamd runs: control.Engine, or a fake in tests.
 type engine interface {
@@ -43,48 +41,14 @@ type daemon struct {
 	hangup         <-chan os.Signal                       // SIGHUP, which must not end the switch
 }
 
-// usageError is an error in the command line.
-type usageError struct{ error }
-
 // main executes args and returns the exit code.
 func (d *daemon) main(ctx context.Context, args []string) int {
-	var file string
-	var check bool
-	c := &cobra.Command{
-		Use:   "gleamd",
-		Short: "Run a switch for RDMA multicast on this machine's interfaces",
-		Long: `gleamd takes RDMA packets for group addresses from the configured interfaces,
-replicates them to the groups' members and merges what those answer. All other
-traffic stays with the kernel.
-
-tcpdump at a port shows no group traffic: XDP takes it before packet sockets see
-it, and copies leave by AF_XDP. tcpdump at the hosts shows it, and gleam port list,
-gleam stats and gleam group show count it.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("%q: gleamd takes no arguments; the configuration is named by --config", args[0])}
-			}
-			return nil
-		},
-		Version:       api.Build(time.Now()).Version,
-		SilenceErrors: true, // printed below
-		SilenceUsage:  true,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if check {
-				return d.check(file)
-			}
-			return d.run(c.Context(), file)
-		},
-	}
-	c.Flags().StringVarP(&file, "config", "c", defaultConfig, "configuration `file`")
-	c.Flags().BoolVar(&check, "check", false, "say whether the configuration is all right and what on this machine stands in its way, and exit")
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	c.CompletionOptions.DisableDefaultCmd = true
+	c := commands.Gleamd(api.Build(time.Now()).Version, d.check, d.run)
 	c.SetOut(d.stdout)
 	c.SetErr(d.stderr)
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
-	var usage usageError
+	var usage commands.UsageError
 	switch {
 	case err == nil:
 		return 0

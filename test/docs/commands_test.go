@@ -18,10 +18,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cli"
-	"github.com/gleam-rdma/gleam/tools/bench"
-	"github.com/gleam-rdma/gleam/tools/demo"
-	"github.com/gleam-rdma/gleam/tools/perf"
-	"github.com/gleam-rdma/gleam/tools/simulate"
+	"github.com/gleam-rdma/gleam/cmd/commands"
 )
 
 // documents are the files for users, by path from the module's root.
@@ -171,7 +168,7 @@ func check(c *cobra.Command, args []string) error {
 // tree is the command gleam.
 func tree() *cobra.Command {
 	var out bytes.Buffer
-	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, demo.Command, perf.Command, bench.Command, simulate.Command)
+	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, commands.OfGleam...)
 }
 
 // TestCommands looks up each gleam command that documents and help texts name,
