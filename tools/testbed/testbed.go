@@ -40,7 +40,8 @@ type Config struct {
 // Testbed is the lab with a running gleamd in the middle.
 type Testbed struct {
 	Star   *lab.Star
-	Daemon *lab.Process
+	Gleamd *Gleamd
+	Daemon *lab.Process // Gleamd's first one
 	Client *api.Client
 	Key    []byte // with which envelopes are authenticated; its number is KeyID
 	Keep   bool   // Close leaves the lab up; its Config has a name
@@ -83,7 +84,7 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 	if err := g.Start(ctx); err != nil {
 		return nil, err
 	}
-	s.Daemon, s.Client = g.Process, g.Client
+	s.Gleamd, s.Daemon, s.Client = g, g.Process, g.Client
 	return s, nil
 }
 
