@@ -97,6 +97,14 @@ test-hpl: ## HPL, built from Debian's sources, with panel broadcast and row swap
 examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, in the machine of test-rxe
 	@test/rxe/run.sh --run '^example' $(ARGS)
 
+.PHONY: test-block soak-block
+test-block: ## the replicated block device of examples/block: kills against a model, other NBD clients (root)
+	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils
+	@scripts/test block
+
+soak-block: ## its kills against the model, KILLS (300) of each kind of device (root; GLEAM_SEED=n to repeat)
+	@GLEAM_KILLS=$(or $(KILLS),300) scripts/test soak-block
+
 .PHONY: cm-compare
 cm-compare: ## ib_send_bw -R to three servers by a group against three clients in turn: a table
 	@test/rxe/run.sh --run 'clients in turn' --long $(ARGS)
