@@ -36,7 +36,8 @@ type ReplicaConfig struct {
 	QPTimeout uint8           // [endpoint.QPConfig's]
 	Host      endpoint.HostConfig
 	Store     *Store
-	Ring      int // bytes for entries, the same at the gateway
+	Ring      int           // bytes for entries, the same at the gateway
+	Slow      time.Duration // before each entry is applied, to try a slow disk
 	Log       func(string)
 }
 
@@ -302,6 +303,9 @@ func (r *Replica) apply(at int64) error {
 		return nil // sent again to a new group
 	case !fresh && h.seq != last+1:
 		return fmt.Errorf("entry %d came behind %d", h.seq, last)
+	}
+	if r.cfg.Slow > 0 {
+		time.Sleep(r.cfg.Slow)
 	}
 	b := ring[at+entryHead:][:n]
 	var members []string

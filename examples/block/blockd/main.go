@@ -96,6 +96,7 @@ func replica(ctx context.Context, args []string) error {
 	c.flags(f)
 	listen := f.String("listen", "", "address and port for the gateway [-ip, port 7300]")
 	file := f.String("file", "", "holds the bytes [memory]")
+	slow := f.Duration("slow", 0, "time before each write is applied, to try a slow disk")
 	_ = f.Parse(args)
 	size, ring, err := c.sizes()
 	if err != nil {
@@ -117,7 +118,7 @@ func replica(ctx context.Context, args []string) error {
 		}
 	}
 	return block.Serve(ctx, block.ReplicaConfig{
-		Listen: at, Device: dev, LocalIP: ip, QPTimeout: uint8(c.timeout), Host: host, Store: store, Ring: ring, Log: log,
+		Listen: at, Device: dev, LocalIP: ip, QPTimeout: uint8(c.timeout), Host: host, Store: store, Ring: ring, Slow: *slow, Log: log,
 	})
 }
 

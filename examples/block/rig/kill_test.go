@@ -40,12 +40,13 @@ type storm struct {
 	m      *model
 	r      *rand.Rand
 	client atomic.Pointer[Client]
+	failed chan error // of the writers
 }
 
 // Replicas, links, the switch and the gateway are killed in random order, and come back, while writers write: what
 // the device holds is what was acknowledged, and in the end all replicas hold the same.
 func TestKills(t *testing.T) {
-	kills := int(number(t, "GLEAM_KILLS", 8))
+	kills := int(number(t, "GLEAM_KILLS", 3))
 	seed := number(t, "GLEAM_SEED", uint64(time.Now().UnixNano()))
 	for _, c := range []struct {
 		name string
@@ -53,37 +54,29 @@ func TestKills(t *testing.T) {
 	}{
 		{"memory", Config{Replicas: 3}},
 		{"files", Config{Replicas: 3, Files: true}},
+		{"slow", Config{Replicas: 3, Replica: []string{"-slow", "3ms"}}}, // so that what is received is not applied at once
 		{"quorum", Config{Replicas: 3, Gateway: []string{"-quorum", "2"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Logf("GLEAM_SEED=%d", seed)
-			s := &storm{Device: start(t, c.Config), t: t, r: rand.New(rand.NewPCG(seed, 1))}
+			s := &storm{Device: start(t, c.Config), t: t, r: rand.New(rand.NewPCG(seed, 1)), failed: make(chan error, workers)}
 			s.dial()
 			s.m = newModel(s.client.Load().Size)
-			stop, failed := make(chan struct{}), make(chan error, workers)
+			stop := make(chan struct{})
 			var writers sync.WaitGroup
 			for w := range workers {
 				writers.Go(func() {
 					if err := s.m.work(w, seed, s.client.Load, stop); err != nil {
-						failed <- err
+						s.failed <- err
 					}
 				})
 			}
 			for i := range kills {
-				s.kill(c.Files, c.name == "quorum")
-				select {
-				case err := <-failed:
-					t.Fatalf("after %d kills: %v", i+1, err)
-				default:
-				}
+				s.kill(i+1, c.Files, c.name == "quorum")
 			}
 			close(stop)
 			writers.Wait()
-			select {
-			case err := <-failed:
-				t.Fatal(err)
-			default:
-			}
+			ok(t, s.lost())
 			s.compare()
 			t.Logf("%d kills: %d writes acknowledged, %d not, %d reads compared, the longest write took %v",
 				kills, s.m.writes.Load(), s.m.unclear.Load(), s.m.reads.Load(), time.Duration(s.m.longest.Load()).Round(time.Millisecond))
@@ -102,10 +95,20 @@ func (s *storm) dial() {
 	}
 }
 
+// lost returns what a writer has found that the device must not hold.
+func (s *storm) lost() error {
+	select {
+	case err := <-s.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
 func (s *storm) doze(most time.Duration) { time.Sleep(time.Duration(s.r.Int64N(int64(most)))) }
 
 // kill has one thing happen, or two, and waits until all are well again.
-func (s *storm) kill(files, quorum bool) {
+func (s *storm) kill(number int, files, quorum bool) {
 	ctx := context.Background()
 	i := 1 + s.r.IntN(3)
 	h := s.Bed.Star.Hosts[i]
@@ -178,8 +181,8 @@ func (s *storm) kill(files, quorum bool) {
 		s.t.Fatalf("%s: %v", text, err)
 	}
 	n := s.m.writes.Load()
-	if err := Await(ctx, "writes to go on", func() (bool, error) { return s.m.writes.Load() > n+workers, nil }); err != nil {
-		s.t.Fatalf("%s: %v", text, err)
+	if err := Await(ctx, "writes to go on", func() (bool, error) { return s.m.writes.Load() > n+workers, s.lost() }); err != nil {
+		s.t.Fatalf("kill %d, %s: %v", number, text, err)
 	}
 	s.t.Logf("%s; all is well after %v", text, time.Since(began).Round(time.Millisecond))
 	s.doze(200 * time.Millisecond)
