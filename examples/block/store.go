@@ -90,22 +90,36 @@ func (s *Store) open(path string) error {
 	case info.Size() != want:
 		return fmt.Errorf("%s has %d bytes, and a device of %d bytes needs %d: name the device's size, or give an empty file", path, info.Size(), s.size, want)
 	}
+	s.label, err = readLabel(s.f, s.size)
+	return err
+}
+
+// ReadLabel returns the label in the file of a replica, which may be running.
+func ReadLabel(path string, size int64) (Label, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Label{}, err
+	}
+	defer f.Close()
+	return readLabel(f, size)
+}
+
+func readLabel(f *os.File, size int64) (l Label, err error) {
 	var found []Label
 	for i := range int64(2) {
-		if l, ok := s.readSlot(i); ok {
+		if l, ok := readSlot(f, size+i*slotSize); ok {
 			found = append(found, l)
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%s has no label of a replica: give a file of gleam-block, or an empty one", path)
+		return l, fmt.Errorf("%s has no label of a replica: give a file of blockd, or an empty one", f.Name())
 	}
-	s.label = slices.MaxFunc(found, func(a, b Label) int { return cmp.Compare(a.Version, b.Version) })
-	return nil
+	return slices.MaxFunc(found, func(a, b Label) int { return cmp.Compare(a.Version, b.Version) }), nil
 }
 
-func (s *Store) readSlot(i int64) (l Label, ok bool) {
+func readSlot(f *os.File, at int64) (l Label, ok bool) {
 	b := make([]byte, slotSize)
-	if _, err := s.f.ReadAt(b, s.size+i*slotSize); err != nil || string(b[:len(labelMagic)]) != labelMagic {
+	if _, err := f.ReadAt(b, at); err != nil || string(b[:len(labelMagic)]) != labelMagic {
 		return l, false
 	}
 	n := binary.BigEndian.Uint32(b[len(labelMagic):])

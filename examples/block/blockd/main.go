@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Blockd is a replicated block device: `blockd replica` at each host that stores it, `blockd gateway` where NBD
-// clients connect. Package block says what it promises.
+// clients connect; `blockd label FILE` prints what a replica's file says of itself. Package block says what it promises.
 package main
 
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -171,12 +172,30 @@ func gateway(ctx context.Context, args []string) error {
 	}, func(ctx context.Context, g *block.Gateway) error { return nbd.Serve(ctx, ln, g, log) })
 }
 
+// label prints what a replica's file says of itself.
+func label(_ context.Context, args []string) error {
+	f := flag.NewFlagSet("blockd label", flag.ExitOnError)
+	text := f.String("size", "64M", "bytes of the device")
+	_ = f.Parse(args)
+	size, err := bytes("size", *text, 512)
+	if err != nil {
+		return err
+	}
+	l, err := block.ReadLabel(f.Arg(0), size)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(l)
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	run := map[string]func(context.Context, []string) error{"replica": replica, "gateway": gateway}
+	run := map[string]func(context.Context, []string) error{"replica": replica, "gateway": gateway, "label": label}
 	if len(os.Args) < 2 || run[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: blockd replica|gateway [flags]; -help after either lists them")
+		fmt.Fprintln(os.Stderr, "usage: blockd replica|gateway|label [flags]; -help after each lists them")
 		os.Exit(2)
 	}
 	if err := run[os.Args[1]](ctx, os.Args[2:]); err != nil {
