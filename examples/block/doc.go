@@ -20,7 +20,7 @@
 //
 // A replica that the switch removes, or that does not answer, is absent: the gateway remembers the blocks that it
 // lacks, those included that it had not flushed. When it returns it joins the group again, gets all new writes,
-// and meanwhile copies of those blocks. While a block is copied no write to it is under way, so that a copy never
+// and meanwhile copies of those blocks. While a block is copied no write to it begins, so that a copy never
 // replaces a newer write. A replica with another file, or an older one, gets all blocks.
 //
 // A gateway that starts takes the replicas with the highest entry for current, once all replicas have answered

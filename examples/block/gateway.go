@@ -307,10 +307,17 @@ func (g *Gateway) commit() {
 
 // Read fills p from a current replica that has all completed writes.
 func (g *Gateway) Read(p []byte, off int64) error {
+	g.mu.Lock()
+	seq := g.completed
+	g.mu.Unlock()
+	return g.read(p, off, seq)
+}
+
+// read fills p from a current replica that has applied the entries up to seq.
+func (g *Gateway) read(p []byte, off int64, seq uint64) error {
 	deadline := time.Now().Add(g.cfg.GiveUp)
 	for {
 		g.mu.Lock()
-		seq := g.completed
 		var m *member
 		for m = g.reader(); m == nil; m = g.reader() {
 			if err := g.pause(deadline); err != nil {

@@ -33,8 +33,9 @@ type lane struct {
 
 // session is a group, from its registration to its end.
 type session struct {
-	group *endpoint.Group
-	over  bool
+	group   *endpoint.Group
+	over    bool
+	warming bool // no entry is posted yet
 }
 
 // has reports whether a joined replica of the lane has the role.
@@ -50,7 +51,7 @@ func (l *lane) has(r role) bool {
 // pump posts what may be posted. The caller holds mu.
 func (l *lane) pump() {
 	s, g := l.session, l.g
-	if s == nil || s.over || len(g.entries) == 0 {
+	if s == nil || s.over || s.warming || len(g.entries) == 0 {
 		return
 	}
 	w := s.group.Info().Window
@@ -86,7 +87,7 @@ func (l *lane) collect(ctx context.Context, s *session) {
 		}
 		l.g.mu.Lock()
 		if l.session == s && n > 0 {
-			l.completed = wc[n-1].ID
+			l.completed = max(l.completed, wc[n-1].ID) // a WRITE without an entry has 0
 			l.pump()
 			l.g.settle()
 		}
@@ -259,7 +260,7 @@ func (l *lane) ask(m *member) error {
 	if m.applied = a.seq; f.n != 0 {
 		m.applied, m.flushed = g.seq, 0 // the ring is not overwritten from here on
 	}
-	m.joined, m.joinID = true, f.id
+	m.joined, m.joinID, m.heard = true, f.id, false
 	return nil
 }
 
@@ -316,11 +317,38 @@ func (l *lane) create(ctx context.Context, ms []*member) (*session, error) {
 	}
 	go l.collect(g.ctx, s)
 	go l.follow(g.ctx, s)
-	if !s.over {
+	if s.warming = g.cfg.Quorum > 0; s.warming {
+		go l.warm(s)
+	} else {
 		l.pump()
 	}
 	g.changed.Broadcast()
 	return s, nil
+}
+
+// warm posts WRITEs without an entry until all replicas have heard one, or for some time: under a quorum the first
+// messages of a group go on to some while the switch verifies the numbers of others, which would lack entries then.
+func (l *lane) warm(s *session) {
+	g, w := l.g, s.group.Info().Window
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for begin, last := time.Now(), (time.Time{}); l.session == s && !s.over && time.Since(begin) < stallAfter; {
+		deaf := false
+		for _, m := range l.members {
+			deaf = deaf || m.joined && !m.heard
+		}
+		if !deaf {
+			break
+		}
+		if time.Since(last) > 20*time.Millisecond {
+			last = time.Now()
+			// It fails with the group.
+			_, _ = s.group.QP().PostSend(endpoint.SendWR{Op: endpoint.WriteImm, Imm: noEntry, RemoteAddr: w.Base, RKey: w.RKey})
+		}
+		g.changed.Wait() // the ticker wakes it
+	}
+	s.warming = false
+	l.pump()
 }
 
 // fail undoes a join that has failed, because of replica m if it is not nil.

@@ -45,6 +45,7 @@ type member struct {
 
 	joinID   uint64 // of the request to join
 	joined   bool   // in the lane's group, or about to be
+	heard    bool   // it gets the group's messages; known under a quorum
 	reported bool   // the first of its entries is known
 	applied  uint64 // up to it; while joined
 	flushed  uint64
@@ -194,6 +195,11 @@ func (m *member) follow(l *link) error {
 		case framePing:
 		case frameAnswer:
 			l.answered(f)
+		case frameHeard:
+			m.g.mu.Lock()
+			m.heard = m.heard || f.id == m.joinID
+			m.g.changed.Broadcast()
+			m.g.mu.Unlock()
 		case frameReport:
 			m.g.mu.Lock()
 			m.report(f.id, f.seq, uint64(f.off))
@@ -303,8 +309,9 @@ func (g *Gateway) watch(ctx context.Context) {
 	}
 }
 
-// resync copies to m what it lacks, until it is current or l is gone. No write to a range is under way, or
-// begins, while the range is copied, and m has applied all earlier ones: so a copy never replaces a newer write.
+// resync copies to m what it lacks, until it is current or l is gone. No write to a range begins while the range
+// is copied, and both m and the replica that it is copied from have applied all earlier ones: so a copy never
+// replaces a newer write. It does not wait until those are complete, which may need m to be current.
 func (g *Gateway) resync(m *member, l *link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -323,9 +330,6 @@ func (g *Gateway) resync(m *member, l *link) {
 		}
 		m.dirty.mark(off, n) // until it has flushed them
 		g.copying = span{off, n}
-		for g.underWay(g.copying) && m.link == l {
-			g.changed.Wait()
-		}
 		seq := g.seq
 		g.mu.Unlock()
 		err := g.copy(l, off, n, seq)
@@ -340,20 +344,10 @@ func (g *Gateway) resync(m *member, l *link) {
 	}
 }
 
-// underWay reports whether a write to a range is not complete. The caller holds mu.
-func (g *Gateway) underWay(s span) bool {
-	for _, e := range g.waiting {
-		if e.op != opFlush && s.overlaps(span{e.off, e.n}) {
-			return true
-		}
-	}
-	return false
-}
-
-// copy copies a range to the replica of l.
+// copy copies a range, with the entries up to seq, to the replica of l.
 func (g *Gateway) copy(l *link, off, n int64, seq uint64) error {
 	b := make([]byte, n)
-	if err := g.Read(b, off); err != nil {
+	if err := g.read(b, off, seq); err != nil {
 		return err
 	}
 	f := &frame{kind: frameCopy, off: off, n: n, seq: seq, data: b}

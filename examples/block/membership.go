@@ -111,6 +111,13 @@ func (m *membership) receive(qp endpoint.QP) error {
 			if err := wc[i].Err(); err != nil {
 				return err
 			}
+			if wc[i].Imm == noEntry {
+				m.mu.Lock()
+				f := &frame{kind: frameHeard, id: m.joinID}
+				m.mu.Unlock()
+				_ = m.w.send(f) // the end of the connection is noticed by its reader
+				continue
+			}
 			if err := m.apply(int64(wc[i].Imm) * entryAlign); err != nil {
 				return err
 			}

@@ -29,6 +29,9 @@ const (
 	opFlush               // the JSON of the stores that are current follows
 )
 
+// noEntry is the immediate data of a WRITE without an entry, by which replicas hear that they get the group's messages.
+const noEntry = 1<<32 - 1
+
 const flagFUA = 1 // the store is flushed behind this entry
 
 type header struct {
@@ -70,6 +73,7 @@ const (
 	frameZero               // gateway: likewise, n zeroes
 	frameAnswer             // replica: to the frame with this id; of a read with the bytes, of a join with its seq
 	frameReport             // replica: entries up to seq are applied, off: those up to it are flushed
+	frameHeard              // replica: it gets the group's messages
 	frameRefused            // gateway or replica: the reason, in words
 )
 
