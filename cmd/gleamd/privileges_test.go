@@ -69,6 +69,48 @@ func TestPrivilegesAreDropped(t *testing.T) {
 	}
 }
 
+// TestStateWithTheUnitsCapabilities: gleamd starts as root with the capabilities of its systemd unit, where the state
+// folder is root's, and again, where the folder and the files are those of the user that it had become.
+func TestStateWithTheUnitsCapabilities(t *testing.T) {
+	unit, err := os.ReadFile("../../config/gleamd.service.in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, set, _ := strings.Cut(string(unit), "\nCapabilityBoundingSet=")
+	set, _, ok := strings.Cut(set, "\n")
+	if !ok {
+		t.Fatal("the unit has no bounding set")
+	}
+	caps := "-all"
+	for _, name := range strings.Fields(set) {
+		caps += ",+" + strings.ToLower(strings.TrimPrefix(name, "CAP_"))
+	}
+	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 2}), as: []string{"setpriv", "--bounding-set=" + caps, "--inh-caps=-all"}}
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.file = filepath.Join(dir, "gleamd.yaml")
+	socket := filepath.Join(dir, "run", "s.sock")
+	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\nuser: %d\nstate: %s\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", socket, nobodyKnown, state)
+	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) { // gleamd becomes another user
+		_ = os.Chmod(d, 0o755)
+	}
+	p.client = api.Dial(socket)
+	t.Cleanup(p.client.Close)
+	for range 2 {
+		p.restart(t)
+		confined(t, p.PID(), nobodyKnown)
+		if err := p.Stop(testTimeout); err != nil {
+			t.Fatalf("%v\n%s", err, p.Output())
+		}
+	}
+}
+
 func life(t *testing.T, as []string) {
 	star := labtest.Star(t, lab.StarConfig{Hosts: 3})
 	if len(as) > 0 {

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 // process is gleamd as a process of its own in the switch of a star.
 type process struct {
 	*lab.Process
+	as     []string // command before gleamd's
 	star   *lab.Star
 	file   string
 	socket string
@@ -55,8 +56,9 @@ func startProcess(t *testing.T) *process {
 // restart starts gleamd, again.
 func (p *process) restart(t *testing.T) {
 	t.Helper()
+	words := append(slices.Clone(p.as), programs.Path(t, "gleamd"), "-c", p.file)
 	var err error
-	if p.Process, err = p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "-c", p.file)); err != nil {
+	if p.Process, err = p.star.Switch.Start(exec.Command(words[0], words[1:]...)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
