@@ -34,12 +34,12 @@ type GatewayConfig struct {
 	GroupIP  netip.Addr
 	// Unicast sends every write to each replica by itself, for comparison. Group i has address GroupIP + i.
 	Unicast   bool
-	Quorum    int             // replicas that complete a write [all that live]
-	PathMTU   int             // [endpoint.MasterConfig's, as the next three]
-	QPTimeout uint8           //
-	DeadAfter time.Duration   // silence after which the switch removes a replica
-	Device    endpoint.Device //
-	LocalIP   netip.Addr      // of Device
+	Quorum    int           // replicas that complete a write [all that live]
+	PathMTU   int           // [endpoint.MasterConfig's]
+	QPTimeout uint8         // [endpoint.QPConfig's]
+	DeadAfter time.Duration // silence after which the switch removes a replica [endpoint.MasterConfig's]
+	Device    endpoint.Device
+	LocalIP   netip.Addr // of Device
 	Host      endpoint.HostConfig
 	Ring      int           // bytes for entries, the same at all replicas
 	GiveUp    time.Duration // a request that waits for longer for a replica fails
@@ -283,6 +283,11 @@ func (g *Gateway) retire() {
 	}
 	clear(g.entries[:n])
 	g.entries = g.entries[n:]
+}
+
+// retired reports whether an entry was in the ring, and is not any more. The caller holds mu.
+func (g *Gateway) retired(seq uint64) bool {
+	return seq <= g.seq && (len(g.entries) == 0 || g.entries[0].seq > seq)
 }
 
 // currentStores returns the stores of the current replicas. The caller holds mu.

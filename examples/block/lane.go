@@ -256,6 +256,9 @@ func (l *lane) ask(m *member) error {
 	if m.link != k {
 		return errGone
 	}
+	if a.seq > g.seq {
+		return fmt.Errorf("replica %s says that it has applied entry %d, and the last one is %d", m.addr, a.seq, g.seq)
+	}
 	m.removing = nil
 	if m.applied = a.seq; f.n != 0 {
 		m.applied, m.flushed = g.seq, 0 // the ring is not overwritten from here on
@@ -302,6 +305,8 @@ func (l *lane) create(ctx context.Context, ms []*member) (*session, error) {
 		switch {
 		case m.link != links[i]:
 			l.remove(s, m)
+		case (m.role == current || m.reported) && g.retired(m.applied+1):
+			g.drop(m, m.link, fmt.Errorf("entry %d, which it has not applied, is not in the ring any more", m.applied+1))
 		case m.role == current || m.reported:
 			l.next = min(l.next, m.applied+1)
 		}
@@ -312,9 +317,6 @@ func (l *lane) create(ctx context.Context, ms []*member) (*session, error) {
 		}
 	}
 	l.completed = l.next - 1
-	if l.next <= g.seq && (len(g.entries) == 0 || g.entries[0].seq > l.next) {
-		panic(fmt.Sprintf("entry %d is not in the ring any more", l.next))
-	}
 	go l.collect(g.ctx, s)
 	go l.follow(g.ctx, s)
 	if s.warming = g.cfg.Quorum > 0; s.warming {

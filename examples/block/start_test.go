@@ -4,6 +4,7 @@
 package block
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,5 +135,39 @@ func TestExtents(t *testing.T) {
 		if off, n := x.take(4, size); (span{off, n}) != want {
 			t.Errorf("%d bytes at %d, want %+v", n, off, want)
 		}
+	}
+}
+
+// A replica that says that it has applied an entry that there is not, does not join.
+func TestReplicaAheadOfTheGateway(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	g := &Gateway{seq: 7}
+	m := &member{g: g, addr: "replica", role: current, link: &link{wire: newWire(a), pending: make(map[uint64]chan *frame), gone: make(chan struct{})}}
+	l := &lane{g: g, members: []*member{m}}
+	for seq, joins := range map[uint64]bool{7: true, 8: false} {
+		m.joined = false
+		go func() {
+			f, err := newWire(b).receive()
+			if err == nil && f.kind == frameJoin {
+				m.link.answered(&frame{kind: frameAnswer, id: f.id, seq: seq})
+			}
+		}()
+		if err := l.ask(m); (err == nil) != joins || m.joined != joins {
+			t.Errorf("entry %d of 7: joined %v, %v", seq, m.joined, err)
+		}
+	}
+}
+
+func TestRetired(t *testing.T) {
+	g := &Gateway{seq: 7, entries: []*entry{{header: header{seq: 5}}, {header: header{seq: 6}}, {header: header{seq: 7}}}}
+	for seq, want := range map[uint64]bool{4: true, 5: false, 7: false, 8: false} {
+		if g.retired(seq) != want {
+			t.Errorf("entry %d: %v", seq, !want)
+		}
+	}
+	if g.entries = nil; !g.retired(7) || g.retired(8) {
+		t.Error("an empty ring has entry 7, or had entry 8")
 	}
 }
