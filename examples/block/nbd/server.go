@@ -127,7 +127,7 @@ func serve(c net.Conn, d Device) error {
 	err = s.transmit()
 	s.requests.Wait()
 	if errors.Is(err, io.EOF) {
-		return nil // a client that does not say goodbye
+		return nil // a client that closes the connection without NBD_CMD_DISC
 	}
 	return err
 }

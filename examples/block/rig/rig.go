@@ -226,7 +226,7 @@ func (d *Device) AwaitCurrent(ctx context.Context) error {
 	})
 }
 
-// Bytes returns a reader of the bytes that replica i stores, past the device and its replicas.
+// Bytes opens the file, or the memory, in which replica i has the bytes.
 func (d *Device) Bytes(i int) (*os.File, error) {
 	if d.cfg.Files {
 		return os.Open(d.File(i))
