@@ -98,7 +98,7 @@ examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, i
 	@test/rxe/run.sh --run '^example' $(ARGS)
 
 .PHONY: test-block soak-block
-test-block: ## the replicated block device of examples/block: kills against a model, other NBD clients (root)
+test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
 	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils
 	@scripts/test block
 
