@@ -22,6 +22,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 const long = `perf measures bandwidth and latency of a group as perftest does for two hosts
@@ -111,7 +112,7 @@ func Command(env *cli.Env) *cobra.Command {
 }
 
 func testCommand(env *cli.Env, test, short string) *cobra.Command {
-	x := &command{env: env, params: Defaults(test), local: Local{Backend: Soft, QPTimeout: 14, Timeout: 10 * time.Second}}
+	x := &command{env: env, params: Defaults(test), local: Local{Backend: port.Soft, QPTimeout: 14, Timeout: 10 * time.Second}}
 	x.size, x.chunk = bytesFlag(x.params.Size), bytesFlag(x.params.Chunk)
 	c := &cobra.Command{
 		Use: test + " (--listen[=ADDR:PORT] | RECEIVER[:PORT]...)", Short: short, Long: short + ".\n\n" + long,
@@ -123,7 +124,7 @@ func testCommand(env *cli.Env, test, short string) *cobra.Command {
 	}
 	x.flags(c.Flags())
 	for name, values := range map[string][]string{
-		"mode": Modes, "backend": Backends, "output": {"table", "json"}, "mtu": {"256", "512", "1024", "2048", "4096"},
+		"mode": Modes, "backend": port.Backends, "output": {"table", "json"}, "mtu": {"256", "512", "1024", "2048", "4096"},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -42,8 +43,8 @@ func golden(t *testing.T, name, text string) {
 // What is printed, column by column.
 func TestColumns(t *testing.T) {
 	group := netip.MustParseAddr("10.77.254.1")
-	bw := &SendOptions{Params: Defaults(WriteBW), Local: Local{Backend: Soft}, GroupIP: group, Receivers: []string{"a", "b"}}
-	bwResult := &Result{Params: bw.Params, Backend: Soft, Receivers: 2, Group: &group, Sizes: []*Size{
+	bw := &SendOptions{Params: Defaults(WriteBW), Local: Local{Backend: port.Soft}, GroupIP: group, Receivers: []string{"a", "b"}}
+	bwResult := &Result{Params: bw.Params, Backend: port.Soft, Receivers: 2, Group: &group, Sizes: []*Size{
 		{
 			Bytes: 2, Iterations: 5000, Seconds: 0.05, All: Figures{Bandwidth: bandwidth(2, 150_000, 100_000)},
 			Receivers:       []ReceiverResult{{"10.77.0.2", Figures{Bandwidth: bandwidth(2, 0, 100_000)}}, {"10.77.0.3", Figures{Bandwidth: bandwidth(2, 0, 99_000)}}},
@@ -55,16 +56,16 @@ func TestColumns(t *testing.T) {
 			SenderLinkBytes: 560_000_000, Retransmitted: 17,
 		},
 	}}
-	lat := &SendOptions{Params: Defaults(SendLat), Local: Local{Backend: Soft}, Receivers: []string{"a"}}
+	lat := &SendOptions{Params: Defaults(SendLat), Local: Local{Backend: port.Soft}, Receivers: []string{"a"}}
 	lat.Mode, lat.Verify = Unicasts, true
 	figures := Figures{Latency: &Latency{Min: 1.02, Max: 123456.7, Typical: 31.5, Avg: 40.123, Stdev: 9.87, P99: 999.999, P999: 12345.678}}
-	latResult := &Result{Params: lat.Params, Backend: Soft, Receivers: 1, Sizes: []*Size{{
+	latResult := &Result{Params: lat.Params, Backend: port.Soft, Receivers: 1, Sizes: []*Size{{
 		Bytes: 2, Iterations: 1000, Seconds: 0.05, All: figures, Completion: &figures,
 		Receivers: []ReceiverResult{{"10.77.0.2", figures}}, SenderLinkBytes: 80_000,
 	}}}
-	chain := &SendOptions{Params: Defaults(SendBW), Local: Local{Backend: Soft}, Receivers: []string{"a"}}
+	chain := &SendOptions{Params: Defaults(SendBW), Local: Local{Backend: port.Soft}, Receivers: []string{"a"}}
 	chain.Mode = Chain
-	writes := &SendOptions{Params: Defaults(Replicate), Local: Local{Backend: Soft}, Receivers: []string{"a", "b", "c"}}
+	writes := &SendOptions{Params: Defaults(Replicate), Local: Local{Backend: port.Soft}, Receivers: []string{"a", "b", "c"}}
 	writes.Mode = Unicasts
 	done := Figures{Latency: figures.Latency, Writes: &Writes{IOPS: 12345.67, MBs: 101.1}, Bandwidth: bandwidth(8192, 13000, 12345.67)}
 	writesResult := &Result{Params: writes.Params, Sizes: []*Size{{Bytes: 8192, Iterations: 5000, Seconds: 0.4, All: done, SenderLinkBytes: 130_000_000}}}
@@ -175,7 +176,7 @@ func TestVerbsNotBuilt(t *testing.T) {
 	if verbs.Built {
 		t.Skip("this test is built with verbs")
 	}
-	_, err := openPort(&Local{Backend: Verbs}, &Params{}, netip.MustParseAddr("127.0.0.1"), false)
+	_, err := openPort(&Local{Backend: port.Verbs}, &Params{}, netip.MustParseAddr("127.0.0.1"), false)
 	if err == nil || !strings.Contains(err.Error(), "-tags verbs") {
 		t.Error(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // Several groups at once, all sizes, a time instead of a number, IPv6, one
@@ -120,7 +121,7 @@ func TestDisagreement(t *testing.T) {
 func (n *net4) send(ctx context.Context, t *testing.T, o *SendOptions, receivers int) (listeners []error, err error) {
 	t.Helper()
 	listeners = make([]error, receivers)
-	local := Local{Backend: Soft, QPTimeout: 14, Timeout: 2 * time.Second}
+	local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 2 * time.Second}
 	local.Host.Auth = testAuth()
 	var wg sync.WaitGroup
 	for i := range receivers {
@@ -168,7 +169,7 @@ func TestVerifyFindsOneByte(t *testing.T) {
 func TestSilentReceiver(t *testing.T) {
 	n := newNet4(t)
 	ctx, cancel := context.WithCancel(deadline(t))
-	local := Local{Backend: Soft, QPTimeout: 14, Timeout: 1500 * time.Millisecond}
+	local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 1500 * time.Millisecond}
 	local.Host.Auth = testAuth()
 	o := &SendOptions{Params: Defaults(WriteBW), Local: local}
 	o.GroupIP = groupAddr
@@ -212,7 +213,7 @@ func TestInterrupt(t *testing.T) {
 			ctx := deadline(t)
 			stopping, stop := context.WithCancelCause(ctx)
 			ctxOf := map[string]context.Context{"sender": ctx, "receiver": ctx, who: stopping}
-			local := Local{Backend: Soft, QPTimeout: 14, Timeout: 5 * time.Second}
+			local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 5 * time.Second}
 			local.Host.Auth = testAuth()
 			o := &SendOptions{Params: Defaults(SendBW), Local: local, GroupIP: groupAddr}
 			o.Duration = time.Minute
@@ -258,7 +259,7 @@ func TestStranger(t *testing.T) {
 	said := make(chan string, 8)
 	ended := make(chan error, 1)
 	go func() {
-		o := &ListenOptions{Params: Defaults(WriteBW), Local: Local{Backend: Soft, QPTimeout: 14, Timeout: 5 * time.Second}, Address: "127.0.0.1:0"}
+		o := &ListenOptions{Params: Defaults(WriteBW), Local: Local{Backend: port.Soft, QPTimeout: 14, Timeout: 5 * time.Second}, Address: "127.0.0.1:0"}
 		o.Host.Auth.Insecure = true
 		o.Say = func(msg string) { said <- msg }
 		ended <- Listen(ctx, o)

@@ -193,7 +193,7 @@ func (r *receiver) prepare() error {
 
 // openLanes makes a lane's memory and queue pairs.
 func (r *receiver) openLanes(l *recvLane) (st laneState, err error) {
-	if l.mr, err = r.port.buffer(r.params.memory(), uint64(memoryBase+l.number*laneStride), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+	if l.mr, err = r.port.Buffer(r.params.memory(), uint64(memoryBase+l.number*laneStride), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
 		return st, err
 	}
 	if r.params.replicates() {
@@ -252,7 +252,7 @@ func (r *receiver) link(ctx context.Context, l *recvLane, to *laneLinks) error {
 // join joins the groups, one for each lane, in their order.
 func (r *receiver) join() error {
 	var err error
-	if r.host, err = endpoint.NewHost(r.port.ip, r.local.Host); err != nil {
+	if r.host, err = endpoint.NewHost(r.port.IP, r.local.Host); err != nil {
 		return err
 	}
 	for i, l := range r.lanes {

@@ -38,7 +38,7 @@ func (s *sender) run(size int) (*Size, error) {
 	defer stop()
 	s.wg.Go(func() { s.stalled(watching, m, s.explain) })
 
-	sent, known := s.port.sent()
+	sent, known := s.port.Sent()
 	before := s.traffic()
 	start := time.Now()
 	m.begin(start)
@@ -49,7 +49,7 @@ func (s *sender) run(size int) (*Size, error) {
 		return nil, err
 	}
 	stop()
-	after, _ := s.port.sent()
+	after, _ := s.port.Sent()
 	results := make([]*result, len(s.controls))
 	end, cancelEnd := s.step("the end at the receivers")
 	defer cancelEnd()

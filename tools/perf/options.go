@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/oob"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // Tests, as the command line names them.
@@ -39,9 +40,6 @@ const (
 
 // Modes are all modes.
 var Modes = []string{Group, Unicasts, Chain, Tree}
-
-// Backends are all backends.
-var Backends = []string{Soft, Verbs}
 
 // DefaultPort is the TCP port of receivers, as in perftest.
 const DefaultPort = 18515
@@ -282,7 +280,7 @@ func mismatch(own, sender *Params, given []string) error {
 
 // Local has the parameters that sender and receivers each choose for themselves.
 type Local struct {
-	Backend   string // Soft or Verbs
+	Backend   string // port.Soft or port.Verbs
 	Interface string // network interface [the one of the connection to the other side]
 	Device    string // RDMA device, for Verbs [the first that fits]
 	Host      endpoint.HostConfig
@@ -295,9 +293,9 @@ type Local struct {
 
 func (l *Local) check() error {
 	switch {
-	case !slices.Contains(Backends, l.Backend):
-		return fmt.Errorf("--backend %q: want one of %v", l.Backend, Backends)
-	case l.Backend == Soft && l.Device != "":
+	case !slices.Contains(port.Backends, l.Backend):
+		return fmt.Errorf("--backend %q: want one of %v", l.Backend, port.Backends)
+	case l.Backend == port.Soft && l.Device != "":
 		return errors.New("--device names an RDMA device, for --backend verbs; the soft backend takes --interface")
 	case l.Timeout <= 0:
 		return fmt.Errorf("--timeout %v: want more than 0", l.Timeout)

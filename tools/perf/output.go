@@ -11,6 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT), with one
@@ -139,7 +140,7 @@ func writeJSON(w io.Writer, r *Result) error {
 // backendNote names the backends that this program was built with.
 func backendNote() string {
 	if verbs.Built {
-		return strings.Join(Backends, " or ")
+		return strings.Join(port.Backends, " or ")
 	}
 	return "soft (this program is built without verbs)"
 }

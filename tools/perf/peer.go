@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // Depths of queues, in work requests.
@@ -32,7 +35,7 @@ const (
 type peer struct {
 	params Params
 	local  *Local
-	port   *port
+	port   *port.Port
 	host   *endpoint.Host
 
 	ctx    context.Context // ends when either side gives up
@@ -54,10 +57,19 @@ func (s *peer) step(what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.ctx, s.local.Timeout, fmt.Errorf("%s took longer than %v", what, s.local.Timeout))
 }
 
+// openPort opens the device for a test of params, beside the connection to the other side.
+func openPort(l *Local, params *Params, beside netip.Addr, v6 bool) (*port.Port, error) {
+	c := port.Config{Backend: l.Backend, Interface: l.Interface, Device: l.Device, Beside: beside, IPv6: v6, Rate: int64(params.Rate)}
+	if params.Congestion {
+		c.Congestion = &dcqcn.Config{}
+	}
+	return port.Open(c)
+}
+
 // qpConfig returns a configuration with random PSNs.
 func (s *peer) qpConfig(send, recv int) endpoint.QPConfig {
 	return endpoint.QPConfig{
-		LocalIP: s.port.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
+		LocalIP: s.port.IP, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
 		MaxSend: send, MaxRecv: recv, Timeout: s.local.QPTimeout, RetryCount: 7, RNRRetry: 7,
 	}
 }
@@ -129,7 +141,7 @@ func (s *peer) close() error {
 		errs = append(errs, s.host.Close())
 	}
 	if s.port != nil {
-		errs = append(errs, s.port.close())
+		errs = append(errs, s.port.Close())
 	}
 	return errors.Join(errs...)
 }

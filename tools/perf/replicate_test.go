@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/tools/port"
 	"pgregory.net/rapid"
 )
 
@@ -49,7 +50,7 @@ func TestSlowReplica(t *testing.T) {
 	n := newNet4(t)
 	for _, immediate := range []bool{false, true} {
 		for _, mode := range Modes {
-			local := Local{Backend: Soft, QPTimeout: 14, Timeout: 10 * time.Second}
+			local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 10 * time.Second}
 			local.Host.Auth = testAuth()
 			o := &SendOptions{Params: Defaults(Replicate), Local: local}
 			o.Mode, o.Size, o.Iterations, o.Depth, o.Slots, o.Verify, o.Immediate = mode, 3000, 200, 4, 16, true, immediate

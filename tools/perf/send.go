@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // SendOptions configure the sender.
@@ -72,7 +73,7 @@ func (o *SendOptions) check() error {
 		return err
 	}
 	switch {
-	case o.Backend != Soft && (o.Congestion || o.Rate != linkrate.None):
+	case o.Backend != port.Soft && (o.Congestion || o.Rate != linkrate.None):
 		return errors.New("--dcqcn and --rate are the soft backend's: an RNIC's own are set where it is configured")
 	case len(o.Receivers) == 0:
 		return errors.New("name the receivers, which have been started with --listen, or give --listen to be one")
@@ -204,7 +205,7 @@ func (s *sender) prepare() error {
 		l.tamper = s.opts.tamper
 		s.lanes = append(s.lanes, l)
 		var err error
-		if l.mr, err = s.port.buffer(s.params.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
+		if l.mr, err = s.port.Buffer(s.params.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
 			return err
 		}
 		to := forwarders(s.params.Mode, 0, n)
@@ -289,7 +290,7 @@ func (s *sender) join() error {
 	if err != nil {
 		return err
 	}
-	if s.host, err = endpoint.NewHost(s.port.ip, s.local.Host); err != nil {
+	if s.host, err = endpoint.NewHost(s.port.IP, s.local.Host); err != nil {
 		return err
 	}
 	var addrs []string

@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
 	"github.com/gleam-rdma/gleam/tools/lab"
 	"github.com/gleam-rdma/gleam/tools/perf"
+	"github.com/gleam-rdma/gleam/tools/port"
 	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
@@ -76,7 +77,7 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (_
 func measure(ctx context.Context, o *Options, st *testbed.Testbed, c writeCase) (*perf.Size, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	local := perf.Local{Backend: perf.Soft, QPTimeout: qpTimeout, Timeout: timeout}
+	local := perf.Local{Backend: port.Soft, QPTimeout: qpTimeout, Timeout: timeout}
 	local.Host = endpoint.HostConfig{Deadline: timeout, Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: st.Key}, Send: testbed.KeyID}}
 	send := &perf.SendOptions{Params: perf.Defaults(perf.Replicate), Local: local}
 	send.Mode, send.Size, send.Depth, send.Duration, send.PathMTU = c.mode, c.size, c.depth, o.Duration, o.MTU

@@ -1,7 +1,9 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package perf
+// Package port opens the device of a host for the tools that run on it: `gleam perf` and
+// `gleam cp`.
+package port
 
 import (
 	"errors"
@@ -19,45 +21,55 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
 )
 
-// Backends, as the command line names them.
+// Soft and Verbs are the backends, as the command line names them.
 const (
 	Soft  = "soft"  // endpoint/soft: any Ethernet interface
 	Verbs = "verbs" // endpoint/verbs: an RNIC, or rdma_rxe
 )
 
-// port is a device with the address to use, and the counters of its interface.
-type port struct {
+// Backends are all backends.
+var Backends = []string{Soft, Verbs}
+
+// Config says which device is opened, and how.
+type Config struct {
+	Backend   string // Soft or Verbs
+	Interface string // network interface [the one that has the address Beside]
+	Device    string // RDMA device, for Verbs [the first that fits]
+	// Beside is the local address of the connection to the other side. Where neither
+	// an interface nor an address is named, those of Beside are used.
+	Beside     netip.Addr
+	IPv6       bool          // family of the address
+	Rate       int64         // bits/s of each queue pair, for Soft [no bound]
+	Congestion *dcqcn.Config // for Soft [off]
+}
+
+// Port is a device with the address to use, and the counters of its interface.
+type Port struct {
 	endpoint.Device
-	ip    netip.Addr
+	IP    netip.Addr
 	iface string          // "" if not known
 	nl    *netlink.Handle // of the namespace that the port was opened in
 
 	mapped [][]byte
 }
 
-// openPort opens the device that l describes, for a test of params. beside is the local
-// address of the connection to the other side: where l names no interface or address,
-// those of beside are used. v6 selects the family of the address.
-func openPort(l *Local, params *Params, beside netip.Addr, v6 bool) (_ *port, err error) {
-	p := &port{iface: l.Interface}
-	if p.iface == "" && (l.Backend == Soft || l.Device == "") {
-		if p.iface, err = interfaceOf(beside); err != nil {
+// Open opens the device that c describes, in the network namespace of the calling thread.
+func Open(c Config) (_ *Port, err error) {
+	p := &Port{iface: c.Interface}
+	if p.iface == "" && (c.Backend == Soft || c.Device == "") {
+		if p.iface, err = interfaceOf(c.Beside); err != nil {
 			return nil, fmt.Errorf("%w: name the interface by --interface", err)
 		}
 	}
-	if l.Backend == Verbs {
-		p.Device, err = verbs.Open(verbs.Config{Device: l.Device, Interface: p.iface})
+	if c.Backend == Verbs {
+		p.Device, err = verbs.Open(verbs.Config{Device: c.Device, Interface: p.iface})
 	} else {
-		cfg := soft.Config{Interface: p.iface, Rate: int64(params.Rate)}
-		if params.Congestion {
-			cfg.Congestion = &dcqcn.Config{}
-		}
-		p.Device, err = soft.Open(cfg)
+		p.Device, err = soft.Open(soft.Config{Interface: p.iface, Rate: c.Rate, Congestion: c.Congestion})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if p.ip, err = chooseAddr(p.Addrs(), beside, v6); err != nil {
+	if p.IP, err = chooseAddr(p.Addrs(), c.Beside, c.IPv6); err != nil {
 		return nil, errors.Join(err, p.Device.Close())
 	}
 	if p.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
@@ -107,9 +119,9 @@ func interfaceOf(ip netip.Addr) (string, error) {
 	return "", fmt.Errorf("no interface has the address %s", ip)
 }
 
-// sent returns the bytes that the interface has sent, as the kernel counts them, if they
+// Sent returns the bytes that the interface has sent, as the kernel counts them, if they
 // are known: an RNIC's RDMA traffic bypasses the kernel.
-func (p *port) sent() (bytes uint64, known bool) {
+func (p *Port) Sent() (bytes uint64, known bool) {
 	if p.iface == "" {
 		return 0, false
 	}
@@ -120,9 +132,9 @@ func (p *port) sent() (bytes uint64, known bool) {
 	return l.Attrs().Statistics.TxBytes, true
 }
 
-// buffer returns registered memory that is aligned to pages, as the verbs backend
+// Buffer returns registered memory that is aligned to pages, as the verbs backend
 // requires, and occupies none until it is written. It is freed with the port.
-func (p *port) buffer(n int, iova uint64, access endpoint.Access) (endpoint.MR, error) {
+func (p *Port) Buffer(n int, iova uint64, access endpoint.Access) (endpoint.MR, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("reserve %d bytes: %w", n, err)
@@ -131,8 +143,8 @@ func (p *port) buffer(n int, iova uint64, access endpoint.Access) (endpoint.MR, 
 	return p.RegisterMemory(b, iova, access)
 }
 
-// close closes the device first: it may still use the memory until then.
-func (p *port) close() error {
+// Close closes the device first: it may still use the memory until then.
+func (p *Port) Close() error {
 	p.nl.Close()
 	err := p.Device.Close()
 	for _, b := range p.mapped {
