@@ -13,13 +13,14 @@ import (
 
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/tools/bench"
+	"github.com/gleam-rdma/gleam/tools/cp"
 	"github.com/gleam-rdma/gleam/tools/demo"
 	"github.com/gleam-rdma/gleam/tools/perf"
 	"github.com/gleam-rdma/gleam/tools/simulate"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon.
-var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, simulate.Command}
+var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command}
 
 // ConfigFile is gleamd's configuration, unless --config names another.
 const ConfigFile = "/etc/gleam/gleamd.yaml"

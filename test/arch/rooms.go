@@ -69,6 +69,8 @@ var rooms = []room{
 	{dir: "examples/block/lab", knows: []string{"config/linkrate", "examples/block/rig"}},
 	{dir: "examples/block/blockd"},
 	{dir: "tools/demo"},
+	{dir: "tools/port", knows: []string{"dcqcn", "endpoint"}},
+	{dir: "tools/cp"},
 	{dir: "tools/perf"},
 	{dir: "tools/bench"},
 	{dir: "tools/simulate"},

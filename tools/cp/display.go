@@ -1,0 +1,115 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cp
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// redrawEvery is how often progress is shown where it cannot be drawn over.
+const redrawEvery = 10 * time.Second
+
+// display shows messages, and a line for each receiver: at a terminal in place, else
+// every some seconds.
+type display struct {
+	mu       sync.Mutex
+	w        io.Writer
+	terminal bool
+	lines    []string // on the screen, below the messages
+	last     time.Time
+}
+
+func newDisplay(w io.Writer) *display {
+	d := &display{w: w, last: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+		d.terminal = err == nil
+	}
+	return d
+}
+
+// say prints a message above the receivers' lines.
+func (d *display) say(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+	fmt.Fprintln(d.w, text)
+	d.draw()
+}
+
+func (d *display) erase() {
+	if d.terminal && len(d.lines) > 0 {
+		fmt.Fprintf(d.w, "\x1b[%dA\x1b[J", len(d.lines))
+	}
+}
+
+func (d *display) draw() {
+	if d.terminal {
+		for _, l := range d.lines {
+			fmt.Fprintln(d.w, l)
+		}
+	}
+}
+
+// show shows how far receivers are.
+func (d *display) show(list []Status) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+	d.lines = d.lines[:0]
+	for _, x := range list {
+		d.lines = append(d.lines, x.line())
+	}
+	d.draw()
+	if !d.terminal && time.Since(d.last) >= redrawEvery {
+		d.last = time.Now()
+		fmt.Fprintln(d.w, strings.Join(d.lines, "; "))
+	}
+}
+
+// end leaves the last lines to what is printed next.
+func (d *display) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+	d.lines = nil
+}
+
+func (x *Status) line() string {
+	percent := 100.0
+	if x.Total > 0 {
+		percent = 100 * float64(x.Bytes) / float64(x.Total)
+	}
+	return fmt.Sprintf("%s %5.1f%% %s", x.Host, percent, x.state())
+}
+
+func (x *Status) state() string {
+	switch {
+	case x.Whole:
+		return "done"
+	case x.Error != "":
+		return x.Error
+	case x.By != "":
+		return "by " + x.By
+	}
+	return "waiting"
+}
+
+// table prints the outcome for people.
+func (r *Result) table(w io.Writer) error {
+	fmt.Fprintf(w, "%d files and directories, %d bytes, in %.2f s: %d bytes sent to the group, %d by TCP\n", r.Files, r.Bytes, r.Seconds, r.Group, r.TCP)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, x := range r.Hosts {
+		fmt.Fprintf(t, "%s\t%s\n", x.Host, x.state())
+	}
+	return t.Flush()
+}
