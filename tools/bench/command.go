@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/tools/bench/copies"
 	"github.com/gleam-rdma/gleam/tools/bench/groups"
 	"github.com/gleam-rdma/gleam/tools/bench/loss"
 	"github.com/gleam-rdma/gleam/tools/bench/replicate"
@@ -15,7 +16,7 @@ import (
 )
 
 // subcommands are the benchmarks, each in a package of its own.
-var subcommands = []cli.Command{groups.Command, loss.Command, replicate.Command, switchbench.Command}
+var subcommands = []cli.Command{copies.Command, groups.Command, loss.Command, replicate.Command, switchbench.Command}
 
 // Command is `gleam bench`.
 func Command(env *cli.Env) *cobra.Command {
