@@ -68,6 +68,11 @@ func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created
 		} else {
 			err = fmt.Errorf("%w\n    group: %v", err, e)
 		}
+		if es, e := b.daemon.client.Events(ctx, 0, 0); e == nil {
+			for _, v := range es.Events[max(0, len(es.Events)-20):] {
+				err = fmt.Errorf("%w\n    event: %s %s %s %s %s", err, v.Time.Format("15:04:05.000"), v.Kind, v.Group, v.Member, v.Reason)
+			}
+		}
 	}
 	return errors.Join(err, b.daemon.client.Delete(context.WithoutCancel(ctx), g.Group))
 }
@@ -211,7 +216,9 @@ func connectTwice(n int, v6 bool) func(context.Context, *bench) error {
 	}
 }
 
-// connectLossy loses packets of all members, of RDMA-CM and of data alike.
+// connectLossy loses packets of all members, of RDMA-CM and of data alike. Receivers keep
+// their queue pairs until the sender has all its completions: one that disconnects after its last
+// message cannot acknowledge that message again.
 func connectLossy(ctx context.Context, b *bench) error {
 	hosts := b.hosts[:3]
 	for _, h := range hosts {
@@ -219,9 +226,35 @@ func connectLossy(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
+	var receivers []*joiner
 	err := b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) error {
-		return g.transfer(ctx, hosts, 40, 5000)
+		const messages, size = 40, 5000
+		var all []*joiner
+		for i, h := range hosts {
+			args := []string{"receive", strconv.Itoa(messages), strconv.Itoa(size), "wait"}
+			if i == 0 {
+				args = []string{"send", strconv.Itoa(messages), strconv.Itoa(size)}
+			}
+			j, err := g.join(ctx, h, args...)
+			if err != nil {
+				return err
+			}
+			all = append(all, j)
+		}
+		if err := all[0].ends(fmt.Sprintf("%d messages of %d bytes sent", messages, size)); err != nil {
+			return err
+		}
+		receivers = all[1:]
+		for _, j := range receivers {
+			if err := j.prints(ctx, fmt.Sprintf("%d messages of %d bytes received and compared", messages, size)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+	for _, j := range receivers {
+		err = errors.Join(err, j.ends("RDMA_CM_EVENT_DISCONNECTED")) // the group is deleted
+	}
 	for _, h := range hosts {
 		err = errors.Join(err, h.heal())
 	}
