@@ -94,8 +94,9 @@ func (r *Remote) Set(files *identity.Files, operators []string) error {
 	return nil
 }
 
-// ListenTCP listens on a TCP address, which need not be this machine's yet.
-func ListenTCP(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+// ListenTCP listens on a TCP address, which need not be this machine's yet. key is that of
+// the configuration which has the address.
+func ListenTCP(ctx context.Context, key string, at netip.AddrPort) (net.Listener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1) }); e != nil {
 			return e
@@ -104,7 +105,7 @@ func ListenTCP(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	}}
 	l, err := lc.Listen(ctx, "tcp", at.String())
 	if err != nil {
-		return nil, fmt.Errorf("API on TCP address %s (api.listen): %w", at, err)
+		return nil, fmt.Errorf("listen on TCP address %s (%s): %w", at, key, err)
 	}
 	return l, nil
 }

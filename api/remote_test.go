@@ -49,7 +49,7 @@ func newRemote(t *testing.T) *remote {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := api.ListenTCP(t.Context(), netip.AddrPortFrom(loopback, 0))
+	ln, err := api.ListenTCP(t.Context(), "api.listen", netip.AddrPortFrom(loopback, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

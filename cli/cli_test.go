@@ -261,7 +261,7 @@ func TestAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := api.ListenTCP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"))
+	ln, err := api.ListenTCP(t.Context(), "api.listen", netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (f *fakeFabric) listen(b api.Backend) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	ln, err := api.ListenTCP(f.t.Context(), netip.MustParseAddrPort("127.0.0.1:0"))
+	ln, err := api.ListenTCP(f.t.Context(), "api.listen", netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		f.t.Fatal(err)
 	}

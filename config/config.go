@@ -27,6 +27,7 @@ type Config struct {
 	Envelope         Envelope       `yaml:"envelope"`
 	Switch           Switch         `yaml:"switch"`
 	API              API            `yaml:"api"`
+	Web              Web            `yaml:"web"`
 	User             string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
 	Limits           Limits         `yaml:"limits"`
 	Repair           Repair         `yaml:"repair"`

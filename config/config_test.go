@@ -139,6 +139,7 @@ envelope:
   locate_timeout: 500ms
 switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms, grace_period: 20s}
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm, listen: "10.0.0.1:99", advertise: "10.0.0.2:98", certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, operators: [ann]}
+web: {listen: "127.0.0.1:97", names: [Switch.example], certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, token_file: gleam.key}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
@@ -173,6 +174,7 @@ log: {level: error, format: json}
 		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond, GracePeriod: 20 * time.Second},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm", Listen: netip.MustParseAddrPort("10.0.0.1:99"), Advertise: netip.MustParseAddrPort("10.0.0.2:98"),
 			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
+		Web:    Web{Listen: netip.MustParseAddrPort("127.0.0.1:97"), Names: []string{"switch.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
 		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, State: "/var/lib/g", UnconfirmedMoves: MoveEvict,
 		XDP: XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true}, FastPath: FastPathAuto, FastPathMemory: 2_000_000,
@@ -220,7 +222,7 @@ func unchanged(t *testing.T, got, def reflect.Value, path string) {
 	for i := range got.NumField() {
 		f := got.Type().Field(i)
 		key := join(path, f.Tag.Get("yaml"))
-		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == reflect.TypeFor[Config]().PkgPath() {
+		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == reflect.TypeFor[Config]().PkgPath() && f.Type != reflect.TypeFor[Secret]() {
 			unchanged(t, got.Field(i), def.Field(i), key)
 			continue
 		}

@@ -27,6 +27,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		field{"api", func(v value) {
 			d.api(&c.API, v)
 		}},
+		field{"web", func(v value) { d.web(&c.Web, v) }},
 		field{"user", d.user(&c.User)},
 		field{"limits", func(v value) {
 			d.mapping(v,
@@ -104,6 +105,7 @@ var reloads = []struct{ key, restart string }{
 	{"api.key", ""},
 	{"api.ca", ""},
 	{"api.operators", ""},
+	{"web", "its socket is made before privileges are given up"},
 	{"user", "privileges are given up once"},
 	{"limits", ""},
 	{"repair", "its memory is divided at start"},

@@ -127,6 +127,11 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer remote.close()
+	page, err := listenWeb(ctx, &cfg.Web, log)
+	if err != nil {
+		return err
+	}
+	defer page.close()
 	build := api.Build(started)
 	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
 	for _, s := range said {
@@ -156,7 +161,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
 		again := &reloader{file: file, start: cfg, running: cfg, eng: eng, remote: remote, log: log}
-		err = d.serve(ctx, &reloadable{Backend: eng, reload: again.reload, remote: remote}, eng, ln, build, access, log)
+		err = d.serve(ctx, &reloadable{Backend: eng, reload: again.reload, remote: remote, page: page}, eng, ln, build, access, log)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -190,6 +195,7 @@ func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Li
 			cancel(nil)
 		})
 	}
+	wg.Go(func() { b.page.serve(ctx, b, build) })
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))
 	if err := notify(d.getenv, "READY=1"); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))

@@ -23,6 +23,7 @@ type reloadable struct {
 	mu     sync.Mutex
 	reload func(api.Reload) (*api.Reloaded, error)
 	remote *remoteAPI // nil: there is none
+	page   *livePage  // nil: there is none
 }
 
 // Stats implements api.Backend.

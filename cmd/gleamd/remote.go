@@ -34,7 +34,7 @@ func listenRemote(ctx context.Context, c *config.API, log *zap.Logger) (*remoteA
 	}); err != nil {
 		return nil, err
 	}
-	if r.ln, err = api.ListenTCP(ctx, c.Listen); err != nil {
+	if r.ln, err = api.ListenTCP(ctx, "api.listen", c.Listen); err != nil {
 		return nil, err
 	}
 	r.warnOfEnd(c)

@@ -144,11 +144,13 @@ func (f *Files) config() (*tls.Config, *x509.CertPool, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s is not the private key of the first certificate in %s: %w", f.Key.Path, f.Certificate.Path, err)
 	}
-	list, err := f.CA.certificates()
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.CA.Path, err)
-	}
 	pool := x509.NewCertPool()
+	var list []*x509.Certificate
+	if f.CA != nil {
+		if list, err = f.CA.certificates(); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", f.CA.Path, err)
+		}
+	}
 	for _, c := range list {
 		pool.AddCert(c)
 	}
@@ -165,6 +167,16 @@ func (f *Files) Server() (*tls.Config, error) {
 	}
 	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, pool
 	return c, nil
+}
+
+// PageServer is Server for a page, whose browsers need no certificate if there is no CA: they
+// prove themselves by something else.
+func (f *Files) PageServer() (*tls.Config, error) {
+	c, err := f.Server()
+	if err == nil && f.CA == nil {
+		c.ClientAuth, c.ClientCAs = tls.NoClientCert, nil
+	}
+	return c, err
 }
 
 // Client returns what a client asks for: TLS 1.3, and a certificate for the server's address

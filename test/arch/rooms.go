@@ -40,6 +40,7 @@ var rooms = []room{
 	{dir: "config", knows: []string{"config/linkrate", "config/identity", "config/yamlpanic"}},
 	{dir: "sandbox", knows: []string{}},
 	{dir: "api", knows: []string{"rocev2", "mcast", "config/linkrate", "config/identity"}},
+	{dir: "web", knows: []string{"api"}},
 	{dir: "bpf", knows: []string{"rocev2"}},
 	{dir: "dataplane/xsk", knows: []string{}},
 	{dir: "dataplane/spsc", knows: []string{}},
