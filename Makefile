@@ -97,7 +97,11 @@ test-hpl: ## HPL, built from Debian's sources, with panel broadcast and row swap
 examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, in the machine of test-rxe
 	@test/rxe/run.sh --run '^example' $(ARGS)
 
-.PHONY: test-block soak-block
+.PHONY: test-web test-block soak-block
+test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
+	@scripts/need chromium:chromium
+	@scripts/test web
+
 test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
 	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils
 	@scripts/test block

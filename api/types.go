@@ -53,6 +53,13 @@ type Group struct {
 	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
 }
 
+// Unacknowledged returns the number of packets that were forwarded and are not acknowledged;
+// 0 in a group that has had no source yet.
+func (g *Group) Unacknowledged() int {
+	const unused = 8 // bits of an int32 that a PSN lacks
+	return max(0, int(int32((g.NextPSN-g.AckPSN)<<unused)>>unused)-1)
+}
+
 // Ended is the end of a group, with its reason.
 type Ended struct {
 	Reason string    `json:"reason"`

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 func groupShowCommand(env *Env) *cobra.Command {
@@ -117,8 +116,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	row("source", "%s", addrText(g.Source))
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))
-		inFlight := max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)
-		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), inFlight)
+		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), g.Unacknowledged())
 		row("waits for", "%s", addrText(g.WaitsFor))
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/cli/drawing"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Sizes of the picture of a group's tree, in pixels.
@@ -93,7 +92,7 @@ func (t *groupTree) describe(id string) (list []string) {
 		list = append(list, "ANOTHER REGISTRATION of the group than at "+t.Switches[0].Switch)
 	}
 	if g.Source.IsValid() {
-		list = append(list, fmt.Sprintf("acked %s, %d in flight", number24(g.AckPSN), max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)))
+		list = append(list, fmt.Sprintf("acked %s, %d in flight", number24(g.AckPSN), g.Unacknowledged()))
 	}
 	if r := s.Rates; r != nil {
 		list = append(list, "in "+rate(r.DataIn, r.DataIn*float64(g.PMTU)), fmt.Sprintf("out %.0f packets/s", r.Copies), fmt.Sprintf("feedback %.0f/s in, %.0f/s out", r.FeedbackIn, r.FeedbackOut))

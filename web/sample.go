@@ -82,7 +82,7 @@ func (s *sampler) bound(list []api.Group, now time.Time) (kept []group, leftOut 
 	s.stalls = next
 	if len(kept) > maxGroups {
 		slices.SortStableFunc(kept, func(a, b group) int {
-			return cmp.Or(cmp.Compare(b.StallSeconds, a.StallSeconds), cmp.Compare(outstanding(&b.Group), outstanding(&a.Group)))
+			return cmp.Or(cmp.Compare(b.StallSeconds, a.StallSeconds), cmp.Compare(b.Unacknowledged(), a.Unacknowledged()))
 		})
 		leftOut = len(kept) - maxGroups
 		kept = kept[:maxGroups]
@@ -114,9 +114,6 @@ func rank(m *api.Member, g *api.Group) int {
 	return 0
 }
 
-// outstanding is the number of packets that are not acknowledged.
-func outstanding(g *api.Group) int { return int((g.NextPSN - g.AckPSN - 1) & 0xffffff) }
-
 // stalls has, for each group with outstanding packets, since when acked is where it is.
 type stalls map[groupEpoch]stall
 
@@ -132,7 +129,7 @@ type stall struct {
 
 // of returns the seconds for which g stalls, and notes its progress in next.
 func (s stalls) of(g *api.Group, now time.Time, next stalls) float64 {
-	if outstanding(g) == 0 || g.State == "failed" {
+	if g.Unacknowledged() == 0 || g.State == "failed" {
 		return 0
 	}
 	key := groupEpoch{g.IP, g.Epoch}
