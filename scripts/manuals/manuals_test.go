@@ -60,6 +60,9 @@ func TestEachKeyIsExplained(t *testing.T) {
 	for _, key := range []string{"listen", "advertise", "certificate", "key", "ca"} {
 		want["api."+key] = true
 	}
+	for _, key := range []string{"listen", "certificate", "key", "ca", "token_file"} {
+		want["web."+key] = true
+	}
 	keysOf(v, "", want)
 	_, entries, err := reference(string(text))
 	if err != nil {
