@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees random-trees floods test-workers bench microbench sim-paper sim-bench clean
+.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam uninstall-libgleam mutants-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees random-trees floods test-workers bench microbench sim-paper sim-bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,8 +42,11 @@ libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev
 	$(MAKE) -C libgleam
 
-install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
+install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc, gleam(3) and pygleam below DESTDIR/PREFIX (/usr/local)
 	$(MAKE) -C libgleam install
+
+uninstall-libgleam: ## remove what install-libgleam has installed
+	$(MAKE) -C libgleam uninstall
 
 .PHONY: deb
 deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1 and libgleam-dev, which lintian has nothing to say about
@@ -134,6 +137,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 
 mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
 	@$(GO) run ./test/mutation $(ARGS)
+
+mutants-libgleam: ## plant mistakes in the C sources of libgleam, and see a test notice each (root; ARGS='-run NAME')
+	@GLEAM_GOAL=mutants-libgleam scripts/as-root $(GO) test -count=1 -timeout 1h -v ./libgleam/test -run '^TestMutants$$' -mutants $(ARGS)
 
 mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
 	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk control control/locate control/fib control/statefile hello endpoint/oob)

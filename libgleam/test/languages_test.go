@@ -38,11 +38,12 @@ func TestCPlusPlus(t *testing.T) {
 	m.end()
 }
 
+const python = "/usr/bin/python3" // Debian's
+
 // TestPython: a member in Python by pygleam, with a master in C. Its memory is a buffer of
 // its own, not a copy.
 func TestPython(t *testing.T) {
 	w := newWorld(t, 2)
-	const python = "/usr/bin/python3"
 	if _, err := os.Stat(python); err != nil {
 		labtest.Unavailable(t, "needs python3 (apt-get install python3): %v", err)
 	}

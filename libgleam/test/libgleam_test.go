@@ -212,7 +212,7 @@ func TestSymbols(t *testing.T) {
 }
 
 // TestInstalled builds the examples, and a program, against what make install
-// leaves, by pkg-config; and formats the manual page.
+// leaves, by pkg-config; imports pygleam; and formats the manual page. make uninstall removes all.
 func TestInstalled(t *testing.T) {
 	dir, to := programs(t), t.TempDir()
 	run := func(name string, args ...string) string {
@@ -227,7 +227,7 @@ func TestInstalled(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	run("make", "-s", "-C", "..", "BUILD="+dir, "DESTDIR="+to, "PREFIX=/usr", "install")
+	run("make", "-s", "-C", "..", "BUILD="+dir, "DESTDIR="+to, "PREFIX=/usr", "PYTHON="+python, "install")
 	flags := []string{"-I" + to + "/usr/include", "-L" + to + "/usr/lib", "-lgleam"}
 	if _, err := exec.LookPath("pkg-config"); err == nil {
 		flags = strings.Fields(run("pkg-config", "--cflags", "--libs", "gleam"))
@@ -238,6 +238,21 @@ func TestInstalled(t *testing.T) {
 	run("gcc", args...)
 	if out, err := exec.Command(to+"/p", "member").CombinedOutput(); err == nil || !strings.Contains(string(out), "participant.c") {
 		t.Errorf("the program against the installed library says %q, %v", out, err)
+	}
+	modules, err := filepath.Glob(to + "/usr/lib/python*/dist-packages/pygleam*.py")
+	if err != nil || len(modules) != 2 {
+		t.Fatalf("installed of pygleam: %v, %v", modules, err)
+	}
+	if _, err := os.Stat(python); err == nil {
+		folder := filepath.Dir(modules[0])
+		if path := run(python, "-c", "import sys; print(sys.path)"); !strings.Contains(path, "'"+strings.TrimPrefix(folder, to)+"'") {
+			t.Errorf("pygleam is installed in %s, which is not in %s", folder, path)
+		}
+		if said := run("env", "PYTHONPATH="+folder, "LD_LIBRARY_PATH="+to+"/usr/lib", python, "-B", "-c", "import pygleam; print(pygleam.__file__)"); said != modules[0] {
+			t.Errorf("pygleam is from %s", said)
+		}
+	} else {
+		t.Log("no python3 here: pygleam is not imported")
 	}
 	run("gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", to+"/usr/include/gleam.h")
 	if _, err := exec.LookPath("groff"); err == nil {
@@ -258,5 +273,9 @@ func TestInstalled(t *testing.T) {
 		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "GLEAM_KEY: want 64 hexadecimal digits") {
 			t.Errorf("%s says %q, %v", program, out, err)
 		}
+	}
+	run("make", "-s", "-C", "..", "BUILD="+dir, "DESTDIR="+to, "PREFIX=/usr", "PYTHON="+python, "uninstall")
+	if left := run("find", to+"/usr", "-type", "f", "-o", "-type", "l"); left != "" {
+		t.Errorf("after make uninstall:\n%s", left)
 	}
 }

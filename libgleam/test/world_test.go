@@ -28,12 +28,13 @@ import (
 const patience = 30 * time.Second
 
 var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(dir string) error {
-	sources, err := filepath.Glob("../src/*.c")
+	folder := libraryFolder()
+	sources, err := filepath.Glob(folder + "/src/*.c")
 	if err != nil {
 		return err
 	}
 	carrier := []string{"-std=c11", "-D_GNU_SOURCE", `-DGLEAM_RELEASE="test"`, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation",
-		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I..", "-o", dir + "/carrier", "testdata/carrier.c", "-pthread"}
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-o", dir + "/carrier", "testdata/carrier.c", "-pthread"}
 	for _, s := range sources {
 		if filepath.Base(s) != "tls.c" {
 			carrier = append(carrier, s)
@@ -51,8 +52,8 @@ var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(
 	for _, c := range []*exec.Cmd{
 		exec.Command("gcc", carrier...),
 		exec.Command("gcc", races...),
-		exec.Command("make", "-s", "-C", "..", "BUILD="+dir, "CFLAGS=-O1 -g -Wall -Wextra -Werror"),
-		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", dir+"/participant", "testdata/participant.c",
+		exec.Command("make", "-s", "-C", folder, "BUILD="+dir, "CFLAGS=-O1 -g -Wall -Wextra -Werror"),
+		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+folder, "-o", dir+"/participant", "testdata/participant.c",
 			"-L"+dir, "-lgleam", "-lpthread", "-Wl,-rpath,"+dir),
 	} {
 		if out, err := c.CombinedOutput(); err != nil {
