@@ -6,7 +6,9 @@ package rig
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/examples/block"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 func copyFile(t *testing.T, from, to string) {
@@ -130,6 +133,32 @@ func TestStaleReplica(t *testing.T) {
 	}
 }
 
+// halt sends SIGSTOP to a process, and waits until all its threads are stopped: each goes on until
+// it has been scheduled.
+func halt(t *testing.T, p *lab.Process) {
+	t.Helper()
+	ok(t, p.Signal(unix.SIGSTOP))
+	for {
+		list, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
+		ok(t, err)
+		running := len(list) == 0
+		for _, f := range list {
+			text, err := os.ReadFile(f)
+			ok(t, err)
+			_, rest, _ := strings.Cut(string(text), ") ")
+			running = running || !strings.HasPrefix(rest, "T")
+		}
+		if !running {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the process is not stopped")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // A flush is complete when all current replicas have noted on disk that they have flushed, and not before.
 func TestFlush(t *testing.T) {
 	d := start(t, Config{Replicas: 3, Files: true, Gateway: []string{"-dead-after", "400ms"}})
@@ -154,7 +183,7 @@ func TestFlush(t *testing.T) {
 			}
 		}
 	}
-	ok(t, d.Replica(3).Signal(unix.SIGSTOP))
+	halt(t, d.Replica(3))
 	began := time.Now()
 	ok(t, n.Do(Flush, 0, 0, 0, nil))
 	if took := time.Since(began); took < 300*time.Millisecond {
