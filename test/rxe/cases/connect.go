@@ -165,27 +165,41 @@ func (j *joiner) prints(ctx context.Context, want string) error {
 
 // transfer has the first host send to all others: messages of a size.
 func (g *created) transfer(ctx context.Context, hosts []*host, messages, size int) error {
-	var all []*joiner
-	for i, h := range hosts {
-		what := "receive"
-		if i == 0 {
-			what = "send"
-		}
-		j, err := g.join(ctx, h, what, strconv.Itoa(messages), strconv.Itoa(size))
-		if err != nil {
-			return err
-		}
-		all = append(all, j)
+	all, err := g.joinAll(ctx, hosts, messages, size)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for i, j := range all {
-		want := "received and compared"
-		if i == 0 {
-			want = "sent"
-		}
-		errs = append(errs, j.ends(fmt.Sprintf("%d messages of %d bytes %s", messages, size, want)))
+		errs = append(errs, j.ends(outcome(i, messages, size)))
 	}
 	return errors.Join(errs...)
+}
+
+// joinAll starts a sender at the first host, and at the others receivers with the further
+// arguments that are given.
+func (g *created) joinAll(ctx context.Context, hosts []*host, messages, size int, receivers ...string) (all []*joiner, err error) {
+	for i, h := range hosts {
+		args := append([]string{"receive", strconv.Itoa(messages), strconv.Itoa(size)}, receivers...)
+		if i == 0 {
+			args = []string{"send", strconv.Itoa(messages), strconv.Itoa(size)}
+		}
+		j, err := g.join(ctx, h, args...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, j)
+	}
+	return all, nil
+}
+
+// outcome is what the i-th process of joinAll prints at the end of a transfer.
+func outcome(i, messages, size int) string {
+	what := "received and compared"
+	if i == 0 {
+		what = "sent"
+	}
+	return fmt.Sprintf("%d messages of %d bytes %s", messages, size, what)
 }
 
 // vacant waits until no member is left.
@@ -226,34 +240,26 @@ func connectLossy(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	var receivers []*joiner
-	err := b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) error {
+	var all []*joiner
+	err := b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) (err error) {
 		const messages, size = 40, 5000
-		var all []*joiner
-		for i, h := range hosts {
-			args := []string{"receive", strconv.Itoa(messages), strconv.Itoa(size), "wait"}
-			if i == 0 {
-				args = []string{"send", strconv.Itoa(messages), strconv.Itoa(size)}
-			}
-			j, err := g.join(ctx, h, args...)
-			if err != nil {
-				return err
-			}
-			all = append(all, j)
-		}
-		if err := all[0].ends(fmt.Sprintf("%d messages of %d bytes sent", messages, size)); err != nil {
+		if all, err = g.joinAll(ctx, hosts, messages, size, "wait"); err != nil {
 			return err
 		}
-		receivers = all[1:]
-		for _, j := range receivers {
-			if err := j.prints(ctx, fmt.Sprintf("%d messages of %d bytes received and compared", messages, size)); err != nil {
+		if err := all[0].ends(outcome(0, messages, size)); err != nil {
+			return err
+		}
+		for i, j := range all[1:] {
+			if err := j.prints(ctx, outcome(i+1, messages, size)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for _, j := range receivers {
-		err = errors.Join(err, j.ends("RDMA_CM_EVENT_DISCONNECTED")) // the group is deleted
+	for i, j := range all {
+		if i > 0 {
+			err = errors.Join(err, j.ends("RDMA_CM_EVENT_DISCONNECTED")) // the group is deleted
+		}
 	}
 	for _, h := range hosts {
 		err = errors.Join(err, h.heal())
