@@ -16,7 +16,6 @@ import (
 const (
 	maxGroups  = 256
 	maxMembers = 4096 // of all groups
-	maxEnded   = 16
 )
 
 // stallTime is the time without progress, with packets outstanding, from which on a group
@@ -29,7 +28,6 @@ type sample struct {
 	Version  api.Version   `json:"version"`
 	Groups   []group       `json:"groups"`
 	LeftOut  int           `json:"groups_left_out,omitempty"`
-	Ended    []api.Group   `json:"ended"` // newest first
 	Ports    []api.Port    `json:"ports"`
 	Topology *api.Topology `json:"topology"`
 	Stats    *api.Stats    `json:"stats"`
@@ -49,10 +47,6 @@ func (s *sampler) sample(now time.Time) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended, err := s.backend.EndedGroups()
-	if err != nil {
-		return nil, err
-	}
 	if x.Ports, err = s.backend.Ports(); err != nil {
 		return nil, err
 	}
@@ -63,10 +57,6 @@ func (s *sampler) sample(now time.Time) (*sample, error) {
 		return nil, err
 	}
 	x.Groups, x.LeftOut = s.bound(list, now)
-	for _, g := range slices.Backward(ended[max(0, len(ended)-maxEnded):]) {
-		g.Members = nil
-		x.Ended = append(x.Ended, g)
-	}
 	return x, nil
 }
 

@@ -45,7 +45,6 @@ var page embed.FS
 // Backend has what the page shows; an api.Backend has it all.
 type Backend interface {
 	Groups() ([]api.Group, error)
-	EndedGroups() ([]api.Group, error)
 	Ports() ([]api.Port, error)
 	Topology() (*api.Topology, error)
 	Stats() (*api.Stats, error)
