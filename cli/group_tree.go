@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -86,9 +85,7 @@ of the group's path MTU.`,
 			t := newGroupTree(ip, x.list)
 			switch format {
 			case "json":
-				e := json.NewEncoder(env.Stdout)
-				e.SetIndent("", "  ")
-				return e.Encode(t)
+				return WriteJSON(env.Stdout, t)
 			case "svg":
 				return t.picture().WriteSVG(env.Stdout)
 			case "dot":

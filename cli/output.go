@@ -46,13 +46,18 @@ func (o *output) Type() string { return "format" }
 // print writes v as JSON, or by table.
 func (o *output) print(w io.Writer, v any, table func(*tabwriter.Writer)) error {
 	if o.format == formatJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return WriteJSON(w, v)
 	}
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	table(tw)
 	return tw.Flush()
+}
+
+// WriteJSON writes v as indented JSON, as all commands do with --output json.
+func WriteJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // number24 shows a PSN or QPN.

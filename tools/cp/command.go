@@ -5,7 +5,6 @@ package cp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -136,9 +135,7 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 		return err
 	}
 	if x.format == "json" {
-		e := json.NewEncoder(x.env.Stdout)
-		e.SetIndent("", "  ")
-		return errors.Join(err, e.Encode(r))
+		return errors.Join(err, cli.WriteJSON(x.env.Stdout, r))
 	}
 	return errors.Join(err, r.table(x.env.Stdout))
 }

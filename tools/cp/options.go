@@ -36,21 +36,15 @@ func DefaultLocal() Local { return Local{Backend: port.Soft, QPTimeout: 16} }
 
 func (l *Local) check() error {
 	switch {
-	case l.Backend != port.Soft && l.Backend != port.Verbs:
-		return fmt.Errorf("--backend %q: want one of %v", l.Backend, port.Backends)
-	case l.Backend == port.Soft && l.Device != "":
-		return errors.New("--device names an RDMA device, for --backend verbs; the soft backend takes --interface")
 	case l.Backend != port.Soft && l.Rate != linkrate.None:
 		return errors.New("--rate is for the soft backend: the NIC's own limit is set by the driver's tools")
 	case l.Rate.Validate() != nil:
 		return fmt.Errorf("--rate: %w", l.Rate.Validate())
-	case l.QPTimeout < 1 || l.QPTimeout > 31:
-		return fmt.Errorf("--qp-timeout %d: want 1 to 31 (4.096 µs * 2^n)", l.QPTimeout)
-	case len(l.Host.Auth.Keys) == 0 && !l.Host.Auth.Insecure:
-		return errors.New("sender, receivers and the switch trust each other by a key that all have: name its file by --key-file, " +
-			"or say --insecure at all of them, which lets anybody take part")
 	}
-	return nil
+	if err := port.CheckDevice(l.Backend, l.Device, l.QPTimeout); err != nil {
+		return err
+	}
+	return port.CheckKey(&l.Host)
 }
 
 func (l *Local) identity() (*oob.Identity, error) {

@@ -6,6 +6,7 @@ package demo
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -112,7 +113,7 @@ prints what every link between switches has carried, and the tree that the packe
 func report(env *cli.Env, say *progress, res *Result, format string) error {
 	write := res.writeTable
 	if format == "json" {
-		write = res.writeJSON
+		write = func(w io.Writer) error { return cli.WriteJSON(w, res) }
 	}
 	err := write(env.Stdout)
 	if res.Kept != "" {

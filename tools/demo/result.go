@@ -4,7 +4,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -78,13 +77,6 @@ type Switch struct {
 type Unicast struct {
 	OK      bool    `json:"ok"`
 	Seconds float64 `json:"seconds"`
-}
-
-// writeJSON writes r, indented.
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // writeTable writes r for people.

@@ -53,7 +53,7 @@ ok: 2 receivers have the sender's bytes (2 messages, one completion each)
 // The names that scripts rely on.
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := example().writeJSON(&b); err != nil {
+	if err := cli.WriteJSON(&b, example()); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {

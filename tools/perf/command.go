@@ -190,7 +190,7 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.Context()))
 	defer cancel(nil)
 	defer context.AfterFunc(c.Context(), func() { cancel(errInterrupted) })()
-	if err := x.local.checkAuth(); x.listen != "" && err != nil {
+	if err := port.CheckKey(&x.local.Host); x.listen != "" && err != nil {
 		return cli.UsageErrorf("%w", err)
 	}
 	if x.listen != "" {
@@ -275,7 +275,7 @@ func (x *command) send(ctx context.Context, o *SendOptions) error {
 		if err != nil {
 			return err
 		}
-		return writeJSON(x.env.Stdout, res)
+		return cli.WriteJSON(x.env.Stdout, res)
 	}
 	o.OnEachSize = t.size
 	t.begin(o)

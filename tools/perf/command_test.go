@@ -84,7 +84,7 @@ func TestColumns(t *testing.T) {
 		golden(t, c.name+".txt", b.String())
 	}
 	var b bytes.Buffer
-	if err := writeJSON(&b, latResult); err != nil {
+	if err := cli.WriteJSON(&b, latResult); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "lat.json", b.String())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/tools/port"
 )
 
 // ListenOptions configure a receiver.
@@ -39,7 +40,7 @@ type receiver struct {
 // Listen waits for a sender, takes part in its test, and returns at the end of the test.
 // Sockets are opened in the network namespace of the calling thread.
 func Listen(ctx context.Context, o *ListenOptions) error {
-	if err := errors.Join(o.Params.check(), o.Local.check(), o.Local.checkAuth()); err != nil {
+	if err := errors.Join(o.Params.check(), o.Local.check(), port.CheckKey(&o.Local.Host)); err != nil {
 		return err
 	}
 	say, saying := o.Say, new(sync.Mutex)

@@ -292,27 +292,10 @@ type Local struct {
 }
 
 func (l *Local) check() error {
-	switch {
-	case !slices.Contains(port.Backends, l.Backend):
-		return fmt.Errorf("--backend %q: want one of %v", l.Backend, port.Backends)
-	case l.Backend == port.Soft && l.Device != "":
-		return errors.New("--device names an RDMA device, for --backend verbs; the soft backend takes --interface")
-	case l.Timeout <= 0:
+	if l.Timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", l.Timeout)
-	case l.QPTimeout < 1 || l.QPTimeout > 31:
-		return fmt.Errorf("--qp-timeout %d: want 1 to 31 (4.096 µs * 2^n)", l.QPTimeout)
 	}
-	return nil
-}
-
-// checkAuth checks that there is a key for registrations, and for the connections between
-// sender and receivers.
-func (l *Local) checkAuth() error {
-	if a := l.Host.Auth; len(a.Keys) == 0 && !a.Insecure {
-		return errors.New("sender, receivers and the switch trust each other by a key that all have: name its file by --key-file, " +
-			"or say --insecure at all of them, which lets anybody take part")
-	}
-	return nil
+	return port.CheckDevice(l.Backend, l.Device, l.QPTimeout)
 }
 
 // identity returns the Identity for the connections between sender and receivers.

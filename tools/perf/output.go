@@ -4,7 +4,6 @@
 package perf
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -128,13 +127,6 @@ func (t *table) end(r *Result) {
 	if r.Congestion {
 		t.printf(" CNPs            : %d\n Final rate      : %.1f Mbit/s\n", cnps, float64(final)/1e6)
 	}
-}
-
-// writeJSON prints a result.
-func writeJSON(w io.Writer, r *Result) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // backendNote names the backends that this program was built with.

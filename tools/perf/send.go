@@ -86,7 +86,7 @@ func (o *SendOptions) check() error {
 			return err
 		}
 	}
-	return o.checkAuth()
+	return port.CheckKey(&o.Host)
 }
 
 func (s *sender) send(res *Result) error {

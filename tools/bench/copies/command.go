@@ -103,7 +103,7 @@ What each host sends has the rate of a link. It needs root, and two minutes; wit
 				return err
 			}
 			if format == "json" {
-				return res.writeJSON(env.Stdout)
+				return cli.WriteJSON(env.Stdout, res)
 			}
 			return res.writeTable(env.Stdout)
 		},

@@ -6,7 +6,6 @@ package copies
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -255,12 +254,6 @@ func summarize(o *Options, here machine.Machine, samples map[string][]float64) *
 		r.Rows = append(r.Rows, Row{Case: c, Seconds: stat.Median(samples[c]), OfOne: stat.Median(one), Turns: stat.Median(turns)})
 	}
 	return r
-}
-
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // writeTable writes r for people.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
 )
@@ -45,7 +46,7 @@ func TestRun(t *testing.T) {
 	if err := r.writeTable(&table); err != nil || strings.Count(table.String(), "\n") != 4+len(cases) {
 		t.Errorf("%v\n%s", err, &table)
 	}
-	if err := r.writeJSON(&json); err != nil || !strings.Contains(json.String(), `"time_of_tcp_to_one_host"`) {
+	if err := cli.WriteJSON(&json, r); err != nil || !strings.Contains(json.String(), `"time_of_tcp_to_one_host"`) {
 		t.Errorf("%v\n%s", err, &json)
 	}
 	if list, _ := os.ReadDir(o.Dir); len(list) != 0 {

@@ -40,7 +40,7 @@ loss. It needs root, and nothing else should run on the machine.`,
 				return err
 			}
 			if format == "json" {
-				return res.writeJSON(env.Stdout)
+				return cli.WriteJSON(env.Stdout, res)
 			}
 			return res.writeTable(env.Stdout)
 		},

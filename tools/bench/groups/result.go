@@ -4,7 +4,6 @@
 package groups
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -44,12 +43,6 @@ func (r *Result) ratio() float64 {
 		all = append(all, r.AllPPS[i]/r.OnePPS[i])
 	}
 	return stat.Median(all)
-}
-
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // writeTable writes r for people.

@@ -17,6 +17,7 @@ package loss
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -132,7 +133,7 @@ func onOff(words []string) (is []bool, err error) {
 func report(env *cli.Env, res *Result, format, svg string) error {
 	write := res.writeTable
 	if format == "json" {
-		write = res.writeJSON
+		write = func(w io.Writer) error { return cli.WriteJSON(w, res) }
 	}
 	if err := write(env.Stdout); err != nil || svg == "" {
 		return err

@@ -4,7 +4,6 @@
 package loss
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -88,13 +87,6 @@ type Row struct {
 	// BytesEqual: every receiver, the control receiver included, had every byte of the
 	// sender's. It is never false: such a run fails.
 	BytesEqual bool `json:"bytes_equal"`
-}
-
-// writeJSON writes r, indented.
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // writeTable writes r for people.

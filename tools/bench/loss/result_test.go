@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/tools/bench/chart"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
@@ -119,7 +120,7 @@ func TestTable(t *testing.T) {
 // The names that others read.
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := result().writeJSON(&b); err != nil {
+	if err := cli.WriteJSON(&b, result()); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {

@@ -69,7 +69,7 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 				return err
 			}
 			if format == "json" {
-				return res.writeJSON(env.Stdout)
+				return cli.WriteJSON(env.Stdout, res)
 			}
 			return res.writeTable(env.Stdout)
 		},

@@ -4,7 +4,6 @@
 package replicate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -79,13 +78,6 @@ func summarize(o *Options, here machine.Machine, samples map[writeCase][]*perf.S
 		r.Rows = append(r.Rows, row)
 	}
 	return r
-}
-
-// writeJSON writes r, indented.
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // writeTable writes r for people.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/bench/machine"
 	"github.com/gleam-rdma/gleam/tools/perf"
@@ -72,7 +73,7 @@ func TestRun(t *testing.T) {
 	if err := r.writeTable(&table); err != nil || strings.Count(table.String(), "\n") != 3+2+len(r.Rows) {
 		t.Errorf("%v\n%s", err, &table)
 	}
-	if err := r.writeJSON(&json); err != nil || !strings.Contains(json.String(), `"iops_of_one_copy"`) {
+	if err := cli.WriteJSON(&json, r); err != nil || !strings.Contains(json.String(), `"iops_of_one_copy"`) {
 		t.Errorf("%v\n%s", err, &json)
 	}
 	nothingLeft(t)

@@ -63,7 +63,7 @@ whole table takes some 20 minutes.`,
 				}
 			}
 			if format == "json" {
-				return res.writeJSON(env.Stdout)
+				return cli.WriteJSON(env.Stdout, res)
 			}
 			return res.writeTable(env.Stdout)
 		},

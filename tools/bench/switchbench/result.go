@@ -4,8 +4,6 @@
 package switchbench
 
 import (
-	"encoding/json"
-	"io"
 	"math"
 	"os"
 	"runtime"
@@ -142,10 +140,4 @@ func (r *Result) find(name string, c benchCase) *Row {
 		}
 	}
 	return nil
-}
-
-func (r *Result) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }

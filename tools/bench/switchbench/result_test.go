@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/tools/bench/stat"
 )
 
@@ -95,7 +96,7 @@ func TestJSONShape(t *testing.T) {
 	r := sample()
 	r.judge()
 	var b bytes.Buffer
-	if err := r.writeJSON(&b); err != nil {
+	if err := cli.WriteJSON(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
