@@ -19,7 +19,7 @@ import (
 const redrawEvery = 10 * time.Second
 
 // display shows messages, and a line for each receiver: at a terminal in place, else
-// every some seconds.
+// once in redrawEvery.
 type display struct {
 	mu       sync.Mutex
 	w        io.Writer

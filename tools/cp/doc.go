@@ -5,9 +5,9 @@
 //
 // The sender has a connection to the receiver at each host (package oob, with the group's
 // key). Over it go the list of the files, what a receiver has already, its progress, and
-// its last word. The files are cut into chunks. A chunk is one SEND to the group, with its
+// its result. The files are cut into chunks. A chunk is one SEND to the group, with its
 // number and an HMAC under a key that the connections have carried; a receiver writes it
-// only if the HMAC is right. Credits, the number of chunks that each receiver has done with,
+// only if the HMAC is right. Credits, the number of chunks that each receiver has written,
 // keep the sender from sending a chunk that finds no receive posted.
 //
 // Receivers that cannot keep up, or that are gone, leave the group, and get what they miss

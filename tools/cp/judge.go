@@ -12,9 +12,9 @@ import (
 // judgeEvery is how often receivers are judged.
 const judgeEvery = 50 * time.Millisecond
 
-// judge has receivers leave the group that are gone, or hold up the others for too long:
-// the sender waits for them, and for less than half of the others, more than two thirds of
-// the time.
+// judge takes receivers out of the group whose connection has failed, or that hold up the
+// others: their held time exceeds --slow. A receiver is charged only while the sender waits
+// for it and for at most half of the group.
 func (x *stream) judge(ctx context.Context) {
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()
@@ -45,7 +45,7 @@ func (x *stream) judge(ctx context.Context) {
 				x.drop(p, err.Error())
 				leave = append(leave, p)
 			} else if x.s.o.Slow > 0 && p.held > x.s.o.Slow {
-				x.drop(p, fmt.Sprintf("the others have waited for it, of the last %v or more", x.s.o.Slow))
+				x.drop(p, fmt.Sprintf("it has held up the others for more than %v (--slow)", x.s.o.Slow))
 				leave = append(leave, p)
 			}
 		}

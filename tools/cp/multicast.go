@@ -20,7 +20,7 @@ import (
 type part struct {
 	*target
 	out  bool          // it is not in the group any more
-	held time.Duration // for which it has held up the others, more than it has not
+	held time.Duration // the time for which the others have waited for it, less twice that for which they have not; 0 at least
 }
 
 // stream sends chunks to a group.
