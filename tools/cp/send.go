@@ -153,6 +153,7 @@ func (s *sender) each(list []*target, f func(*target) error) {
 				if e := t.failed(); e == nil {
 					s.o.Say(fmt.Sprintf("%s: %v", t.host, err))
 				}
+				t.lost(err) // before the receiver is told: the end of its connection is no cause
 				t.w.fail(err)
 				t.fail(err)
 			}
