@@ -11,7 +11,7 @@ PREFIX   ?= /usr/local
 CONFDIR  := /etc/gleam
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
-BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
+BENCH    := ./internal/rocev2 ./internal/mcast ./internal/rc ./internal/dataplane/... ./internal/control
 
 export GO
 .DEFAULT_GOAL := help
@@ -27,12 +27,12 @@ install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DEST
 	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(CONFDIR)
 	install -m 755 bin/gleamd bin/gleam $(DESTDIR)$(PREFIX)/bin
-	sed 's|@PREFIX@|$(PREFIX)|' config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
-	install -m 644 config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
+	sed 's|@PREFIX@|$(PREFIX)|' internal/config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
+	install -m 644 internal/config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
 	@if [ -z "$(DESTDIR)" ]; then scripts/system-user; fi
-	install -m 644 config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
+	install -m 644 internal/config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
 	@if [ -e $(DESTDIR)$(CONFDIR)/gleamd.yaml ]; then echo "$(DESTDIR)$(CONFDIR)/gleamd.yaml is there already, and stays as it is"; \
-	else set -x; install -m 644 config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
+	else set -x; install -m 644 internal/config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
 
 uninstall: ## what install has installed, but not the user gleam, nor gleamd.yaml and keys in /etc/gleam
 	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
@@ -122,12 +122,12 @@ static:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	@if [ -e /usr/include/infiniband/verbs.h ]; then \
-		echo "$(GO) vet -tags verbs ./endpoint/... ./tools/perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./tools/perf ./test/rxe/...; \
+		echo "$(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/...; \
 	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; fi
 
 generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
 	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
-	$(GO) generate ./bpf ./bpf/fastpath ./tools/bench/switchbench
+	$(GO) generate ./internal/bpf ./internal/bpf/fastpath ./internal/tools/bench/switchbench
 
 generate-check:
 	@scripts/generate-check
@@ -141,14 +141,14 @@ mutants: ## plant small mistakes in the core, one at a time, and see a test noti
 mutants-libgleam: ## plant mistakes in the C sources of libgleam, and see a test notice each (root; ARGS='-run NAME')
 	@GLEAM_GOAL=mutants-libgleam scripts/as-root $(GO) test -count=1 -timeout 1h -v ./libgleam/test -run '^TestMutants$$' -mutants $(ARGS)
 
-mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
-	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk control control/locate control/fib control/statefile hello endpoint/oob)
+mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=internal/rocev2 ARGS='-every 10')
+	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),internal/rocev2 internal/mcast internal/envelope internal/rc internal/dcqcn internal/mcast/token internal/dataplane internal/dataplane/spsc internal/dataplane/xsk internal/control internal/control/locate internal/control/fib internal/control/statefile internal/hello endpoint/oob)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
-	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model ./mcast/token
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./internal/model ./internal/mcast/token
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
-	$(GO) test ./mcast ./rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)
+	$(GO) test ./internal/mcast ./internal/rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)
 
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
@@ -157,7 +157,7 @@ soak-trees: ## random groups over several switches, where links and switches fai
 	@GLEAM_SOAK=$(or $(SOAK),30m) scripts/test soak-trees
 
 random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new multiplier; a few are known to stand still: docs/TREES.md
-	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'
+	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./internal/mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'
 
 floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)
 	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/config/identity"
+	"github.com/gleam-rdma/gleam/internal/config/identity"
 )
 
 // Bounds of a call whose context has no deadline. A registration waits until

@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/internal/config/linkrate"
 )
 
 // Allow lists the hosts that may send by a port; an empty list allows all.

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/config/identity"
+	"github.com/gleam-rdma/gleam/internal/config/identity"
 )
 
 // Bounds of connections whose client has not shown its certificate yet. An address is an

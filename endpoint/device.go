@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // ErrClosed is returned by methods of a device, queue pair, memory region or

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // TestRegistrar runs the switch's side of the envelope protocol on a UDP

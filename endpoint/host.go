@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint/oob"
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // HostConfig configures a host's side of the envelope protocol.

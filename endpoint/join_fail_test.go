@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 var otherKey = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", envelope.MinKeyLen))}, Send: 1}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // TestSecondHostIsRefused has two Hosts for one address.

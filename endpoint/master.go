@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint/oob"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // MasterConfig configures a group. Members connect to Listener, or listen at Addrs. The

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 // Every parameter of a group can be set in a MasterConfig, and has its default.

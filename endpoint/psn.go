@@ -6,7 +6,7 @@ package endpoint
 import (
 	"math/rand/v2"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // RandomPSN returns a random first PSN. It keeps delayed packets of an earlier connection

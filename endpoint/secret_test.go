@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // TestHostsSayNoSecret makes a group beside strangers and a host with another key, and

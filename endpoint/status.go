@@ -6,7 +6,7 @@ package endpoint
 import (
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // Status is the outcome of a work request, numbered as enum ibv_wc_status.

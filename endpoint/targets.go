@@ -6,7 +6,7 @@ package endpoint
 import (
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // Target is the start of one member's memory for the next WRITEs.

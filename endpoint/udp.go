@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // machine is the common interface of envelope.Master and envelope.Member.

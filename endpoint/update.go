@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint/oob"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 // ErrNotMaster is returned by methods that only a group's master may call.

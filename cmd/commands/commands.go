@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gleam-rdma/gleam/cli"
-	"github.com/gleam-rdma/gleam/tools/bench"
-	"github.com/gleam-rdma/gleam/tools/cp"
-	"github.com/gleam-rdma/gleam/tools/demo"
-	"github.com/gleam-rdma/gleam/tools/perf"
-	"github.com/gleam-rdma/gleam/tools/simulate"
+	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/internal/tools/bench"
+	"github.com/gleam-rdma/gleam/internal/tools/cp"
+	"github.com/gleam-rdma/gleam/internal/tools/demo"
+	"github.com/gleam-rdma/gleam/internal/tools/perf"
+	"github.com/gleam-rdma/gleam/internal/tools/simulate"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/cmd/commands"
-	"github.com/gleam-rdma/gleam/control/locate"
+	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 
 func main() {

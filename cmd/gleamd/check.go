@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control"
 )
 
 // inspect returns what keeps a switch with this configuration from working on

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // Users and groups of the tests below. Group 1 is daemon's on every Linux.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
-	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control"
 )
 
 // engine is what gleamd runs: control.Engine, or a fake in tests.

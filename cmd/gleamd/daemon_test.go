@@ -22,8 +22,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
-	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

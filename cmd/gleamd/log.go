@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/config"
 )
 
 // newLogger logs to w as c says. config has checked the level's name.

@@ -18,9 +18,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/control"
-	"github.com/gleam-rdma/gleam/sandbox"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/sandbox"
 )
 
 func main() {

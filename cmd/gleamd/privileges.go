@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/sandbox"
+	"github.com/gleam-rdma/gleam/internal/sandbox"
 )
 
 // kept are the capabilities that a running switch still needs: CAP_NET_ADMIN to

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/config"
 )
 
 // reloadable is the switch with its configuration file: SIGHUP and the API reload that one

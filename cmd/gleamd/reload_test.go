@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // rewrite replaces the configuration file, which the user of gleamd can read.

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/config"
 )
 
 // remoteAPI is the API over TCP. A nil one does nothing.

@@ -22,9 +22,9 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/testbed"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
-	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
 const (

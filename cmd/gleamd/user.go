@@ -9,7 +9,7 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/config"
 )
 
 // systemUser is whom gleamd becomes where the configuration names nobody.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/config"
 )
 
 // Whom gleamd becomes, and that it is never root.

@@ -13,7 +13,7 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // windowVA is where peers find the receiver's memory: no address that the

@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/endpointtest"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // TestSoft runs the checks on two soft devices over a bridge.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // fill writes a pattern that depends on place and seed.

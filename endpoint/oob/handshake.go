@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // AuthError says that the other side of a connection has not proved that it has the

@@ -19,7 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // Exchange is the use of a connection that carries the exchange of this package, with its

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 func keys(send envelope.KeyID, bytesOf ...byte) *Identity {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // Version is the version of the exchange that this package speaks.

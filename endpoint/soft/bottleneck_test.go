@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // bottleneck replaces the bridge between two hosts of a star. From host 0 to host 1

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/internal/rc"
 )
 
 // statuses translates the machine's statuses into those of verbs.

@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/gleam-rdma/gleam/dcqcn"
-	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/internal/dcqcn"
+	"github.com/gleam-rdma/gleam/internal/rc"
 )
 
 // Config describes a device. The zero value of everything but Interface takes

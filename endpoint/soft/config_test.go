@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 func TestConfigRefused(t *testing.T) {

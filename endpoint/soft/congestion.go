@@ -6,9 +6,9 @@ package soft
 import (
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/dcqcn"
-	"github.com/gleam-rdma/gleam/rc"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/dcqcn"
+	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // DefaultLineRate is the line rate of congestion control, in bits/s, if neither

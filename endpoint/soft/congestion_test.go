@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/dcqcn"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rc"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // Device is a software RDMA device. Its methods may be called from any

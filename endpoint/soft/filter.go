@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // maxFilterAddrs bounds the addresses in the filter: its jumps reach 255

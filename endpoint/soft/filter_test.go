@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 func frame(t *testing.T, p rocev2.Path) []byte {

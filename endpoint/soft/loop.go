@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/rc"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // loop is the state that only the device's goroutine uses.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rc"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // qp is an endpoint.QP.

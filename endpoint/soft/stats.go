@@ -3,7 +3,7 @@
 
 package soft
 
-import "github.com/gleam-rdma/gleam/rocev2"
+import "github.com/gleam-rdma/gleam/internal/rocev2"
 
 // Stats count a device's frames and events. All counters only grow.
 type Stats struct {

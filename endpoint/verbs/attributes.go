@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // pathMTUCode is enum ibv_mtu.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // chaos does one thing to the world.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 // machine is what envelope's Master and Member have in common.

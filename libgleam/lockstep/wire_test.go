@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 func hmacOf(t *testing.T, key, data []byte) []string {
@@ -54,7 +54,7 @@ func TestWire(t *testing.T) {
 	c := start(t)
 	keys := envelope.Keys{7: []byte(strings.Repeat("\xa5", 32))}
 	c.ask("key 7 %x", keys[7])
-	golden, err := os.ReadFile("../../envelope/testdata/wire")
+	golden, err := os.ReadFile("../../internal/envelope/testdata/wire")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestWire(t *testing.T) {
 // TestPrivateData: the private data of RDMA-CM is that of the examples of package cm.
 func TestPrivateData(t *testing.T) {
 	c := start(t)
-	file, err := os.ReadFile("../../cm/testdata/private")
+	file, err := os.ReadFile("../../internal/cm/testdata/private")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPrivateData(t *testing.T) {
 // corpus are the inputs of envelope's FuzzParse.
 func corpus(t testing.TB) (all [][]byte) {
 	t.Helper()
-	files, err := filepath.Glob("../../envelope/testdata/fuzz/FuzzParse/*")
+	files, err := filepath.Glob("../../internal/envelope/testdata/fuzz/FuzzParse/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}

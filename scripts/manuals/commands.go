@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
 // file is a manual page with its name in a folder of manual pages.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/bpf"
-	"github.com/gleam-rdma/gleam/bpf/fastpath"
-	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/internal/control"
 )
 
 var write = flag.Bool("write", false, "write the documents that are made of the code")

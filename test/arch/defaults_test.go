@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/bpf"
-	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/hello"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/hello"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 // TestOneDefaultQPN: members that are set up apart from each other arrive at the

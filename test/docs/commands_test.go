@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/cmd/commands"
+	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
 // documents are the files for users, by path from the module's root.

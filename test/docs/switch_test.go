@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // root is the module's, from this folder.
@@ -232,7 +232,7 @@ func (m *machine) install(t *testing.T) {
 	said := m.run("switch", `echo '# mine' >> /etc/gleam/gleamd.yaml
 make install
 tail -n 1 /etc/gleam/gleamd.yaml
-cmp config/reference.yaml /etc/gleam/reference.yaml
+cmp internal/config/reference.yaml /etc/gleam/reference.yaml
 make install DESTDIR=/run/package PREFIX=/usr
 find /run/package -type f | sort
 grep ExecStart= /run/package/usr/lib/systemd/system/gleamd.service

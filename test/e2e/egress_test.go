@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // onTheLink is the bytes that a captured frame takes on an Ethernet link: FCS, preamble

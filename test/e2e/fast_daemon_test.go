@@ -11,7 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // A gleamd that has given up its privileges still takes a port off the fast path, and on

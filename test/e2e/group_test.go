@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // The main job, registered by hand: B, C and D have all bytes that A writes when A's

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // Answers to envelopes leave at once, although nothing else moves and the workers

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // told is the last envelope of a kind that the switch has sent to a host, with its

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/session"
-	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // testSecrets are the keys that the tests' switches and hosts share, by key id.

@@ -15,8 +15,8 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // sendTo has a group's master write to the group, and checks that all others have the bytes.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // postAll posts WRITEs of 64 KiB for all of the sender's memory to the group, and returns

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // A receiver that is registered with the numbers of the first time, after traffic,

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/control/locate"
-	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // pinned counts the entries of the switch's kernel that no frame can change: of forwarding

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // send posts n SENDs of host 0, of size bytes each.

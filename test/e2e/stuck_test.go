@@ -13,8 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // stoppable lets a test stop the last port of a switch that routes: the port is a

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // tap is a packet socket at a host: it sends any frame, and sees what the host

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
 )
 
 // A transfer in a tree, in the middle of which something happens: to a switch, a link, or the

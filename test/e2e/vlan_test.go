@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 const (

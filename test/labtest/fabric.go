@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
 )
 
 var installFRR = sync.OnceValues(func() (string, error) {

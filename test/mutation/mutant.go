@@ -95,7 +95,7 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 // survives these, those of the model checker or of the architecture.
 func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
-	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.dir == "mcast" || m.dir == "rc") {
+	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "internal/mcast" || m.dir == "internal/rc") {
 		s = append(s, "model")
 	}
 	if m.rule == "user" { // a text that stands in several places

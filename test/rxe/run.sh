@@ -140,7 +140,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar -cf - --exclude=./.git --exclude=./.cache --exclude=./bin . | tar -xf - -C "$copy"
 patch -s -d "$copy" -p1 <"$here/first-ack.patch" || {
-	echo "first-ack.patch does not fit mcast/feedback.go any more: write it anew" >&2
+	echo "first-ack.patch does not fit internal/mcast/feedback.go any more: write it anew" >&2
 	exit 1
 }
 (cd "$copy" && CGO_ENABLED=0 "$go" build -buildvcs=false -trimpath -o "$share/bin/gleamd-first-ack" ./cmd/gleamd)

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
-	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
 var programs = labtest.Programs{Packages: []string{"github.com/gleam-rdma/gleam/cmd/gleamd"}}

@@ -6,7 +6,7 @@ package xsktest
 import (
 	"time"
 
-	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
 )
 
 // Poller is the xsk.Poller of Queues.

@@ -24,9 +24,9 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/examples/block"
 	"github.com/gleam-rdma/gleam/examples/block/nbd"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // common are the flags of both programs.

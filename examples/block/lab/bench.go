@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/examples/block/rig"
+	"github.com/gleam-rdma/gleam/internal/config/linkrate"
 )
 
 type options struct {

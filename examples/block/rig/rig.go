@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/tools/lab"
-	"github.com/gleam-rdma/gleam/tools/testbed"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/testbed"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // silenceAtSource is the time for which the source must stay without a completion.

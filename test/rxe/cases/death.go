@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gleam-rdma/gleam/tools/lab"
-	"github.com/gleam-rdma/gleam/tools/testbed"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/tools/testbed"
 )
 
 // fastPathOn is a line of configuration.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // notReady has one receiver post its receives late. The source waits, and then

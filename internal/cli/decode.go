@@ -1,0 +1,115 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/internal/cm"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// decoded is one management datagram of a capture.
+type decoded struct {
+	Time     time.Time  `json:"time"`
+	From     netip.Addr `json:"from"`
+	To       netip.Addr `json:"to"`
+	Message  string     `json:"message,omitempty"`
+	LocalID  uint32     `json:"local_id"`
+	RemoteID uint32     `json:"remote_id"`
+	Detail   string     `json:"detail,omitempty"`
+	Refused  string     `json:"refused,omitempty"` // the reason why it is no message
+}
+
+func decodeCommand(env *Env) *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "decode FILE",
+		Short: "The messages of RDMA-CM in a capture",
+		Long: `Prints the messages of the RDMA communication manager, by which hosts connect
+their queue pairs, that are in a capture of tcpdump -w. Other frames are counted.
+It asks no daemon.`,
+		Example: `  tcpdump -i eth0 -w cm.pcap udp port 4791
+  gleam decode cm.pcap`,
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			list, others, err := decodeCapture(f)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			fmt.Fprintf(env.Stderr, "%d messages of RDMA-CM, %d other frames\n", len(list), others)
+			return out.print(env.Stdout, list, func(w *tabwriter.Writer) { decodedTable(w, list) })
+		},
+	}
+	out.addTo(c)
+	return c
+}
+
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s takes one argument, a capture; %d are given", c.CommandPath(), len(args))}
+	}
+	return nil
+}
+
+// decodeCapture returns the management datagrams of a capture, and the number of other
+// frames.
+func decodeCapture(r io.Reader) (list []decoded, others int, err error) {
+	list = []decoded{}
+	c, err := openCapture(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	var f rocev2.Frame
+	var m cm.Message
+	for {
+		b, at, err := c.next()
+		if errors.Is(err, io.EOF) {
+			return list, others, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if rocev2.Decode(b, &f) != rocev2.OK || f.Kind != rocev2.KindMAD {
+			others++
+			continue
+		}
+		d := decoded{Time: at, From: f.Src(), To: f.Dst()}
+		switch r := cm.Decode(f.MAD(), &m); {
+		case !f.VerifyMAD():
+			d.Refused = "bad_icrc"
+		case r != cm.OK:
+			d.Refused = r.String()
+		default:
+			d.Message, d.LocalID, d.RemoteID, d.Detail = m.Attribute.String(), uint32(m.LocalID), uint32(m.RemoteID), m.Detail()
+		}
+		list = append(list, d)
+	}
+}
+
+func decodedTable(w *tabwriter.Writer, list []decoded) {
+	fmt.Fprintln(w, "TIME\tFROM\tTO\tMESSAGE\tLOCAL ID\tREMOTE ID\tDETAIL")
+	for i := range list {
+		d := &list[i]
+		at := d.Time.Format("15:04:05.000000")
+		if d.Refused != "" {
+			fmt.Fprintf(w, "%s\t%s\t%s\t-\t-\t-\trefused: %s\n", at, d.From, d.To, d.Refused)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%08x\t%08x\t%s\n", at, d.From, d.To, d.Message, d.LocalID, d.RemoteID, d.Detail)
+	}
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// Input takes a MAD that has come from a host to a group's address.
+func (m *Manager) Input(now time.Duration, from, group netip.Addr, mad []byte, out *Output) {
+	m.begin(now, out)
+	var x Message
+	if out.Drop = Decode(mad, &x); out.Drop != OK {
+		return
+	}
+	if x.Attribute == ConnectRequest {
+		m.request(from, group, &x)
+		return
+	}
+	c := m.find(from, group, &x)
+	if c == nil {
+		m.unknown(from, group, &x)
+		return
+	}
+	switch x.Attribute {
+	case ConnectReply:
+		m.reply(c, &x)
+	case ReadyToUse:
+		m.handle(c, gotRTU)
+	case ConnectReject:
+		if c.dialled {
+			c.why = Refusal{Reason: x.Reject.Reason}
+		}
+		m.handle(c, gotREJ)
+	case MsgReceived:
+		c.patient = x.MRA.Timeout.Duration()
+		m.handle(c, gotMRA)
+	case DisconnectRequest:
+		if x.DREQ.QPN != c.listener.QPN {
+			out.Drop = BadField
+			return
+		}
+		m.handle(c, gotDREQ)
+	case DisconnectReply:
+		m.handle(c, gotDREP)
+	}
+}
+
+// reply serves a listener's REP.
+func (m *Manager) reply(c *connection, x *Message) {
+	if !x.Reply.QPN.Valid() {
+		m.out.Drop = BadField
+		return
+	}
+	if c.state == dialling {
+		c.peer.id, c.record.QPN, c.record.RQPSN = x.LocalID, x.Reply.QPN, x.Reply.PSN
+		if c.record.Role == LeaderRole {
+			c.listener.reply, c.listener.replyData = x.Reply, slices.Clone(x.Data)
+		}
+	}
+	m.handle(c, gotREP)
+}
+
+// find returns the connection that a message, other than a REQ, is about. A host that has
+// given up before it knew our ID names its own, with its GUID.
+func (m *Manager) find(from, group netip.Addr, x *Message) *connection {
+	c := m.byID[x.RemoteID]
+	if x.Attribute == ConnectReject && x.RemoteID == 0 && x.Reject.Reason == TimedOut && len(x.Reject.ARI) >= 8 {
+		var guid uint64
+		for _, b := range x.Reject.ARI[:8] {
+			guid = guid<<8 | uint64(b)
+		}
+		c = m.byPeer[peer{from, GUID(guid), x.LocalID}]
+	}
+	if c == nil || c.peer.ip != from || c.peer.id != x.LocalID && c.state != dialling || c.listener.Group != group {
+		return nil // before its REP a listener has no ID that we know
+	}
+	return c
+}
+
+// unknown serves a message of no connection. A DREQ is answered, as Linux does: its sender
+// would repeat it for 78 s.
+func (m *Manager) unknown(from, group netip.Addr, x *Message) {
+	m.out.Drop = UnknownConnection
+	if x.Attribute != DisconnectRequest {
+		return
+	}
+	d := x.DREQ
+	m.out.Left = &d
+	m.sendTo(group, from, &Message{Attribute: DisconnectReply, TID: x.TID, LocalID: x.RemoteID, RemoteID: x.LocalID})
+}
+
+// request serves a REQ.
+func (m *Manager) request(from, group netip.Addr, x *Message) {
+	q := &x.Request
+	if q.Src != from || q.LocalGID != from || q.Dst != group || q.RemoteGID != group {
+		m.out.Drop = WrongSource
+		return
+	}
+	p := peer{from, q.GUID, x.LocalID}
+	if c := m.byPeer[p]; c != nil {
+		m.handle(c, gotREQ)
+		return
+	}
+	f, l := m.fronts[group], m.listeners[group]
+	data, why := m.examine(m.listenOf(group), q, x.Data)
+	if why == (Refusal{}) && f != nil {
+		l, why = m.openSession(f, q)
+	} else if why == (Refusal{}) {
+		why = l.admits(q)
+	}
+	if why != (Refusal{}) {
+		r := rejection(&why)
+		r.TID, r.RemoteID = x.TID, x.LocalID
+		m.sendTo(group, from, r)
+		m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: q.QPN, State: closed.String(), Refusal: why})
+		return
+	}
+	if old := l.members[from]; old != nil {
+		m.end(old, replacement)
+	}
+	c := &connection{listener: l, state: requested, peer: p, id: m.newID(), guid: GUID(m.random.Uint64()), tid: x.TID, flow: q.FlowControl, record: Record{
+		IP: from, QPN: q.QPN, RQPSN: q.PSN, SQPSN: m.newPSN(), Window: data.window, ReceiveOnly: data.receiveOnly,
+	}}
+	m.add(c)
+	m.byPeer[p], l.members[from] = c, c
+	if l.MTU == 0 || l.count() == 1 && l.anyMTU {
+		l.MTU, l.anyMTU = mtuOf(q), true
+	}
+	m.timers.set(c, m.now+l.Wait)
+	m.report(c)
+	if f != nil {
+		l.dialler = c
+		m.dial(l, x.Data)
+	}
+	m.check(l)
+	m.handle(c, gotREQ) // the registrar may take its time
+}
+
+// The PSNs that members send with are small: rxe takes a duplicate for new data where
+// nothing has come, and the PSN is high.
+const minPSN, maxPSN = 0x1000, 0x100000
+
+func (m *Manager) newPSN() rocev2.PSN { return rocev2.PSN(minPSN + m.random.Uint32N(maxPSN-minPSN)) }
+
+// newQPN returns a virtual queue pair that no session of f has: by it the dialler's packets
+// are told apart.
+func (m *Manager) newQPN(f *front) rocev2.QPN {
+	for {
+		n := rocev2.QPN(m.random.Uint32N(1 << 24))
+		if n.Valid() && !slices.ContainsFunc(f.sessions, func(l *listener) bool { return l.QPN == n }) {
+			return n
+		}
+	}
+}
+
+// newID returns a communication ID that no connection has.
+func (m *Manager) newID() CommID {
+	for {
+		if id := CommID(m.random.Uint32()); id != 0 && m.byID[id] == nil {
+			return id
+		}
+	}
+}
+
+// listenOf returns what programs may connect to at a group's address; nil: nothing.
+func (m *Manager) listenOf(group netip.Addr) *Listen {
+	if f := m.fronts[group]; f != nil {
+		return &f.Listen
+	}
+	if l := m.listeners[group]; l != nil && l.front == nil {
+		return &l.Listen
+	}
+	return nil
+}
+
+// examine returns what a new member says of itself, or why it cannot be one.
+func (m *Manager) examine(l *Listen, q *Request, b []byte) (data private, why Refusal) {
+	port, ok := q.Port()
+	if l == nil || !ok || port != l.Port {
+		return data, Refusal{Reason: InvalidServiceID, Text: fmt.Sprintf("no group of %s waits at service ID %#x of this switch", q.Dst, q.ServiceID)}
+	}
+	if q.Service != rc {
+		return data, Refusal{Reason: InvalidService}
+	}
+	refused := Refusal{Reason: ConsumerReject, Code: NotAuthenticated}
+	if l.From != nil && !slices.ContainsFunc(l.From, func(p netip.Prefix) bool { return p.Contains(q.Src) }) {
+		refused.Text = "the group is not open for this address"
+		return data, refused
+	}
+	data, ours := readPrivate(b)
+	if l.Key != 0 {
+		key := m.cfg.Keys[l.Key]
+		if !ours || data.key != l.Key || key == nil || !q.authentic(key, port, b) {
+			refused.Text = fmt.Sprintf("the private data is not authentic under key %d", l.Key)
+			return data, refused
+		}
+	}
+	if !ours {
+		data = private{}
+	}
+	return data, Refusal{}
+}
+
+// admits says why a group that everybody connects to cannot have one more member; the zero
+// Refusal: it can.
+func (l *listener) admits(q *Request) Refusal {
+	switch others := l.others(q.Src); {
+	case l.MTU != 0 && mtuOf(q) != l.MTU && !(l.anyMTU && others == 0):
+		return wrongMTU(l.MTU)
+	case others >= l.Expect:
+		return Refusal{Reason: NoResources}
+	}
+	return Refusal{}
+}
+
+// mtuOf returns the path MTU of a REQ in bytes.
+func mtuOf(q *Request) int { return rocev2.PathMTUOfCode(uint32(q.MTU)) }
+
+// others returns the number of members that stay, beside that of an address.
+func (l *listener) others(ip netip.Addr) int {
+	n := l.count()
+	if c := l.members[ip]; c != nil && c.state != lingering {
+		n--
+	}
+	return n
+}

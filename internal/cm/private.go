@@ -1,0 +1,71 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cm
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// Private data of a member's REQ:
+//
+//	0 "GLCM"  4 version  5 flags  6 key id(16)  8 nonce(64)  16 window: base(64), length(64), R_Key(32)
+//	36 reserved(32)  40 MAC(128)
+const (
+	privateMagic   = "GLCM"
+	privateVersion = 1
+	privateMACAt   = 40
+	privateLen     = 56
+
+	flagWindow      = 1
+	flagReceiveOnly = 2
+)
+
+// privateLabel begins what the MAC covers, so that no other message of the key is one.
+const privateLabel = "gleam: member by RDMA-CM\x00"
+
+// Window is a member's memory for WRITE.
+type Window struct {
+	Base, Len uint64
+	RKey      uint32
+}
+
+// private is what a member says of itself.
+type private struct {
+	key         uint16
+	receiveOnly bool
+	window      Window
+}
+
+// readPrivate reads the private data of a REQ; ok is false if it is that of another
+// program, or has a field that cannot be.
+func readPrivate(b []byte) (p private, ok bool) {
+	if len(b) < privateLen || string(b[:4]) != privateMagic || b[4] != privateVersion || b[5]&^(flagWindow|flagReceiveOnly) != 0 || binary.BigEndian.Uint32(b[36:]) != 0 {
+		return p, false
+	}
+	p.key, p.receiveOnly = binary.BigEndian.Uint16(b[6:]), b[5]&flagReceiveOnly != 0
+	p.window = Window{binary.BigEndian.Uint64(b[16:]), binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint32(b[32:])}
+	return p, (b[5]&flagWindow != 0) == (p.window.Len > 0)
+}
+
+// privateMAC returns the MAC of private data for a member's queue pair.
+func privateMAC(key []byte, group, member netip.Addr, port uint16, qpn rocev2.QPN, b []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(privateLabel))
+	g, m := group.As16(), member.As16()
+	h.Write(g[:])
+	h.Write(m[:])
+	h.Write(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, port), uint32(qpn)))
+	h.Write(b[:privateMACAt])
+	return h.Sum(nil)[:privateLen-privateMACAt]
+}
+
+// authentic reports whether the private data b of a REQ has the right MAC.
+func (r *Request) authentic(key []byte, port uint16, b []byte) bool {
+	return hmac.Equal(privateMAC(key, r.Dst, r.Src, port, r.QPN, b), b[privateMACAt:privateLen])
+}

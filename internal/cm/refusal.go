@@ -1,0 +1,47 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cm
+
+import "github.com/gleam-rdma/gleam/internal/rocev2"
+
+// Refusal is why a REQ is rejected, or why a connection has ended at the switch's will.
+// The zero Refusal is none.
+type Refusal struct {
+	Reason RejectReason
+	Code   Code // with ConsumerReject
+	Text   string
+	mtu    uint8 // with InvalidMTU: the right one, IBTA's code
+}
+
+// Code is the second byte of the private data of a REJ with ConsumerReject.
+type Code uint8
+
+// Codes of refusals.
+const (
+	NotAuthenticated Code = 1 // no private data, a wrong MAC, or an address that the group is not open for
+	NotRegistered    Code = 2 // the registrar rejects the member
+	GroupEnded       Code = 3
+	Incomplete       Code = 4 // the other members did not come in time
+	Replaced         Code = 5 // another REQ of the address came
+	ListenerRefused  Code = 6 // a listener that the switch has dialled has refused
+)
+
+var replacement = Refusal{Reason: ConsumerReject, Code: Replaced, Text: "another queue pair of this address has connected"}
+
+// wrongMTU refuses another path MTU than the group's, in bytes.
+func wrongMTU(mtu int) Refusal {
+	return Refusal{Reason: InvalidMTU, mtu: uint8(rocev2.PathMTUCode(mtu))}
+}
+
+// rejection returns the REJ, without its IDs, that says x.
+func rejection(x *Refusal) *Message {
+	m := &Message{Attribute: ConnectReject, Reject: Reject{Of: RejectedREQ, Reason: x.Reason}}
+	switch x.Reason {
+	case ConsumerReject:
+		m.Data = append([]byte{privateVersion, byte(x.Code), 0}, x.Text...)
+	case InvalidMTU:
+		m.Reject.ARI = []byte{x.mtu << 4}
+	}
+	return m
+}

@@ -1,0 +1,120 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+// A host whose link comes up has lost its neighbour entries, or asks for the group's
+// address while nothing receives it, and repeats that only after a second. So the switch
+// announces the addresses of groups at a port that comes up, where members are located,
+// and at registration: by a gratuitous ARP request (RFC 5944 §4.6), or an unsolicited
+// neighbour advertisement (RFC 4861 §7.2.6). Both update neighbour entries and create
+// none.
+
+// announceAfter are the times at which an announcement is sent: the host's link may come
+// up a little later than the switch's, and frames may be lost.
+var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}
+
+// Announcements are paced: at most announceBatch leave together, and announceInterval
+// passes between two batches.
+const (
+	announceBatch    = 32
+	announceInterval = 5 * time.Millisecond
+)
+
+// announcer holds the announcements that are to be sent. rounds[i] holds those that have
+// been sent i times.
+type announcer struct {
+	rounds [len(announceAfter)]struct {
+		queue []dataplane.Announcement
+		since []time.Duration // when each was requested
+	}
+	queued map[dataplane.Announcement]bool // not sent yet
+	last   time.Duration
+}
+
+func newAnnouncer() *announcer { return &announcer{queued: make(map[dataplane.Announcement]bool)} }
+
+// add requests an dataplane.Announcement, unless it has been requested and not been sent yet.
+func (a *announcer) add(now time.Duration, x dataplane.Announcement) {
+	if !a.queued[x] {
+		a.queued[x] = true
+		a.put(0, x, now)
+	}
+}
+
+func (a *announcer) put(turn int, x dataplane.Announcement, since time.Duration) {
+	t := &a.rounds[turn]
+	t.queue, t.since = append(t.queue, x), append(t.since, since)
+}
+
+// next returns when the next announcement is due; ok is false if there is none.
+func (a *announcer) next() (at time.Duration, ok bool) {
+	for i := range a.rounds {
+		if t := &a.rounds[i]; len(t.queue) > 0 {
+			if due := t.since[0] + announceAfter[i]; !ok || due < at {
+				at, ok = due, true
+			}
+		}
+	}
+	return max(at, a.last+announceInterval), ok
+}
+
+// due removes and returns the announcements that are due now.
+func (a *announcer) due(now time.Duration) (xs []dataplane.Announcement) {
+	for i := range a.rounds {
+		t := &a.rounds[i]
+		for len(t.queue) > 0 && len(xs) < announceBatch && t.since[0]+announceAfter[i] <= now {
+			x, since := t.queue[0], t.since[0]
+			t.queue, t.since = t.queue[1:], t.since[1:]
+			xs = append(xs, x)
+			if i == 0 {
+				delete(a.queued, x)
+			}
+			if i+1 < len(a.rounds) {
+				a.put(i+1, x, since)
+			}
+		}
+	}
+	a.last = now
+	return xs
+}
+
+// announcePort announces at port p the groups that have members there.
+func (c *control) announcePort(p *port) {
+	for h := range c.dir.hosts.byLink[p.Ifindex] {
+		for g := range h.groups {
+			c.announce(g, h)
+		}
+	}
+}
+
+// announceGroup announces g at the locations of its members.
+func (c *control) announceGroup(g *group) {
+	for ip := range g.hosts {
+		c.announce(g, c.dir.hosts.byIP[ip])
+	}
+}
+
+// announce announces g at the location of h.
+func (c *control) announce(g *group, h *host) {
+	pi := c.plane.PortIndex(h.location.Ifindex)
+	if pi < 0 {
+		return
+	}
+	x := dataplane.Announcement{Port: pi, VLAN: cmp.Or(h.location.VLAN, c.ports[pi].VLAN), Group: g.reg.Group}
+	c.announcer.add(c.now(), x)
+}
+
+// sendAnnouncements sends the announcements that are due.
+func (c *control) sendAnnouncements() {
+	deleted := func(x dataplane.Announcement) bool { return c.dir.groups[x.Group] == nil }
+	c.plane.Announce(slices.DeleteFunc(c.announcer.due(c.now()), deleted))
+}

@@ -1,0 +1,83 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+// Each announcement is sent three times, many of them no faster than the pace, and
+// one that is asked for again before it was sent is sent once.
+func TestAnnouncementsArePaced(t *testing.T) {
+	a := newAnnouncer()
+	const n = 1000
+	for range 2 {
+		for i := range n {
+			a.add(0, dataplane.Announcement{Port: i % 4, Group: netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)})})
+		}
+	}
+	sent := map[dataplane.Announcement]int{}
+	total := 0
+	now := time.Duration(0)
+	for {
+		at, ok := a.next()
+		if !ok {
+			break
+		}
+		if total > 0 && at-now < announceInterval {
+			t.Fatalf("the next ones are sent %v after the last ones", at-now)
+		}
+		now = max(now, at)
+		xs := a.due(now)
+		if len(xs) == 0 || len(xs) > announceBatch {
+			t.Fatalf("at %v %d announcements", now, len(xs))
+		}
+		for _, x := range xs {
+			sent[x]++
+			total++
+		}
+	}
+	if len(sent) != n || total != n*len(announceAfter) {
+		t.Errorf("%d of %d groups announced, %d times in all", len(sent), n, total)
+	}
+	if least := time.Duration(total/announceBatch-1) * announceInterval; now < least || now > 2*least {
+		t.Errorf("all are sent after %v, want %v or a little more", now, least)
+	}
+	a.add(now, dataplane.Announcement{Group: fakeGroup(0)})
+	if at, ok := a.next(); !ok || at > now+announceInterval {
+		t.Errorf("the next one is sent %v later, %v", at-now, ok)
+	}
+}
+
+// Registration and a member's move ask for announcements where members are.
+func TestAnnouncementsFollowMembers(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	f.control.do(func() {
+		f.know(3)
+		f.register1(0, 3)
+		a := f.control.announcer
+		for pi := range 4 {
+			if x := (dataplane.Announcement{Port: pi, Group: fakeGroup(0)}); a.queued[x] != (pi < 3) {
+				t.Errorf("port %d: announced %v", pi, a.queued[x])
+			}
+		}
+		a.queued = map[dataplane.Announcement]bool{}
+		h := f.control.dir.hosts.byIP[fakeHost(2)]
+		at, _ := f.locator.Locate(h.ip)
+		at.Ifindex, at.Links = 4, []int{4} // by another route
+		f.control.dir.hostAnswered(h, at, nil, f.control.now())
+		if len(a.queued) != 1 || !a.queued[dataplane.Announcement{Port: 3, Group: fakeGroup(0)}] {
+			t.Errorf("after a move: %v", a.queued)
+		}
+		a.queued = map[dataplane.Announcement]bool{}
+		f.control.announcePort(f.control.ports[1])
+		if len(a.queued) != 1 || !a.queued[dataplane.Announcement{Port: 1, Group: fakeGroup(0)}] {
+			t.Errorf("port 1 comes up: %v", a.queued)
+		}
+	})
+}

@@ -1,0 +1,401 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// Engine is the API server's backend.
+var _ api.Backend = (*Engine)(nil)
+
+// showBatch is the number of groups that are shown in one iteration of the control loop.
+const showBatch = 16
+
+// Groups implements api.Backend.
+func (e *Engine) Groups() ([]api.Group, error) {
+	list := []api.Group{}
+	var ips []netip.Addr
+	ok := e.control.do(func() { ips = slices.Collect(maps.Keys(e.control.dir.groups)) })
+	for part := range slices.Chunk(ips, showBatch) {
+		ok = ok && e.control.do(func() {
+			for _, ip := range part {
+				if g := e.control.dir.groups[ip]; g != nil {
+					list = append(list, e.control.show(g))
+				}
+			}
+		})
+	}
+	if !ok {
+		return nil, errStopped
+	}
+	slices.SortFunc(list, func(a, b api.Group) int { return a.IP.Compare(b.IP) })
+	return list, nil
+}
+
+// Group implements api.Backend.
+func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
+	var found *api.Group
+	var gone *api.Ended
+	var waiting string
+	if !e.control.do(func() {
+		waiting, _ = e.control.connections.manager.Status(ip)
+		gone = e.control.endOf(ip)
+		if g := e.control.dir.groups[ip]; g != nil {
+			d := e.control.show(g)
+			found = &d
+		}
+	}) {
+		return nil, errStopped
+	}
+	if found == nil {
+		err := unknownGroup(ip)
+		if waiting != "" {
+			err.Message = fmt.Sprintf("group %s is not registered yet: %s", ip, waiting)
+		} else if gone != nil {
+			err.Message += fmt.Sprintf("; the last one of this address ended at %s (%s): see `gleam group show %s --ended`",
+				gone.Time.UTC().Format(time.RFC3339), gone.Reason, ip)
+		}
+		return nil, err
+	}
+	return found, nil
+}
+
+func unknownGroup(ip netip.Addr) *api.Error {
+	return &api.Error{Reason: api.ReasonUnknownGroup, Message: fmt.Sprintf("no group %s is registered: see `gleam group list`", ip)}
+}
+
+// Register implements api.Backend: it registers a group by hand, without a lease and
+// without sending envelopes to the members. Like any registration it waits until the
+// members are located, up to the configured locate_timeout.
+func (e *Engine) Register(r *api.Register) error {
+	params, err := r.Params()
+	if err != nil {
+		return err
+	}
+	reg := envelope.Registration{Group: r.Group, Window: window(r.Window), NoRepair: r.NoRepair}
+	reg.SetParams(&params)
+	for i := range r.Members {
+		reg.Members = append(reg.Members, record(&r.Members[i]))
+	}
+	if err := e.notConnected(r.Group); err != nil {
+		return err
+	}
+	return e.control.registerByOperator(reg, r.Replace)
+}
+
+// CreateGroup implements api.Backend.
+func (e *Engine) CreateGroup(g *api.CreateGroup) (err error) {
+	if !e.control.do(func() { err = e.control.createGroup(g) }) {
+		return errStopped
+	}
+	return err
+}
+
+// notConnected returns an error if members connect to a group by RDMA-CM: they are its
+// members, and nobody else.
+func (e *Engine) notConnected(group netip.Addr) (err error) {
+	if !e.control.do(func() {
+		of, ok := e.control.connections.reserved[group]
+		if text, _ := e.control.connections.manager.Status(of); ok {
+			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", of, text)}
+		}
+	}) {
+		return errStopped
+	}
+	return err
+}
+
+func record(m *api.RegisterMember) envelope.MemberRecord {
+	return envelope.MemberRecord{
+		IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN), Window: window(m.Window), ReceiveOnly: m.ReceiveOnly,
+	}
+}
+
+// AddMember implements api.Backend: a member joins a group that was registered by hand at
+// the next message boundary, or replaces the member with its address.
+func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
+	if err := e.notConnected(ip); err != nil {
+		return err
+	}
+	rec := record(&a.RegisterMember)
+	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+		at := slices.IndexFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == rec.IP })
+		switch {
+		case at < 0:
+			return append(ms, rec), nil
+		case !a.Replace:
+			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s already; if it has restarted its queue pair, replace it", rec.IP, ip)}
+		case ms[at] == rec:
+			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s with the same QPN and PSNs; a restarted queue pair needs fresh PSNs", rec.IP, ip)}
+		}
+		ms[at] = rec
+		return ms, nil
+	})
+}
+
+// RemoveMember implements api.Backend.
+func (e *Engine) RemoveMember(ip, member netip.Addr) error {
+	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+		rest := slices.DeleteFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == member })
+		if len(rest) == len(ms) {
+			return nil, &api.Error{Reason: api.ReasonUnknownMember, Message: fmt.Sprintf("%s is not a member of group %s: see `gleam group show %s`", member, ip, ip)}
+		}
+		return rest, nil
+	})
+}
+
+// MoveMember implements api.Backend.
+func (e *Engine) MoveMember(group, member netip.Addr, m *api.MoveMember) (err error) {
+	if !e.control.do(func() { err = e.control.moveByOperator(group, member, m) }) {
+		return errStopped
+	}
+	return err
+}
+
+// Events implements api.Backend.
+func (e *Engine) Events(ctx context.Context, after uint64) (*api.Events, error) {
+	return e.control.journal.after(ctx, after), nil
+}
+
+func window(w *api.Window) mcast.Window {
+	if w == nil {
+		return mcast.Window{}
+	}
+	return mcast.Window{Base: w.VA, Len: w.Len, RKey: w.RKey}
+}
+
+// Delete implements api.Backend.
+func (e *Engine) Delete(ip netip.Addr) error {
+	known := false
+	if !e.control.do(func() {
+		connected := e.control.closeConnections(ip)
+		known = e.control.deleteByOperator(ip) || connected
+	}) {
+		return errStopped
+	}
+	if !known {
+		return unknownGroup(ip)
+	}
+	return nil
+}
+
+// Ports implements api.Backend.
+func (e *Engine) Ports() ([]api.Port, error) {
+	list := make([]api.Port, len(e.control.ports))
+	if !e.control.do(func() {
+		for i, p := range e.control.ports {
+			a := &list[i]
+			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
+			a.State, a.Reason, a.Reopened = p.life.phase.String(), p.life.reason, p.life.reopened
+			a.Allow.Addresses = p.allow.Addresses
+			for _, m := range p.allow.MACs {
+				a.Allow.MACs = append(a.Allow.MACs, m.String())
+			}
+		}
+	}) {
+		return nil, errStopped
+	}
+	if err := e.plane.DescribePorts(list); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
+}
+
+// SetPort implements api.Backend.
+func (e *Engine) SetPort(name string, s *api.SetPort) error {
+	i := -1
+	if !e.control.do(func() {
+		if i = slices.IndexFunc(e.control.ports, func(p *port) bool { return p.Name == name }); i >= 0 {
+			e.control.ports[i].config.Rate = *s.Rate
+		}
+	}) {
+		return errStopped
+	}
+	if i < 0 {
+		return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", name)}
+	}
+	if err := e.plane.SetRate(i, int64(*s.Rate)); err != nil {
+		return err
+	}
+	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
+	return nil
+}
+
+// Stats implements api.Backend.
+func (e *Engine) Stats() (*api.Stats, error) {
+	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
+	var own counters
+	if !e.control.do(func() {
+		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
+		s.Control = e.control.stats()
+		own = e.control.count
+	}) {
+		return nil, errStopped
+	}
+	w, err := e.plane.Stats()
+	if err != nil {
+		return nil, err
+	}
+	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = w.DataIn, w.Copies, w.FeedbackIn, w.FeedbackOut
+	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = w.Neighbour, w.EnvelopeIn, w.EnvelopeOut, w.EnvelopePartial
+	s.FramesFree, s.CEMarked = w.FramesFree, w.CEMarked
+	s.Normal, s.Drops = w.Normal, w.Drops
+	own.addTo(s.Normal, s.Drops)
+	e.control.helloDrops(s.Normal, s.Drops)
+	return s, nil
+}
+
+// show returns the API's view of g. It runs on the control loop.
+func (c *control) show(g *group) api.Group {
+	var now dataplane.GroupState
+	_ = g.handle.Read(&now)           // an error: the switch has stopped
+	c.applyOutcomes(g, &now.Outcomes) // so that nothing is shown that is not in the journal
+	return c.describe(g, &now)
+}
+
+// describe returns the API's view of g, whose state is now.
+func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
+	st := &now.Status
+	a := api.Group{
+		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
+		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
+		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
+		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
+		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
+			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
+	}
+	if b := c.plane.RepairSpec().Bytes; b > 0 && !g.reg.NoRepair {
+		a.Repair = &api.Repair{
+			Bytes: st.Retained, MaxRetainedBytes: st.RetainedMax, LimitBytes: b, NAKs: st.Counters.NAKsServed,
+			Copies: st.Counters.Resent, Probes: st.Counters.Probes, NotRetained: st.Counters.NotRetained,
+		}
+	}
+	if of, ok := c.connections.reserved[g.reg.Group]; ok {
+		a.Origin, a.Replies = "rdma-cm", c.connections.groups[of].replies
+	}
+	if ip := c.dir.addressOf(g.reg.Group); ip != g.reg.Group {
+		a.Dialled = ip
+	}
+	if g.reg.Master.IsValid() {
+		a.Origin, a.Master = "envelope", g.reg.Master.String()
+		a.LeaseLeft = c.leaseLeft(g.reg.Group).Seconds()
+		if key, ok := c.registrar.Key(g.reg.Group); ok {
+			a.Key = uint16(key)
+		}
+	}
+	if st.HasSource {
+		a.State = "running"
+		a.AckPSN, a.NextPSN = uint32(st.Acked), uint32(st.Nxt)
+	}
+	if st.Failed {
+		a.State, a.Failure = "failed", g.applied.failure
+	}
+	for i := range st.Members {
+		if i >= len(g.slots) || g.slots[i].gone {
+			continue // it is, or will soon be, among the former members
+		}
+		m, r, at := &st.Members[i], &g.slots[i].record, &g.slots[i].location
+		am := api.Member{
+			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
+			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
+		}
+		if pi := c.dir.portOf(&g.slots[i]); pi >= 0 {
+			am.Port, am.MAC = c.ports[pi].Name, at.MAC.String()
+			am.VLAN = cmp.Or(am.VLAN, c.ports[pi].VLAN)
+		}
+		c.behind(&am, g.slots[i].behind)
+		if m.Recovering && am.Pending == "" {
+			am.Pending = "repair"
+		}
+		if r.ReceiveOnly {
+			am.Role = "receive-only"
+		}
+		if m.Joining {
+			am.Role = "joining"
+		}
+		if m.Source {
+			am.Role = "source"
+			a.Source = r.IP
+		}
+		if m.HoldsACK && !a.WaitsFor.IsValid() {
+			a.WaitsFor = r.IP
+		}
+		for n := range m.Mismatches {
+			if x := &m.Mismatches[n]; x.Confirmed() {
+				am.Diagnosis = joinTexts(am.Diagnosis, mismatchText(mcast.Number(n), x.Observed, x.Registered))
+			}
+		}
+		if s := c.seenElsewhere(r.IP); s != "" {
+			am.Diagnosis = joinTexts(am.Diagnosis, s)
+		}
+		if st.InConflict && st.Conflict == mcast.MemberID(i) {
+			am.Diagnosis = joinTexts(am.Diagnosis, c.conflictText(g, st.Conflict))
+		}
+		if m.Unverified && am.Diagnosis == "" {
+			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.RegisteredPSN))
+		}
+		a.Members = append(a.Members, am)
+	}
+	a.Normal, a.Drops = unservedOf(&st.Counters)
+	a.Tree = c.describeTree(g, st)
+	a.FastPath = c.describeFastPath(&now.Fast)
+	return a
+}
+
+// joinTexts appends more to s.
+func joinTexts(s, more string) string {
+	if s == "" {
+		return more
+	}
+	return s + "; " + more
+}
+
+// unservedOf is counters.unserved for the core's counters of one group.
+func unservedOf(c *mcast.Counters) (normal, drops map[string]uint64) {
+	normal, drops = make(map[string]uint64), make(map[string]uint64)
+	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
+		if n := c.Drops[r]; n > 0 && r.Normal() {
+			normal[r.String()] = n
+		} else if n > 0 {
+			drops[r.String()] = n
+		}
+	}
+	return normal, drops
+}
+
+// pendingName returns the API's name of a pending NAK.
+func pendingName(s rocev2.Syndrome) string {
+	switch s.Kind() {
+	case rocev2.KindSequence:
+		return "sequence"
+	case rocev2.KindRNR:
+		return "rnr"
+	case rocev2.KindFatal:
+		return fmt.Sprintf("fatal 0x%02x", uint8(s))
+	}
+	return ""
+}
+
+func policyName(r *envelope.Registration) string {
+	switch r.Policy {
+	case mcast.Evict:
+		return api.PolicyEvict
+	case mcast.Quorum:
+		return fmt.Sprintf("%s:%d", api.PolicyQuorum, r.Quorum)
+	}
+	return api.PolicyStrict
+}

@@ -1,0 +1,356 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/cm"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// connections are those of members by RDMA-CM (docs/CM.md). A group that members connect to
+// is a registration by hand, whose records the manager states.
+type connections struct {
+	manager *cm.Manager
+	out     cm.Output
+	groups  map[netip.Addr]created // by the address that programs connect to
+	// reserved are the addresses that connections are registered under, and the group.
+	reserved map[netip.Addr]netip.Addr
+	// outcomes are what the registrar has reported of them since they were served.
+	outcomes []registrationOutcome
+	changed  []netip.Addr
+	refused  *sampler[cm.Event]
+	ending   netip.Addr // a group whose registration the manager itself ends
+	unkept   unkept
+}
+
+// created is a group that members connect to.
+type created struct {
+	asked   *api.CreateGroup
+	reg     envelope.Registration // without members
+	replies string
+	dials   bool
+	keys    []netip.Addr // that connections are registered under
+}
+
+// registrationOutcome is what the registrar has reported of a group that members connect to.
+type registrationOutcome struct {
+	kind   outcomeKind
+	group  netip.Addr
+	member envelope.MemberKey // memberGone
+	err    error              // registrationAnswered: nil, or why it was rejected
+}
+
+type outcomeKind uint8
+
+const (
+	registrationAnswered outcomeKind = iota
+	memberGone
+	groupGone
+)
+
+func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, keeps bool) connections {
+	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
+	return connections{
+		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys), Keeps: keeps}),
+		groups:  make(map[netip.Addr]created), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
+	}
+}
+
+func connectionKeys(keys envelope.Keys) map[uint16][]byte {
+	all := make(map[uint16][]byte, len(keys))
+	for id, k := range keys {
+		all[uint16(id)] = k
+	}
+	return all
+}
+
+func (x *connections) setKeys(keys envelope.Keys) { x.manager.SetKeys(connectionKeys(keys)) }
+
+// note remembers an outcome until serveConnections, since it may come in the middle of
+// another one of the registrar.
+func (x *connections) note(o registrationOutcome) {
+	if _, ok := x.reserved[o.group]; ok && (o.kind != groupGone || x.ending != o.group) {
+		x.outcomes = append(x.outcomes, o)
+	}
+}
+
+// creationOf returns what an operator has asked for as the manager and this package have it.
+func creationOf(g *api.CreateGroup) (l cm.Listen, made created, err error) {
+	params, err := g.Params()
+	if err != nil {
+		return l, made, err
+	}
+	made = created{asked: g, replies: g.Replies, dials: len(g.Listeners) > 0, keys: sessionKeys(g), reg: envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}}
+	made.reg.SetParams(&params)
+	return cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
+		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}, made, nil
+}
+
+// mayCreate says why a group cannot have its addresses, of which one may be registered.
+func (c *control) mayCreate(made *created, registered netip.Addr) error {
+	for _, ip := range made.keys {
+		if _, _, live := c.registrar.Group(ip); live && ip != registered {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + ip.String() + " is registered: delete it first, or take another address"}
+		}
+		if other, taken := c.connections.reserved[ip]; taken {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other)}
+		}
+		if !c.registrar.Serves(ip) {
+			return &api.Error{Reason: envelope.NotGroupPrefix.String(), Message: ip.String() + " is in no group prefix of this switch"}
+		}
+	}
+	return nil
+}
+
+// add adds a group that members connect to.
+func (x *connections) add(ip netip.Addr, made created) {
+	x.groups[ip] = made
+	for _, key := range made.keys {
+		x.reserved[key] = ip
+	}
+}
+
+// createGroup lets members connect to a group.
+func (c *control) createGroup(g *api.CreateGroup) error {
+	l, made, err := creationOf(g)
+	if err == nil {
+		err = c.mayCreate(&made, netip.Addr{})
+	}
+	if err != nil {
+		return err
+	}
+	x := &c.connections
+	if err := x.manager.Open(l); err != nil {
+		return &api.Error{Reason: api.ReasonGroupExists, Message: err.Error()}
+	}
+	x.add(g.Group, made)
+	c.keepCreation(g.Group)
+	if made.dials {
+		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
+	} else {
+		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
+	}
+	return nil
+}
+
+// repliesByName are the policies of replies as the API has them.
+var repliesByName = map[string]cm.Replies{api.RepliesRefuse: cm.Refuse, api.RepliesSource: cm.Source, api.RepliesLeader: cm.Leader}
+
+// replyKinds are the kinds of replies of the roles of members.
+var replyKinds = [...]mcast.ReplyKind{cm.AnyRole: mcast.NoReply, cm.LeaderRole: mcast.ReplyForwarded, cm.FollowerRole: mcast.ReplyDiscarded}
+
+// sessionKeys returns the addresses that the connections to a group are registered under.
+func sessionKeys(g *api.CreateGroup) (keys []netip.Addr) {
+	ip := g.Group
+	for range max(1, g.Sessions) {
+		keys = append(keys, ip)
+		ip = ip.Next()
+	}
+	return keys
+}
+
+// closeConnections ends the connections to a group, and lets no more be made. It returns
+// false if there is none.
+func (c *control) closeConnections(ip netip.Addr) bool {
+	x := &c.connections
+	if !x.manager.Close(c.now(), ip, &x.out) {
+		return false
+	}
+	c.sendConnections()
+	for _, key := range x.groups[ip].keys {
+		if !c.dir.isSession(key) { // else its registration ends first
+			delete(x.reserved, key)
+		}
+	}
+	delete(x.groups, ip)
+	c.keepCreation(ip)
+	c.serveConnections()
+	return true
+}
+
+// serveMAD passes a management datagram to the manager. One in the name of a member has to
+// come from the member's location, as its data has.
+func (c *control) serveMAD(d *dataplane.Datagram) {
+	from, group := d.Src.Addr(), d.Dst.Addr()
+	if h := c.dir.hosts.byIP[from]; h != nil && h.isMember() && c.dir.originOf(&h.location) != c.originOfFrame(d.From) {
+		c.count.cm[cm.WrongSource]++
+		d.Release()
+		c.handleSighting(dataplane.Sighting{Origin: d.From, IP: from})
+		return
+	}
+	x := &c.connections
+	x.manager.Input(c.now(), from, group, d.Payload(), &x.out)
+	c.answersPort = d.From.Port
+	d.Release()
+	c.sendConnections()
+	c.answersPort = -1
+	if x.out.Left != nil {
+		c.leaveByQPN(group, from, x.out.Left.QPN)
+	}
+}
+
+// originOfFrame returns the origin of a frame as originOf returns that of a location.
+func (c *control) originOfFrame(s dataplane.Origin) dataplane.Origin {
+	if s.VLAN == 0 {
+		s.VLAN = c.ports[s.Port].VLAN
+	}
+	return s
+}
+
+// sendConnections executes the manager's output: log and journal first, as for envelopes.
+func (c *control) sendConnections() {
+	x := &c.connections
+	if d := x.out.Drop; d != cm.OK {
+		c.count.cm[d]++
+	}
+	for i := range x.out.Events {
+		c.reportConnection(&x.out.Events[i])
+		c.keepCreation(x.out.Events[i].Group)
+	}
+	for i := range x.out.Packets {
+		p := &x.out.Packets[i]
+		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD})
+	}
+	x.changed = append(x.changed, x.out.Changed...)
+}
+
+// connectionSrcPort is the UDP source port of management datagrams.
+const connectionSrcPort = 0xC000
+
+func (c *control) reportConnection(e *cm.Event) {
+	if e.Refusal.Reason == 0 {
+		c.notify(false, "connection", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
+		return
+	}
+	if suppressed, report := c.connections.refused.add(c.now(), 0, *e); report {
+		c.logRefused(*e, suppressed)
+	}
+}
+
+// logRefused reports a connection that was refused, or ended by the switch, to log and
+// journal.
+func (c *control) logRefused(e cm.Event, suppressed uint64) {
+	reason := e.Refusal.Reason.String()
+	if e.Refusal.Text != "" {
+		reason += ": " + e.Refusal.Text
+	}
+	c.notify(true, "connection refused or ended", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
+	c.journal.add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: uint32(e.QPN), Reason: "RDMA-CM: " + reason})
+}
+
+// serveConnections lets the manager's timers expire, tells it what the registrar has
+// reported, and registers the groups that have changed.
+func (c *control) serveConnections() {
+	x := &c.connections
+	if at, ok := x.manager.NextDeadline(); ok && at <= c.now() {
+		x.manager.Advance(c.now(), &x.out)
+		c.sendConnections()
+	}
+	for len(x.outcomes)+len(x.changed) > 0 {
+		outcomes, changed := x.outcomes, x.changed
+		x.outcomes, x.changed = nil, nil
+		for _, o := range outcomes {
+			switch o.kind {
+			case registrationAnswered:
+				x.manager.Registered(c.now(), o.group, o.err, &x.out)
+			case memberGone:
+				x.manager.Gone(c.now(), o.group, o.member.IP, o.member.QPN, &x.out)
+			case groupGone:
+				x.manager.Ended(c.now(), o.group, &x.out)
+				c.forgetSession(o.group)
+			}
+			c.sendConnections()
+		}
+		for _, ip := range changed {
+			c.registerConnected(ip)
+		}
+	}
+	c.keepConnections(c.now())
+}
+
+// registerConnected registers a group with the members that have connected, updates it, or
+// ends it. The outcome comes by note.
+func (c *control) registerConnected(ip netip.Addr) {
+	x := &c.connections
+	l, records, ok := x.manager.Wanted(ip)
+	if !ok {
+		return
+	}
+	if len(records) == 0 {
+		x.ending = ip
+		c.deleteByOperator(ip)
+		x.ending = netip.Addr{}
+		x.note(registrationOutcome{kind: registrationAnswered, group: ip})
+		c.forgetSession(ip)
+		return
+	}
+	g := x.groups[l.Group]
+	reg := g.reg
+	reg.Group, reg.QPN, reg.PMTU = ip, l.QPN, l.MTU
+	if g.dials {
+		c.dir.sessions[ip] = l.Group
+	}
+	for i := range records {
+		r := &records[i]
+		reg.Members = append(reg.Members, envelope.MemberRecord{
+			IP: r.IP, QPN: r.QPN, SQPSN: r.SQPSN, RQPSN: r.RQPSN, Window: mcast.Window{Base: r.Window.Base, Len: r.Window.Len, RKey: r.Window.RKey}, ReceiveOnly: r.ReceiveOnly, Reply: replyKinds[r.Role],
+		})
+		if reg.Window == (mcast.Window{}) {
+			reg.Members[i].Window = reg.Window // nothing can be written to it
+		}
+	}
+	c.registerLocal(&reg)
+}
+
+// forgetSession forgets a dialler's group that has ended.
+func (c *control) forgetSession(ip netip.Addr) {
+	x := &c.connections
+	delete(c.dir.sessions, ip)
+	if _, ok := x.groups[x.reserved[ip]]; !ok {
+		delete(x.reserved, ip)
+	}
+}
+
+// registerLocal registers a group by hand, or updates the one that is registered. A
+// rejection at once is noted; any other outcome is an event.
+func (c *control) registerLocal(reg *envelope.Registration) {
+	if old, _, live := c.registrar.Group(reg.Group); live {
+		reg.Base = old.Epoch
+	}
+	_, err := c.registrar.RegisterLocal(c.now(), *reg, &c.out)
+	failed := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
+	c.sendOutput()
+	if err != nil && !failed {
+		c.connections.note(registrationOutcome{kind: registrationAnswered, group: reg.Group, err: err})
+	}
+}
+
+// leaveByQPN removes a member whose DREQ names the group's virtual queue pair: it has
+// connected before gleamd was started.
+func (c *control) leaveByQPN(group, member netip.Addr, qpn rocev2.QPN) {
+	reg, _, live := c.registrar.Group(group)
+	if _, connected := c.connections.reserved[group]; !live || connected || reg.Master.IsValid() || reg.QPN != qpn {
+		return
+	}
+	n := len(reg.Members)
+	reg.Members = slices.DeleteFunc(slices.Clone(reg.Members), func(m envelope.MemberRecord) bool { return m.IP == member })
+	switch len(reg.Members) {
+	case n:
+	case 0, 1:
+		c.deleteByOperator(group)
+	default:
+		reg.Epoch = 0
+		c.registerLocal(&reg)
+	}
+}

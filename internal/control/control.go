@@ -1,0 +1,308 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// control is the control plane of the switch: one goroutine that drives the registrar and
+// owns the directory. It receives envelopes and changed groups from the workers, changes
+// of links and neighbours from netlink, and closures by do.
+type control struct {
+	plane          *dataplane.Plane
+	ports          []*port
+	dir            *directory
+	keeper         *keeper // nil: groups are not kept over a restart
+	registrar      *envelope.Registrar
+	locator        locator
+	notify         Notify
+	closures       chan func()
+	ended          chan struct{}
+	out            envelope.Output
+	journal        *journal
+	endedGroups    []api.Group         // the last states of groups that have ended, oldest first
+	refusals       *sampler[refusal]   // by envelope.Drop
+	rejected       *sampler[rejection] // by envelope.Reason
+	unsendable     *sampler[unsendable]
+	reports        turnReports
+	parked         parkedEnvelopes   // envelopes for hosts that are being resolved
+	outbox         []dataplane.UDP   // datagrams that leave at the end of the iteration
+	answersPort    int               // the port of the envelope that is being served; -1: none
+	requestPolicer dataplane.Policer // iterations of the loop that serve requests
+	// localWaiters are the channels for the outcomes of local registrations, by group.
+	localWaiters map[netip.Addr]chan error
+	// outcomes are those of the groups that a worker reports in one call.
+	outcomes          [outcomeBatch]mcast.Outcomes
+	outcomesDue       bool          // more outcomes wait
+	outcomesAt        time.Duration // outcomes are not requested before
+	changes           *locate.Changes
+	changePacer       changePacer // delays the handling of changes
+	lookups           *lookupQueue
+	watcher           watcher       // nil in tests
+	filterErrReported bool          // the operator was told that the netlink filter fails
+	longestIteration  time.Duration // longest iteration of the loop so far
+	count             counters
+	iterations        uint64
+	iterationStart    time.Duration // of the present iteration
+	leasesHeldUntil   time.Duration // the registrar's deadlines are not served before
+	connections       connections   // of members by RDMA-CM
+	// linksDue: the ports' state must be requested; linksRequested: the locator has the
+	// request.
+	linksDue, linksRequested bool
+	announcer                *announcer
+	switches                 switches
+	moves                    moves
+	onLinkChange             func()                   // called when an interface has changed
+	onPortOpened             func(pi int)             // called when a slot has another interface
+	onNeighbours             func(map[int]rocev2.MAC) // called with the neighbours that are up, by slot
+	portRetryAt              time.Duration            // when the state of the ports is read because of retryPorts; 0: never
+}
+
+// newControl goes on with what k has found of the control plane before a restart; nil:
+// nothing is kept.
+func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+	c := &control{
+		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
+		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations),
+		closures: make(chan func()), ended: make(chan struct{}),
+		localWaiters: make(map[netip.Addr]chan error),
+		journal:      newJournal(), announcer: newAnnouncer(),
+		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
+		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
+	}
+	c.onLinkChange, c.onPortOpened, c.onNeighbours = func() {}, func(int) {}, func(map[int]rocev2.MAC) {}
+	c.dir.defaults.stored = k != nil
+	auth, rights := keysOf(&cfg.Envelope)
+	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: k.epochBase(), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
+		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
+		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
+		LocateRetry: locateRetry,
+	}, c.dir)
+	if err != nil {
+		return nil, fmt.Errorf("set up registration: %w", err)
+	}
+	c.registrar = reg
+	c.connections = newConnections(secret, auth.Keys, k != nil)
+	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
+	c.setupMoves(cfg)
+	c.dir.onMoved = func(g *group, h *host) {
+		c.announce(g, h)
+		c.keepHost(h)
+	}
+	c.dir.onNewTable = func(g *group) {
+		c.checkIsolation(g)
+		c.checkPMTU(g)
+	}
+	return c, nil
+}
+
+// sendOutput reports the registrar's events and sends its packets. Log and journal come
+// first: a host that has received an answer finds its change there.
+func (c *control) sendOutput() {
+	if r := c.out.Drop; r != envelope.NoDrop {
+		c.count.envelope[r]++
+	}
+	for i := range c.out.Events {
+		c.report(&c.out.Events[i])
+	}
+	for i := range c.out.Packets {
+		c.send(&c.out.Packets[i])
+	}
+	c.sendRelays()
+}
+
+// report tells the operator of e, and gives a local registration's waiter its outcome.
+func (c *control) report(e *envelope.Event) {
+	defer c.keep(e.Group)
+	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN), By: c.audit(e)}
+	g := c.dir.groups[e.Group]
+	switch e.Kind {
+	case envelope.Registered:
+		j.Kind = api.EventRegistered
+		if g != nil && g.reg.Base != 0 {
+			j.Kind = api.EventUpdated
+			c.notify(false, "group updated", "group", e.Group, "epoch", e.Epoch)
+		} else {
+			c.notify(false, "group registered", "group", e.Group, "epoch", e.Epoch)
+			c.warnUndeclared(g)
+		}
+		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Total)
+		c.answer(e.Group, nil)
+		if g != nil {
+			c.checkPMTU(g)
+			c.checkIsolation(g)
+			c.announceGroup(g)
+		}
+	case envelope.Unchanged:
+		c.notify(false, "group registered again as it is: it goes on", "group", e.Group, "epoch", e.Epoch)
+		c.answer(e.Group, nil)
+		return
+	case envelope.RegistrationFailed:
+		j.Kind, j.Reason = api.EventRejected, e.Err.Error()+moreText(e)
+		c.noteRejection(e)
+		j.Reason += c.unprovenText(e)
+		c.answer(e.Group, e.Err)
+	case envelope.Rebuilt:
+		j.Kind = api.EventRebuilt
+		if j.Reason = fmt.Sprintf("generation %d", g.generationOfTree()); e.Err != nil {
+			j.Reason += ": " + e.Err.Error()
+		}
+		c.notify(false, "the tree of a group was built anew", "group", e.Group, "generation", g.generationOfTree(), "reason", e.Err)
+		if g != nil {
+			c.checkPMTU(g)
+		}
+	case envelope.RebuildFailed:
+		j.Kind, j.Reason = api.EventRebuilt, "failed: "+e.Err.Error()+moreText(e)
+		c.notify(true, "the tree of a group cannot be built anew: the group ends unless it can be soon", "group", e.Group, "error", e.Err)
+	case envelope.MemberJoined:
+		j.Kind = api.EventJoined
+		c.notify(false, "member joins", "group", e.Group, "member", e.Member)
+	case envelope.MemberGone:
+		j.Kind, j.Reason = api.EventRemoved, e.EndReason.String()
+		switch e.EndReason {
+		case envelope.Left:
+			j.Kind = api.EventLeft
+		case envelope.Evicted:
+			psn := uint32(e.PSN)
+			j.Kind, j.Reason, j.PSN = api.EventEvicted, envelope.Cause(e.Code), &psn
+		}
+		if g != nil {
+			g.rememberFormer(e)
+		}
+		c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
+		c.notify(false, "member no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
+	case envelope.GroupGone:
+		c.connections.note(registrationOutcome{group: e.Group, kind: groupGone})
+		j.Kind, j.Reason = api.EventEnded, c.endReason(e)
+		if n := len(c.endedGroups); n > 0 && c.endedGroups[n-1].IP == e.Group {
+			j.Reason += "; last state: " + endText(&c.endedGroups[n-1])
+		}
+		c.notify(e.Err != nil, "group ended", "group", e.Group, "reason", c.endReason(e))
+	default:
+		return
+	}
+	c.journal.add(j)
+}
+
+// warnUndeclared warns that a group's dead_after cannot be checked, if the sender's
+// timeout is not declared.
+func (c *control) warnUndeclared(g *group) {
+	if g != nil && g.reg.DeadAfter > 0 && g.reg.SenderTimeout == 0 {
+		c.notify(true, "dead_after cannot be checked: the sender's timeout and retries are not declared", "group", g.reg.Group, "dead_after", g.reg.DeadAfter)
+	}
+}
+
+func (c *control) answer(group netip.Addr, err error) {
+	c.connections.note(registrationOutcome{group: group, err: err, kind: registrationAnswered})
+	if ch := c.localWaiters[group]; ch != nil {
+		delete(c.localWaiters, group)
+		ch <- err
+	}
+}
+
+// deleteByOperator deletes a group at the operator's request. It returns false if there
+// is none.
+func (c *control) deleteByOperator(ip netip.Addr) bool {
+	err := c.registrar.DeleteLocal(c.now(), ip, &c.out)
+	c.sendOutput()
+	return err == nil
+}
+
+// registerByOperator registers a group at the operator's request and waits for the
+// outcome. It replaces another group of the same address only if replace is set.
+func (c *control) registerByOperator(reg envelope.Registration, replace bool) error {
+	ch := make(chan error, 1)
+	var busy bool
+	var exists error
+	ok := c.do(func() {
+		if busy = c.localWaiters[reg.Group] != nil; busy {
+			return
+		}
+		if old, _, live := c.registrar.Group(reg.Group); live && !replace {
+			if exists = replaceConflict(&old, &reg); exists != nil {
+				return
+			}
+		}
+		c.localWaiters[reg.Group] = ch
+		_, err := c.registrar.RegisterLocal(c.now(), reg, &c.out)
+		c.sendOutput()
+		if err != nil {
+			c.answer(reg.Group, err)
+		}
+	})
+	switch {
+	case !ok:
+		return errStopped
+	case busy:
+		return &api.Error{Reason: "busy", Message: fmt.Sprintf("group %s is being registered by another requester: try again", reg.Group)}
+	case exists != nil:
+		return exists
+	}
+	var err error
+	select {
+	case err = <-ch:
+	case <-c.ended:
+		return errStopped
+	}
+	var problem *envelope.Problem
+	if errors.As(err, &problem) {
+		msg := fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))
+		if problem.Reason == envelope.UnknownMemberLocation {
+			msg += " (gleamd's log says what the kernel answered, gleamd --check what is missing here)"
+		}
+		return &api.Error{Reason: problem.Reason.String(), Message: msg}
+	}
+	return err
+}
+
+// changeMembers updates a group that was registered by hand; change returns its new
+// members.
+func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberRecord) ([]envelope.MemberRecord, error)) error {
+	var reg envelope.Registration
+	var err error
+	if !c.do(func() {
+		var known bool
+		if reg, _, known = c.registrar.Group(ip); !known {
+			err = unknownGroup(ip)
+			return
+		}
+		if reg.Master.IsValid() {
+			err = &api.Error{Reason: envelope.NotAllowed.String(), Message: fmt.Sprintf("group %s is registered by its master at %s, which alone changes its members", ip, reg.Master)}
+		}
+	}) {
+		return errStopped
+	}
+	if err != nil {
+		return err
+	}
+	if reg.Members, err = change(reg.Members); err != nil {
+		return err
+	}
+	reg.Base, reg.Epoch = reg.Epoch, 0
+	return c.registerByOperator(reg, false)
+}
+
+// leaseLeft returns how long the group lives without renewal; 0 if it has no lease.
+func (c *control) leaseLeft(ip netip.Addr) time.Duration {
+	_, until, ok := c.registrar.Group(ip)
+	if !ok || until == 0 {
+		return 0
+	}
+	return max(0, until-c.now())
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/gleam-rdma/gleam/internal/cm"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/hello"
+)
+
+// counters are those of the control loop, which alone uses them.
+type counters struct {
+	envelope [envelope.NumDrops]uint64 // envelopes that had no effect
+	unsent   uint64                    // datagrams for hosts without a location
+	cm       [cm.NumDrops]uint64       // messages of RDMA-CM that had no effect
+}
+
+// addTo adds the counts to those of the workers, by name.
+func (c *counters) addTo(normal, drops map[string]uint64) {
+	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
+		if n := c.envelope[d]; n > 0 && d.Normal() {
+			normal[envelopeReason(d)] = n
+		} else if n > 0 {
+			drops[envelopeReason(d)] = n
+		}
+	}
+	for d := cm.OK + 1; d < cm.NumDrops; d++ {
+		if n := c.cm[d]; n > 0 {
+			drops[cmReason(d)] = n
+		}
+	}
+	if c.unsent > 0 {
+		drops[dataplane.NoLocation] += c.unsent
+	}
+}
+
+func envelopeReason(d envelope.Drop) string { return "envelope_" + d.String() }
+
+func cmReason(d cm.Drop) string { return "cm_" + d.String() }
+
+// Reasons returns all reasons under which api.Stats counts packets, in a fixed order:
+// those of the data plane, of envelopes, of RDMA-CM, and of hellos.
+func Reasons() []dataplane.CountedReason {
+	list := dataplane.Reasons()
+	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
+		list = append(list, dataplane.CountedReason{Name: envelopeReason(d), Text: d.Text(), Normal: d.Normal()})
+	}
+	for d := cm.OK + 1; d < cm.NumDrops; d++ {
+		list = append(list, dataplane.CountedReason{Name: cmReason(d), Text: d.Text()})
+	}
+	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
+		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})
+	}
+	return list
+}

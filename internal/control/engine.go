@@ -1,0 +1,236 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+var errStopped = dataplane.ErrStopped
+
+// Notify receives messages for the operator.
+type Notify = dataplane.Notify
+
+// PhaseMark is the message of a part of the start or the end that is over.
+const PhaseMark = dataplane.PhaseMark
+
+// Engine is a running switch: the data plane with the control plane above it. Open makes
+// it; Run moves packets until its context ends; Close returns the ports to the kernel. Its
+// other methods implement api.Backend.
+type Engine struct {
+	cfg      *config.Config
+	notify   Notify
+	plane    *dataplane.Plane
+	control  *control
+	filter   *locate.Filter // nil if the kernel refused one
+	watcher  *locate.Watcher
+	changes  *locate.Changes
+	bridges  *bridgeFollower
+	guardLog *portGuardLog
+	started  time.Time
+	pinner   *pinner // nil if members are not pinned
+	keeper   *keeper // nil if groups are not kept over a restart
+
+	switches engineSwitches
+}
+
+// addressesPerMember are those that locate.Filter has room for: of the member and its next hop, and
+// what it had before a move.
+const addressesPerMember = 4
+
+// Open attaches to every configured port. If it fails, it undoes everything. The errors
+// name the port and a remedy.
+func Open(cfg *config.Config, notify Notify) (*Engine, error) { return OpenFor(0, cfg, notify) }
+
+// OpenFor is Open for a process that becomes user uid before Run; 0: it does not.
+func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) {
+	e := &Engine{cfg: cfg, notify: notify, started: time.Now()}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	var filter, keeper sync.WaitGroup
+	var filterErr, keeperErr error
+	filter.Go(func() {
+		e.filter, filterErr = locate.NewFilter(addressesPerMember * cfg.Limits.Groups * cfg.Limits.MembersPerGroup)
+	})
+	defer filter.Wait()
+	keeper.Go(func() { e.keeper, keeperErr = openKeeper(cfg, uid, notify) }) // waits for the disk
+	defer keeper.Wait()
+	if e.plane, err = dataplane.Open(cfg, notify, func() error {
+		e.reportFindings()
+		notify.Phase("machine looked at")
+		keeper.Wait()
+		notify.Phase("state file read")
+		return keeperErr
+	}); err != nil {
+		return nil, err
+	}
+	notify.Phase("ports opened")
+	var indexes []int
+	ports := portsOf(e.plane, cfg)
+	for _, p := range ports {
+		if p.Ifindex != 0 {
+			indexes = append(indexes, p.Ifindex)
+		}
+	}
+	kernel, err := locate.OpenBridges()
+	if err != nil {
+		return nil, err
+	}
+	if e.bridges, err = newBridgeFollower(kernel, ports, notify); err != nil {
+		kernel.Close()
+		return nil, err
+	}
+	for pi, p := range ports {
+		e.plane.PresetIsolated(pi, p.bridgeState.Isolated)
+	}
+	e.bridges.apply = e.bridgeChanged
+	if filter.Wait(); filterErr != nil {
+		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", filterErr)
+	}
+	notify.Phase("netlink filter")
+	e.changes = locate.NewChanges()
+	if e.watcher, err = locate.NewWatcher(e.changes, e.filter, e.watchReports()); err != nil {
+		return nil, err
+	}
+	locator, err := locate.New(indexes)
+	if err != nil {
+		return nil, err
+	}
+	var secret [envelope.SecretLen]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
+	}
+	if e.control, err = newControl(e.keeper, e.plane, ports, locator, cfg, secret, notify); err != nil {
+		locator.Close()
+		return nil, err
+	}
+	e.control.watcher = e.watcher
+	if e.filter != nil {
+		e.control.dir.hosts.filter = e.filter
+	}
+	if cfg.UnconfirmedMoves != config.MoveFollow {
+		if err := e.pinMembers(indexes); err != nil {
+			return nil, err
+		}
+	}
+	e.guardLog = newPortGuardLog(ports, notify)
+	e.control.onLinkChange = e.bridges.wake
+	e.control.onNeighbours = e.bridges.setNeighbours
+	e.control.onPortOpened = func(pi int) {
+		e.bridges.rebind(pi, ports[pi])
+		e.guardLog.setPort(pi, ports[pi])
+	}
+	if err := e.openSwitches(); err != nil {
+		return nil, err
+	}
+	notify.Phase("control plane made")
+	err = e.plane.Loaded()
+	notify.Phase("programs of further ports loaded")
+	return e, err
+}
+
+// pinMembers enables the pinning of members in the kernel's tables, and removes entries
+// that a killed gleamd has left there.
+func (e *Engine) pinMembers(ports []int) error {
+	kernel, stale, err := locate.NewPins(ports)
+	if err != nil {
+		return err
+	}
+	if stale > 0 {
+		e.notify(false, "entries removed that a gleamd which was killed has left in the kernel's tables", "entries", stale)
+	}
+	e.pinner = newPinner(kernel, e.plane.Watchlist(), func(ip netip.Addr, err error) {
+		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
+	})
+	e.control.setPinner(e.pinner)
+	return nil
+}
+
+// reportFindings reports conditions of the machine that keep groups from working.
+func (e *Engine) reportFindings() { e.report(Check(e.cfg)) }
+
+// report tells the operator of findings.
+func (e *Engine) report(found []Finding) {
+	for _, f := range found {
+		if f.Fatal || f.watched {
+			continue // dataplane.Open will return an error, or say so
+		}
+		var kv []any
+		if f.Port != "" {
+			kv = append(kv, "port", f.Port)
+		}
+		if f.Remedy != "" {
+			kv = append(kv, "remedy", f.Remedy)
+		}
+		e.notify(true, f.Text, kv...)
+	}
+}
+
+// Run moves packets until ctx ends, and while it closes what they do not need. It may be called
+// once.
+func (e *Engine) Run(ctx context.Context) error {
+	watch, stop := context.WithCancel(ctx)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	watches.Go(func() { e.bridges.run(watch) })
+	watches.Go(func() { e.guardLog.run(watch) })
+	watches.Go(func() { e.watcher.Run(watch) })
+	watches.Go(func() { e.switches.run(serving) })
+	watches.Go(func() {
+		defer end()
+		<-watch.Done()
+		e.switches.closeSpares()
+		e.notify.Phase("spare sockets closed")
+	})
+	err := e.plane.Run(func() { e.control.run(serving, e.changes) })
+	e.notify.Phase("workers stopped")
+	e.control.keepLast()
+	return err
+}
+
+// Close detaches from all ports, which then forward like any other interface again, and
+// frees everything that Open made. Run must have returned.
+func (e *Engine) Close() error {
+	if e.control != nil {
+		e.control.locator.Close()
+	}
+	if e.bridges != nil {
+		e.bridges.kernel.Close()
+	}
+	var beside sync.WaitGroup // while the ports are closed
+	var keeping, switching error
+	beside.Go(func() { keeping = e.keeper.close() })
+	beside.Go(func() { switching = e.switches.close() })
+	var errs []error
+	if e.pinner != nil {
+		errs = append(errs, e.pinner.close())
+	}
+	if e.watcher != nil {
+		e.watcher.Close()
+	}
+	if e.filter != nil {
+		errs = append(errs, e.filter.Close())
+	}
+	if e.plane != nil {
+		errs = append(errs, e.plane.Close())
+	}
+	beside.Wait()
+	return errors.Join(append(errs, keeping, switching)...)
+}

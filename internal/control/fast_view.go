@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+// describeFastPath returns the API's view of the way of a group's data; nil if no group may
+// take the fast path.
+func (c *control) describeFastPath(f *dataplane.FastStatus) *api.FastPath {
+	if !c.dir.defaults.fastPath {
+		return nil
+	}
+	a := &api.FastPath{
+		Way: f.Path.String(), Reason: f.Why, Packets: f.Packets, Copies: f.Copies, Grants: f.Grants, Revokes: f.Revokes, Ring: f.Ring,
+	}
+	if f.Since > 0 {
+		a.Since = time.Now().Add(f.Since - c.now())
+	}
+	for r, n := range f.Left {
+		if n > 0 {
+			if a.Left == nil {
+				a.Left = make(map[string]uint64)
+			}
+			a.Left[fastpath.Reason(r).String()] = n
+		}
+	}
+	return a
+}

@@ -1,0 +1,353 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// host is an address that members have in one or many groups, with its location; or an
+// address that a registration or an envelope is about, a guest.
+type host struct {
+	ip              netip.Addr
+	location        locate.Location   // the zero value if there is none
+	dependsOn       locate.Location   // dependencies of the last answer, which may have been that the host is being resolved
+	pinned          locate.Location   // the last valid location while it is a member; location may have been lost since
+	left            locate.Location   // pinned, when it left its last group
+	seenElsewhereAt time.Duration     // when seenElsewhere was recorded
+	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
+	hops            []nextHop         // on the way to it, if it is behind other switches
+	groups          map[*group]struct{}
+	routed          map[*group]struct{} // that have it below, behind another switch
+	queued          bool                // is in hosts.queue
+	urgent          bool                // is in hosts.urgent
+	lookupPending   bool                // a lookup has been submitted
+	lookupAgain     bool                // something has changed since the lookup was submitted
+	answered        bool                // there was an answer: lookupErr, at time answeredAt
+	lookupErr       error               // of the last answer
+	answeredAt      time.Duration       // when that answer came
+	attempts        int                 // lookups in sequence without a location
+	retryAt         time.Duration       // when the lookup is repeated, if attempts > 0
+	retryIndex      int                 // index in hosts.unanswered, or -1
+	onGuestList     bool                // is in hosts.guests
+	lastUsed        time.Duration       // last use by a registration or an envelope
+
+	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
+	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key
+}
+
+// isMember reports whether h is a member of a group.
+func (h *host) isMember() bool { return len(h.groups) > 0 }
+
+// isWanted reports whether a registration or an envelope waits for the location of h.
+func (h *host) isWanted(now time.Duration) bool { return h.lastUsed > 0 && now-h.lastUsed < wantedTime }
+
+// hosts is the set of all hosts, with indexes by the dependencies of their locations, so
+// that a change costs lookups only of the hosts that it affects.
+type hosts struct {
+	byIP          map[netip.Addr]*host
+	byHop         index[netip.Addr]
+	byMAC         index[locate.MAC]
+	byLink        index[int]
+	queue         []*host           // hosts that a change affects
+	urgent        []*host           // hosts that a registration or an envelope waits for
+	routes        routes            // nil: no keys of switches are configured
+	filter        netlinkFilter     // nil: all changes are reported
+	filterErr     error             // why changes that affect some hosts are not reported
+	queueTurn     bool              // the next lookup is of queue, if both lists have hosts
+	lookupPolicer dataplane.Policer // limits lookups from queue
+	unanswered    retryHeap
+	onPinChange   func(*host)        // called with hosts whose pin may have changed
+	unlocated     map[*host]struct{} // hosts without a location
+	guests        []guest            // hosts that are not members; the next one to expire is first
+	now           time.Duration      // of the control loop's iteration
+}
+
+// index finds hosts by a key.
+type index[K comparable] map[K]map[*host]struct{}
+
+// add reports whether h is the first host of k.
+func (x index[K]) add(k K, h *host) (first bool) {
+	if first = x[k] == nil; first {
+		x[k] = make(map[*host]struct{})
+	}
+	x[k][h] = struct{}{}
+	return first
+}
+
+// remove reports whether h was the last host of k.
+func (x index[K]) remove(k K, h *host) (last bool) {
+	delete(x[k], h)
+	if last = len(x[k]) == 0; last {
+		delete(x, k)
+	}
+	return last
+}
+
+func newHosts() *hosts {
+	return &hosts{
+		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
+		unlocated: make(map[*host]struct{}), lookupPolicer: dataplane.NewPolicer(maxChangeLookups), onPinChange: func(*host) {},
+	}
+}
+
+// maxChangeLookups bounds the hosts that are looked up per second because of changes. A
+// lookup takes the kernel some 50 µs, so strangers who cause changes cost a tenth of a
+// CPU, and 10,000 hosts are looked up within 5 s.
+const maxChangeLookups = 2000
+
+// Intervals between two lookups of a host that the kernel cannot resolve. Each lookup
+// makes the kernel send a few requests.
+const (
+	wantedRetry     = 50 * time.Millisecond // while the location is wanted, the first time
+	wantedDoublings = 3                     // of wantedRetry; the kernel reports an answer by itself
+	wantedTime      = time.Second           // after the last use by a registration or an envelope
+	firstRetry      = time.Second
+	lastRetry       = 32 * time.Second
+)
+
+// setMembers makes the hosts of g those of its slots, with the slots' locations. It must
+// be called when members have joined or gone.
+func (x *hosts) setMembers(g *group, slots []slot) {
+	now := make(map[netip.Addr]int, len(slots))
+	for i := range slots {
+		if s := &slots[i]; !s.gone && s.isHere() {
+			now[s.record.IP] = i
+			x.addMember(g, s)
+		}
+	}
+	for ip := range g.hosts {
+		if _, ok := now[ip]; !ok {
+			x.removeMember(g, ip)
+		}
+	}
+	g.hosts = now
+}
+
+func (x *hosts) addMember(g *group, s *slot) {
+	h := x.byIP[s.record.IP]
+	if h == nil {
+		h = x.add(s.record.IP)
+		x.setLocation(h, s.location)
+	}
+	if len(h.groups) == 0 {
+		h.groups[g] = struct{}{}
+		h.pinned, h.left = s.location, locate.Location{}
+		if !sameLocation(h.location, s.location) { // the host has confirmed a location that is not the kernel's
+			x.setLocation(h, s.location)
+		}
+		x.onPinChange(h)
+	}
+	h.groups[g] = struct{}{}
+}
+
+func (x *hosts) add(ip netip.Addr) *host {
+	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
+	x.byIP[ip] = h
+	if x.routes != nil {
+		x.routes.Subscribe(ip)
+	}
+	return h
+}
+
+// removeMember removes g from a host. A host that is in no other group becomes a guest:
+// former members still get envelopes at their locations.
+func (x *hosts) removeMember(g *group, ip netip.Addr) {
+	h := x.byIP[ip]
+	if delete(h.groups, g); !h.isMember() {
+		h.lastUsed = x.now
+		x.listGuest(h, x.now)
+		h.left = h.pinned
+		h.pinned, h.seenElsewhere = locate.Location{}, nil
+		x.onPinChange(h)
+	}
+}
+
+// slotGone removes g from the host of its slot i, whose member has gone.
+func (x *hosts) slotGone(g *group, i int) {
+	ip := g.slots[i].record.IP
+	if at, in := g.hosts[ip]; in && at == i {
+		delete(g.hosts, ip)
+		x.removeMember(g, ip)
+	}
+}
+
+func (x *hosts) forget(h *host) {
+	h.hops = nil
+	x.setDependencies(h, locate.Location{}, locate.Location{})
+	delete(x.byIP, h.ip)
+	if x.routes != nil {
+		x.routes.Unsubscribe(h.ip)
+	}
+	x.unanswered.remove(h)
+	delete(x.unlocated, h)
+}
+
+// setLocation records the location of h; the zero Location means none.
+func (x *hosts) setLocation(h *host, at locate.Location) {
+	x.setDependencies(h, at, at)
+	h.attempts = 0
+	x.unanswered.remove(h)
+	if delete(x.unlocated, h); at.Ifindex == 0 {
+		x.unlocated[h] = struct{}{}
+	}
+}
+
+// scheduleRetry records that the kernel is resolving h; known holds the dependencies
+// known so far.
+func (x *hosts) scheduleRetry(h *host, known locate.Location, now time.Duration) {
+	x.setDependencies(h, h.location, known)
+	h.retryAt = now + min(firstRetry<<min(h.attempts, 5), lastRetry)
+	if h.isWanted(now) {
+		h.retryAt = now + wantedRetry<<min(h.attempts, wantedDoublings)
+	}
+	h.attempts++
+	x.unanswered.put(h)
+}
+
+// enqueue puts h into the queue, or among the urgent hosts if its location is wanted.
+func (x *hosts) enqueue(h *host) {
+	switch {
+	case h.lookupPending:
+		h.lookupAgain = true // the pending answer may be older than the reason for this lookup
+	case h.isWanted(x.now):
+		x.enqueueUrgent(h)
+	case !h.queued:
+		h.queued = true
+		x.queue = append(x.queue, h)
+	}
+}
+
+// enqueueUrgent makes the lookup of h precede those of the queue.
+func (x *hosts) enqueueUrgent(h *host) {
+	if !h.lookupPending && !h.urgent {
+		h.urgent = true
+		x.urgent = append(x.urgent, h)
+	}
+}
+
+// nextHost returns the next host to look up, or nil if no lookup is allowed now. Urgent
+// hosts and those of the queue alternate.
+func (x *hosts) nextHost(now time.Duration) *host {
+	for {
+		queue := len(x.queue) > 0 && x.lookupPolicer.WaitFor(now) == 0
+		var h *host
+		switch {
+		case len(x.urgent) > 0 && !(queue && x.queueTurn):
+			h, x.urgent, x.queueTurn = x.urgent[0], x.urgent[1:], true
+			h.urgent = false
+		case queue:
+			h, x.queue, x.queueTurn = x.queue[0], x.queue[1:], false
+			if !h.queued {
+				continue // looked up since, as an urgent host
+			}
+			x.lookupPolicer.Allow(now)
+		default:
+			return nil
+		}
+		if x.byIP[h.ip] == h && !h.lookupPending { // neither forgotten nor being looked up
+			h.queued, h.lookupPending = false, true
+			return h
+		}
+	}
+}
+
+func (x *hosts) enqueueAll(hs map[*host]struct{}) {
+	for h := range hs {
+		x.enqueue(h)
+	}
+}
+
+// applyChanges puts the hosts that the changes affect into the queue. A report that the
+// kernel is resolving a host, or has failed to, says nothing new of its location; a
+// lookup for it would cause the next report.
+func (x *hosts) applyChanges(s *locate.Set, now time.Duration) {
+	if s.All {
+		for _, h := range x.byIP {
+			x.enqueue(h)
+		}
+		return
+	}
+	for ip, n := range s.Neighbours {
+		for h := range x.byHop[ip] {
+			switch {
+			case !n.Usable:
+				x.retryLater(h, now)
+			case len(h.dependsOn.MAC) == 0 || n.MAC != locate.MAC(h.dependsOn.MAC):
+				x.enqueue(h)
+			}
+		}
+	}
+	for mac, learnt := range s.Learnt {
+		for h := range x.byMAC[mac] {
+			if learnt {
+				x.enqueue(h)
+			} else {
+				x.retryLater(h, now)
+			}
+		}
+	}
+	for i := range s.Links {
+		x.enqueueAll(x.byLink[i])
+	}
+	for p := range s.Routes {
+		if p.IsSingleIP() {
+			if h := x.byIP[p.Addr()]; h != nil {
+				x.enqueue(h)
+			}
+			continue
+		}
+		for ip, h := range x.byIP { // compares addresses only
+			if p.Contains(ip) {
+				x.enqueue(h)
+			}
+		}
+	}
+	if len(s.Links)+len(s.Routes) > 0 {
+		x.enqueueAll(x.unlocated)
+	}
+}
+
+// retryLater schedules a lookup of h, unless one is scheduled.
+func (x *hosts) retryLater(h *host, now time.Duration) {
+	if h.attempts == 0 {
+		x.scheduleRetry(h, h.dependsOn, now)
+	}
+}
+
+// enqueueRetries puts the hosts whose retries are due into the queue.
+func (x *hosts) enqueueRetries(now time.Duration) {
+	for len(x.unanswered) > 0 && x.unanswered[0].retryAt <= now {
+		h := x.unanswered[0]
+		x.unanswered.remove(h) // until there is an answer
+		x.enqueue(h)
+	}
+}
+
+// next returns when a lookup, a retry or an expiry is due; ok is false if none will be.
+func (x *hosts) next(now time.Duration) (at time.Duration, ok bool) {
+	earlier := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if len(x.unanswered) > 0 {
+		earlier(x.unanswered[0].retryAt)
+	}
+	if len(x.urgent) > 0 {
+		earlier(now)
+	}
+	if len(x.queue) > 0 {
+		earlier(now + x.lookupPolicer.WaitFor(now))
+	}
+	if len(x.guests) > 0 {
+		earlier(x.guests[0].until)
+	}
+	return at, ok
+}

@@ -1,0 +1,320 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/statefile"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+)
+
+// What is kept over a restart. The control loop tells the state file what has changed, which
+// a goroutine of its own writes. The core's data of a new turn waits until the turn is durable
+// (R83), so positions are read and stored at once.
+
+// keeper is the state file, and the groups whose positions are being stored.
+type keeper struct {
+	file    *statefile.File
+	found   *statefile.Found
+	base    uint64        // envelope.RegistrarConfig.EpochBase
+	durable chan struct{} // rung when more is durable, or nothing can be stored
+	storing map[*group]*positionsUnderWay
+}
+
+// keptGroup is what the file has of a group, beside the registration.
+type keptGroup struct {
+	reported uint32                               // the number of the last positions that were read
+	turn     *statefile.Turn                      // nil: no member has sent yet
+	records  map[netip.Addr]envelope.MemberRecord // of the members when turn was read
+	inFile   bool                                 // the file has the group
+}
+
+// positionsUnderWay are positions that are not durable yet.
+type positionsUnderWay struct {
+	positions  mcast.Positions
+	number     uint32
+	generation uint64 // of the registration
+	change     uint64 // of the file
+}
+
+// storeInterval is the least time between two writes, and between two reads of outcomes where
+// groups are kept: the data of a new turn waits for both.
+const storeInterval = 500 * time.Microsecond
+
+// stateFile is the path of the state file.
+func stateFile(cfg *config.Config) string { return filepath.Join(cfg.State, "groups") }
+
+// CheckState looks for problems with the state file of a process that becomes user uid. It
+// changes nothing.
+func CheckState(cfg *config.Config, uid int) (found []Finding) {
+	if cfg.State == "" {
+		return nil
+	}
+	if fatal, err := statefile.Check(stateFile(cfg), uid); err != nil {
+		found = append(found, Finding{Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
+	}
+	return found
+}
+
+// openKeeper opens the state file; without one, the keeper is nil.
+func openKeeper(cfg *config.Config, uid int, notify Notify) (*keeper, error) {
+	if cfg.State == "" {
+		return nil, nil
+	}
+	k := &keeper{durable: make(chan struct{}, 1), storing: make(map[*group]*positionsUnderWay)}
+	var err error
+	k.file, k.found, err = statefile.Open(stateFile(cfg), statefile.Options{
+		Interval: storeInterval, Owner: uid,
+		Report: func(err error) {
+			if err != nil {
+				notify(true, "groups are not kept over a restart any more", "error", err)
+			} else {
+				notify(false, "groups are kept over a restart again")
+			}
+		},
+		Stored: k.ring,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("key state: %w", err)
+	}
+	switch f := k.found; {
+	case f.Damaged != nil:
+		notify(true, "the groups of before the restart are lost", "error", f.Damaged, "file", f.DamagedFile)
+	case f.Torn > 0:
+		notify(false, "the last change before the restart is lost, as its writing was interrupted", "bytes", f.Torn)
+	}
+	if cfg.PSNProbe == 0 {
+		notify(true, "groups are not kept over a restart: with psn_probe 0s receivers are not asked what they have")
+	}
+	return k, nil
+}
+
+func (k *keeper) ring() {
+	select {
+	case k.durable <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) bell() <-chan struct{} {
+	if k == nil {
+		return nil
+	}
+	return k.durable
+}
+
+func (k *keeper) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.file.Close()
+}
+
+// epochBase returns the newest epoch that groups without a record may have had. It grows also
+// where the clock has gone back.
+func (k *keeper) epochBase() uint64 {
+	base := uint64(time.Now().UnixMilli())
+	if k != nil {
+		s := k.found.State.Switch
+		base = max(base, s.EpochBase+1)
+		s.EpochBase, k.base = base, base
+		var c statefile.Change
+		c.PutSwitch(s)
+		k.file.Append(&c)
+	}
+	return base
+}
+
+func (c *control) outcomeInterval() time.Duration {
+	if c.keeper != nil {
+		return storeInterval
+	}
+	return outcomeInterval
+}
+
+// keep has the present registration of a group stored, or that it is gone.
+func (c *control) keep(ip netip.Addr) {
+	if c.keeper == nil || !ip.IsValid() {
+		return
+	}
+	var change statefile.Change
+	s, ok := c.registrar.Saved(ip)
+	g := c.dir.groups[ip]
+	if !ok || g == nil || c.dir.defaults.psnProbe == 0 || c.dir.isSession(ip) {
+		if change.DropGroup(ip); g != nil {
+			g.kept.inFile = false
+		}
+	} else {
+		g.kept.inFile = true
+		c.readPositions(g)
+		x := &statefile.Group{
+			Registration: s.Registration, Key: s.Key, Transaction: s.Transaction, Digests: s.Digests, Joined: s.Joined,
+			RegisteredAt: g.registeredAt.Truncate(time.Millisecond), Failed: s.Failed, Turn: g.presentTurn(),
+			Identity: identityOf(&s), Place: placeOf(&s),
+		}
+		for _, f := range s.Former {
+			x.Former = append(x.Former, statefile.Former(f))
+		}
+		change.PutGroup(x)
+		for i := range g.slots {
+			if at := &g.slots[i]; !at.gone {
+				change.SetHost(at.record.IP, c.savedLocation(c.dir.hosts.byIP[at.record.IP]))
+			}
+		}
+	}
+	if n := c.registrar.Newest(ip); g != nil && n > c.keeper.base { // else the base of the next start is newer
+		change.SetEpoch(ip, n)
+	}
+	c.storePositions(g, c.keeper.file.Append(&change))
+}
+
+// keepHost has the location of a member stored.
+func (c *control) keepHost(h *host) {
+	if c.keeper == nil || h == nil || !h.isMember() {
+		return
+	}
+	var change statefile.Change
+	change.SetHost(h.ip, c.savedLocation(h))
+	c.keeper.file.Append(&change)
+}
+
+func (c *control) savedLocation(h *host) (at statefile.Location) {
+	if h == nil {
+		return at
+	}
+	if pi := c.plane.PortIndex(h.location.Ifindex); pi >= 0 {
+		at = statefile.Location{Port: c.ports[pi].Name, VLAN: h.location.VLAN}
+		copy(at.MAC[:], h.location.MAC)
+	}
+	return at
+}
+
+// keepPositions has the present positions of a group stored.
+func (c *control) keepPositions(g *group) {
+	if c.keeper == nil || !c.readPositions(g) {
+		return
+	}
+	var change statefile.Change
+	if g.kept.inFile {
+		change.SetTurn(g.reg.Group, g.presentTurn())
+	}
+	c.storePositions(g, c.keeper.file.Append(&change))
+}
+
+// readPositions reads the positions of a group, if there are any to store.
+func (c *control) readPositions(g *group) bool {
+	w := &positionsUnderWay{generation: g.generation}
+	var ok bool
+	if w.number, ok = g.handle.Positions(&w.positions); !ok || w.number == 0 {
+		return false
+	}
+	g.noteTurn(&w.positions)
+	g.kept.reported = w.number
+	c.keeper.storing[g] = w
+	return true
+}
+
+// noteTurn notes positions that were read.
+func (g *group) noteTurn(p *mcast.Positions) {
+	t := &statefile.Turn{}
+	g.kept.records = make(map[netip.Addr]envelope.MemberRecord)
+	for i, at := range p.Members {
+		s := &g.slots[i]
+		if s.gone {
+			continue
+		}
+		r := &s.record
+		g.kept.records[r.IP] = *r
+		if at.Known {
+			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive})
+		}
+		if at.Joining {
+			t.Joining = append(t.Joining, r.IP)
+		}
+	}
+	if p.HasSource {
+		t.Source = g.slots[p.Source].record.IP
+	}
+	g.kept.turn = t
+}
+
+// keepLast has the last positions of all groups stored, and the connections. The workers have ended.
+func (c *control) keepLast() {
+	if c.keeper == nil {
+		return
+	}
+	var change statefile.Change
+	for ip, g := range c.dir.groups {
+		var p mcast.Positions
+		if g.kept.inFile && g.handle.LastPositions(&p) {
+			g.noteTurn(&p)
+			change.SetTurn(ip, g.presentTurn())
+		}
+	}
+	c.keeper.file.Append(&change)
+	if len(c.connections.unkept.groups) > 0 {
+		c.storeConnections(c.now())
+	}
+}
+
+// storePositions notes that the positions that were read are durable with a change of the
+// file.
+func (c *control) storePositions(g *group, change uint64) {
+	if w := c.keeper.storing[g]; w != nil && w.change == 0 {
+		w.change = change
+	}
+}
+
+// presentTurn returns the positions of those members that are still the same queue pairs. A member
+// behind another switch that has come since they were read has had nothing of the turn.
+func (g *group) presentTurn() *statefile.Turn {
+	if g.kept.turn == nil {
+		return nil
+	}
+	t := &statefile.Turn{}
+	for i := range g.slots {
+		s := &g.slots[i]
+		joins := slices.Contains(g.kept.turn.Joining, s.record.IP)
+		if s.record != g.kept.records[s.record.IP] {
+			joins = !s.isHere()
+		}
+		if joins && !s.gone {
+			t.Joining = append(t.Joining, s.record.IP)
+		}
+	}
+	for _, p := range g.kept.turn.Positions {
+		for i := range g.slots {
+			if s := &g.slots[i]; !s.gone && s.record.IP == p.Member && s.record == g.kept.records[p.Member] {
+				t.Positions = append(t.Positions, p)
+				if p.Member == g.kept.turn.Source {
+					t.Source = p.Member
+				}
+			}
+		}
+	}
+	return t
+}
+
+// changesDurable tells the groups whose positions have become durable, and connections. If nothing can be
+// stored they go on all the same: a restart finds by the positions that they are old ones, and
+// ends the group.
+func (c *control) changesDurable() {
+	stored, failing := c.keeper.file.Stored(), c.keeper.file.Failing()
+	for g, w := range c.keeper.storing {
+		if w.change <= stored || failing {
+			delete(c.keeper.storing, g)
+			if c.dir.byID[g.id] == g && g.generation == w.generation {
+				g.handle.PositionsStored(w.number, &w.positions)
+			}
+		}
+	}
+	c.connectionsDurable()
+}

@@ -1,0 +1,132 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// linksChanged applies the state of the ports' interfaces, and reports changes. asked are
+// the interfaces whose states these are.
+func (c *control) linksChanged(asked []portName, states []locate.Link) {
+	c.onLinkChange()
+	for pi, p := range c.ports {
+		if p.Name == "" || (asked[pi] != portName{p.Ifindex, p.Name}) {
+			continue // no port, or another one since
+		}
+		s := &states[pi]
+		up, mtu := s.Up && !p.bridgeState.Blocked, s.MTU
+		c.tellHellos(pi, s.Up, mtu)
+		presence, err := c.plane.SetUp(pi, up)
+		if err != nil {
+			return
+		}
+		up = up && presence == dataplane.Present
+		was := p.reportedUp
+		p.reportedUp = up
+		if was != up {
+			c.repinPort(p)
+		}
+		switch {
+		case presence == dataplane.Lost:
+			p.life.apply(c.now(), portVanished, 0, "")
+			c.notify(true, "port is gone: its interface was deleted or moved away; one of its name will be taken up again", "port", p.Name)
+		case up && !was:
+			c.notify(false, "port is up", "port", p.Name)
+			c.announcePort(p)
+		case was && !up:
+			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.Name)
+		}
+		if presence != dataplane.Present {
+			c.reopenPort(pi, s)
+		} else if mtu > 0 && s.MAC != locate.MAC(p.MAC) {
+			c.macChanged(pi, s.MAC)
+		}
+		if mtu = p.usableMTU(mtu); mtu > 0 && mtu != p.mtu {
+			c.mtuChanged(pi, mtu)
+		}
+	}
+}
+
+// macChanged follows a change of the MAC address of a port's interface: frames leave from it,
+// and hosts are told that group addresses have it.
+func (c *control) macChanged(pi int, mac locate.MAC) {
+	p := c.ports[pi]
+	c.notify(false, "the MAC address of a port has changed", "port", p.Name, "mac", rocev2.MAC(mac), "old_mac", p.MAC)
+	if c.plane.SetMAC(pi, rocev2.MAC(mac)) != nil {
+		return
+	}
+	p.MAC = rocev2.MAC(mac)
+	c.moveHellos(p, pi)
+	c.announcePort(p)
+}
+
+// usableMTU returns the MTU to use for a port whose interface has the given one: longer
+// packets need several buffers, which only ports that were opened with them receive.
+func (p *port) usableMTU(mtu int) int {
+	if p.MaxMTU > 0 {
+		return min(mtu, p.MaxMTU)
+	}
+	return mtu
+}
+
+// mtuChanged gives workers and registrations the new MTU of port pi, and reports the
+// groups whose copies do not fit any more, or fit again.
+func (c *control) mtuChanged(pi, mtu int) {
+	p := c.ports[pi]
+	c.notify(mtu < p.mtu, "the MTU of a port has changed", "port", p.Name, "mtu", mtu, "old_mtu", p.mtu)
+	if c.plane.SetMTU(pi, mtu) != nil {
+		return
+	}
+	p.mtu = mtu
+	done := make(map[*group]bool)
+	for h := range c.dir.hosts.byLink[p.Ifindex] {
+		for g := range h.groups {
+			if !done[g] {
+				done[g] = true
+				c.checkPMTU(g)
+			}
+		}
+	}
+}
+
+// checkPMTU finds out whether the longest copies of g fit the ports of its members, and
+// reports a change.
+func (c *control) checkPMTU(g *group) {
+	need := g.reg.PMTU + rocev2.MaxHeaders(g.reg.Group.Is4())
+	narrow := ""
+	for i := range g.slots {
+		s := &g.slots[i]
+		if pi := c.dir.portOf(s); !s.gone && pi >= 0 && c.ports[pi].mtu < need {
+			narrow = fmt.Sprintf("packets of up to %d bytes do not fit port %s, whose MTU is %d: longer copies to %s are dropped (%s); raise the MTU, or register the group with a path MTU of %d",
+				need, c.ports[pi].Name, c.ports[pi].mtu, s.record.IP, dataplane.FrameTooLong, pathMTUWithin(c.ports[pi].mtu, g.reg.Group.Is4()))
+			break
+		}
+	}
+	was := g.mtuText
+	g.mtuText = narrow
+	switch {
+	case narrow != "" && was == "":
+		c.notify(true, "copies of a group do not fit", "group", g.reg.Group, "reason", narrow)
+		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: narrow})
+	case narrow == "" && was != "":
+		c.notify(false, "copies of a group fit again", "group", g.reg.Group)
+		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: "packets of all lengths fit all ports again"})
+	}
+}
+
+// pathMTUWithin returns the largest path MTU whose packets fit the given MTU.
+func pathMTUWithin(mtu int, v4 bool) int {
+	for _, p := range []int{4096, 2048, 1024, 512} {
+		if p+rocev2.MaxHeaders(v4) <= mtu {
+			return p
+		}
+	}
+	return 256
+}

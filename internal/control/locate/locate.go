@@ -1,0 +1,253 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package locate finds the location of a member: the port of this switch that it is
+// behind, its MAC address and its VLAN. It reads the kernel's tables: the routing table
+// gives interface and next hop, the neighbour table the next hop's MAC address, and, if
+// the interface is a bridge, its forwarding database the port. Nothing is learnt from
+// data packets.
+package locate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+)
+
+// Location is the location of a member.
+type Location struct {
+	Ifindex int              // the port's interface
+	MAC     net.HardwareAddr // 6 bytes: the member's, or its gateway's
+	VLAN    uint16           // 802.1Q VID that its frames carry on that port; 0: untagged
+	// Hop, Links and Learnt are the dependencies of the location: the neighbour on the
+	// way, the interfaces from that of the route down to the port, and the bridge's
+	// entry. If Locate returns ErrPending, they are known as far as Locate came.
+	Hop    netip.Addr
+	Links  []int
+	Learnt Learnt // by the bridge on the way
+}
+
+// ErrPending means that the kernel does not know the address yet and has been asked to
+// resolve it: try again after some tens of milliseconds.
+var ErrPending = errors.New("neighbour is being resolved")
+
+// Locator locates members in the network namespace in which it was opened. It may be used
+// by one goroutine at a time.
+type Locator struct {
+	handle *netlink.Handle
+	kernel *kernel
+	ports  map[int]bool
+}
+
+// New opens a Locator for the calling thread's network namespace. ports are the interface
+// indexes of the switch's ports, where members can be.
+func New(ports []int) (*Locator, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink for member location: %w", err)
+	}
+	k, err := openKernel()
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("open netlink for member location: %w", err)
+	}
+	l := &Locator{handle: h, kernel: k, ports: make(map[int]bool, len(ports))}
+	l.SetPorts(ports)
+	return l, nil
+}
+
+// Close releases the netlink sockets.
+func (l *Locator) Close() {
+	l.handle.Close()
+	l.kernel.close()
+}
+
+// Link is the state of a port's interface.
+type Link struct {
+	Up    bool // it is enabled and has a carrier
+	MTU   int  // 0: it does not exist
+	MAC   MAC
+	Named int // index of the interface that has the port's name, if the port's own does not exist; 0: none
+}
+
+// Link returns the state of the interface ifindex, a port of the given name.
+func (l *Locator) Link(ifindex int, name string) (s Link) {
+	if link, err := l.handle.LinkByIndex(ifindex); err == nil {
+		a := link.Attrs()
+		s.Up, s.MTU = iface.Running(a), a.MTU
+		copy(s.MAC[:], a.HardwareAddr)
+	} else if link, err := l.handle.LinkByName(name); err == nil {
+		s.Named = link.Attrs().Index
+	}
+	return s
+}
+
+// SetPorts replaces the interface indexes of the switch's ports.
+func (l *Locator) SetPorts(ports []int) {
+	clear(l.ports)
+	for _, p := range ports {
+		l.ports[p] = true
+	}
+}
+
+// Locate returns the location of the member with address ip. It does not wait: if the
+// kernel must resolve ip first, Locate starts that and returns an error that wraps
+// ErrPending. Every other error is final until routes change.
+func (l *Locator) Locate(ip netip.Addr) (Location, error) {
+	routes, err := l.handle.RouteGet(net.IP(ip.AsSlice()))
+	if err == nil && len(routes) == 0 {
+		err = unix.ENETUNREACH
+	}
+	if err != nil {
+		return Location{}, fmt.Errorf("no route to %s (%w): give this switch an address or a route towards its members", ip, err)
+	}
+	r := routes[0]
+	if r.Type == unix.RTN_LOCAL {
+		return Location{}, fmt.Errorf("%s is an address of this switch itself", ip)
+	}
+	hop := ip
+	if gw, ok := netip.AddrFromSlice(r.Gw); ok {
+		hop = gw.Unmap()
+	}
+	return l.LocateHop(r.LinkIndex, hop)
+}
+
+// LocateHop returns the location of a neighbour on an interface, such as a gateway of a
+// route, as Locate does.
+func (l *Locator) LocateHop(ifindex int, neighbour netip.Addr) (Location, error) {
+	way := Location{Links: []int{ifindex}, Hop: neighbour}
+	hop := net.IP(neighbour.AsSlice())
+	link, err := l.handle.LinkByIndex(ifindex)
+	if err != nil {
+		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", ifindex, neighbour, err)
+	}
+	if way.MAC, err = l.neighbour(link, hop); err != nil {
+		return way, err
+	}
+	return l.port(link, way, hop)
+}
+
+// usable are the states of neighbour entries whose MAC address may be used.
+const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
+	netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
+
+// neighbour returns the MAC address of hop on link, from the kernel's neighbour table.
+func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
+	n, err := l.kernel.neighbour(link.Attrs().Index, hop)
+	switch {
+	case errors.Is(err, errNoEntry):
+	case err != nil:
+		return nil, fmt.Errorf("ask for the neighbour %s on %s: %w", hop, link.Attrs().Name, err)
+	case n.State&usable != 0 && len(n.HardwareAddr) == 6:
+		return n.HardwareAddr, nil
+	}
+	return nil, l.solicit(link, hop, 0, nil)
+}
+
+// solicit makes the kernel send an ARP request or a neighbour solicitation for hop. It
+// always returns an error: ErrPending, or the reason why that failed.
+func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.HardwareAddr) error {
+	n := &netlink.Neigh{LinkIndex: link.Attrs().Index, Family: family(hop), IP: hop, State: state, HardwareAddr: mac}
+	if state == 0 {
+		n.Flags = netlink.NTF_USE
+	}
+	if err := l.handle.NeighSet(n); errors.Is(err, unix.ENOBUFS) {
+		return fmt.Errorf("%s on %s: the kernel's neighbour table is full (gc_thresh3): %w", hop, link.Attrs().Name, ErrPending)
+	} else if err != nil {
+		return fmt.Errorf("resolve %s on %s: %w", hop, link.Attrs().Name, err)
+	}
+	return fmt.Errorf("%s on %s: %w", hop, link.Attrs().Name, ErrPending)
+}
+
+// port goes from the interface that the route names down to the port.
+func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, error) {
+	loc := way
+	loc.Ifindex = link.Attrs().Index
+	for depth := 0; !l.ports[loc.Ifindex]; depth++ {
+		if depth == 4 {
+			return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
+		}
+		if depth > 0 {
+			next, err := l.handle.LinkByIndex(loc.Ifindex)
+			if err != nil {
+				return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
+			}
+			link = next
+		}
+		switch v := link.(type) {
+		case *netlink.Vlan:
+			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
+		case *netlink.Bridge:
+			at, vlan, err := l.forwardingEntry(v, way.MAC, loc.VLAN)
+			if err != nil {
+				return Location{}, err
+			}
+			if at.Port == 0 { // aged out: the host answers a unicast probe, and the bridge learns its port
+				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
+			}
+			loc.Ifindex, loc.VLAN, loc.Learnt = at.Port, vlan, at
+		default:
+			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
+		}
+		loc.Links = append(loc.Links, loc.Ifindex)
+	}
+	return loc, nil
+}
+
+// forwardingEntry returns the bridge's entry of mac, whose Port is 0 if there is none,
+// and the VID that frames to mac carry at that port. vid is that of the interface on top
+// of the bridge, 0 for the bridge itself. A bridge that filters VLANs has an entry for
+// each of them; a bridge that does not leaves tags unchanged.
+func (l *Locator) forwardingEntry(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
+	filtering := br.VlanFiltering != nil && *br.VlanFiltering
+	in := uint16(0)
+	if filtering {
+		if in = vid; in == 0 {
+			own, err := l.kernel.vlansOf(br.Index)
+			if err != nil {
+				return Learnt{}, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
+			}
+			if in = own.pvid; in == 0 {
+				return Learnt{}, 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
+			}
+		}
+	}
+	e, err := l.kernel.learnt(br.Index, mac, in)
+	switch {
+	case errors.Is(err, errNoEntry):
+		return Learnt{}, 0, nil
+	case err != nil:
+		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
+	case e.State&netlink.NUD_PERMANENT != 0, // an address of this switch
+		e.FlagsExt&extLocked != 0: // a host that a locked port does not let send (yet)
+		return Learnt{}, 0, nil
+	case !filtering:
+		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil
+	}
+	there, err := l.kernel.vlansOf(e.LinkIndex)
+	if err != nil {
+		return Learnt{}, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
+	}
+	member, untagged := there.find(in)
+	at = Learnt{Bridge: br.Index, Port: e.LinkIndex, VID: in}
+	switch {
+	case !member:
+		return Learnt{}, 0, fmt.Errorf("%s has learnt %s at interface %d, which is not in VLAN %d", br.Name, mac, e.LinkIndex, in)
+	case untagged:
+		return at, 0, nil
+	}
+	return at, in, nil
+}
+
+func family(ip net.IP) int {
+	if ip.To4() != nil {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}

@@ -1,0 +1,213 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// A question that the kernel does not answer keeps nobody else waiting: groups are shown
+// and registered whose members are known, and the registration in question is rejected
+// after locate_timeout. The operator is told.
+func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	stuck := make(chan struct{})
+	f.locator.mu.Lock()
+	f.locator.stuck = stuck
+	f.locator.mu.Unlock()
+	failed := make(chan error, 1)
+	go func() {
+		r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: "strict", NoRepair: true}
+		for i := range 3 {
+			r.Members = append(r.Members, f.record(i, uint32(0x100+i)))
+		}
+		failed <- f.Register(r)
+	}()
+	f.eventually("the question is asked", func() (asked bool) {
+		f.control.do(func() { h := f.control.dir.hosts.byIP[fakeHost(0)]; asked = h != nil && h.lookupPending })
+		return asked
+	})
+	start := time.Now()
+	f.control.do(func() {
+		d := f.control.dir
+		for i := 1; i < 4; i++ {
+			at, err := f.locator.Locate(fakeHost(i))
+			d.hostAnswered(d.hosts.guest(fakeHost(i), math.MaxInt, d.now()), at, err, d.now())
+		}
+		reg := envelope.Registration{Group: fakeGroup(1), QPN: 0x4711, PMTU: 1024}
+		for i := 1; i < 4; i++ {
+			m := f.record(i, uint32(0x200+i))
+			reg.Members = append(reg.Members, record(&m))
+		}
+		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+			t.Error(err)
+		}
+		f.control.sendOutput()
+	})
+	if g, err := f.Groups(); err != nil || len(g) != 1 {
+		t.Errorf("groups: %d, %v; want that of the known members", len(g), err)
+	}
+	if d := time.Since(start); d > time.Second {
+		t.Errorf("others waited for %v", d)
+	}
+	err := <-failed
+	if e := new(api.Error); !errors.As(err, &e) || e.Reason != envelope.UnknownMemberLocation.String() || !strings.Contains(e.Message, fakeHost(0).String()) {
+		t.Errorf("the registration that waits: %v", err)
+	}
+	f.mu.Lock()
+	said := strings.Contains(strings.Join(f.log, "\n"), "the kernel has not answered")
+	f.mu.Unlock()
+	if !said {
+		t.Error("the operator is not told")
+	}
+	close(stuck)
+	f.register(0, 3, 0x300, "evict")
+}
+
+// A registration takes the place of one of the same group and epoch that waits for its
+// members: it does not wait for them.
+func TestARegistrationThatIsGivenUp(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.control.do(func() {
+		d := f.control.dir
+		reg := func(i int) *envelope.Registration {
+			m := f.record(i, 0x100)
+			return &envelope.Registration{Group: fakeGroup(0), Epoch: 5, Members: []envelope.MemberRecord{record(&m)}}
+		}
+		at, err := f.locator.Locate(fakeHost(1))
+		d.hostAnswered(d.hosts.guest(fakeHost(1), math.MaxInt, d.now()), at, err, d.now())
+		first, second := reg(0), reg(1)
+		if _, v := d.locateMembers(first, first, 0); v.Kind != envelope.VerdictLater {
+			t.Errorf("the first one: %+v, want to wait", v)
+		}
+		if places, v := d.locateMembers(second, second, 0); v.Kind != envelope.VerdictAccepted || len(places) != 1 {
+			t.Errorf("the second one: %+v, want its member's place", v)
+		}
+		if len(d.pending) != 0 || len(d.hosts.byIP[fakeHost(0)].waitingGroups) != 0 {
+			t.Error("the first one is waited for")
+		}
+	})
+}
+
+// TestPendingRegistrationsExpire: a registration that the registrar does not ask about again
+// is forgotten. Only registrations whose time has come are looked at.
+func TestPendingRegistrationsExpire(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.control.do(func() {
+		d := f.control.dir
+		later := func(n, i int) *envelope.Registration {
+			m := f.record(i, 0x100)
+			r := &envelope.Registration{Group: fakeGroup(n), Epoch: 5, Members: []envelope.MemberRecord{record(&m)}}
+			if _, v := d.locateMembers(r, r, 0); v.Kind != envelope.VerdictLater {
+				t.Fatalf("group %d: %+v, want to wait", n, v)
+			}
+			return r
+		}
+		expect := func(at time.Duration, checks int, groups ...int) {
+			t.Helper()
+			d.expirePending(at)
+			waiting := 0
+			for _, n := range groups {
+				if d.pending[fakeGroup(n)] != nil {
+					waiting++
+				}
+			}
+			if waiting != len(groups) || len(d.pending) != len(groups) || len(d.expiries) != checks {
+				t.Errorf("at %v: %d registrations wait, with %d expiries, want %v and %d", at, len(d.pending), len(d.expiries), groups, checks)
+			}
+		}
+		later(0, 0)
+		asked := later(1, 1)
+		later(2, 2)
+		first := d.expiries[0].at
+		expect(first-1, 3, 0, 1, 2)
+		d.pending[asked.Group].lastRequested = first - 1
+		replaced := later(2, 0) // another one of the same group: the first one is decided
+		d.expiries[3].at, d.pending[replaced.Group].lastRequested = first+pendingTTL, first
+		expect(d.expiries[2].at, 2, 1, 2)
+		expect(first+pendingTTL, 1, 1)
+		expect(first+2*pendingTTL, 0)
+		for i := range 3 {
+			if h := d.hosts.byIP[fakeHost(i)]; h != nil && len(h.waitingGroups) > 0 {
+				t.Errorf("host %d is waited for", i)
+			}
+		}
+	})
+}
+
+// A registration's hosts do not wait for those that changes are about, and these
+// are asked for at a bounded rate.
+func TestTheQueueDoesNotHoldUpRegistrations(t *testing.T) {
+	const many = 10_000
+	x := newHosts()
+	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
+	var slots []slot
+	for i := range many {
+		slots = append(slots, slot{record: envelope.MemberRecord{IP: at(i)}, location: locate.Location{Ifindex: 1}})
+	}
+	x.setMembers(&group{}, slots)
+	x.applyChanges(&locate.Set{All: true}, 0)
+	x.applyChanges(&locate.Set{All: true}, 0) // is the same question
+	stranger := netip.MustParseAddr("192.0.2.1")
+	for now := time.Second; now < 3*time.Second; now += time.Millisecond {
+		if now == 2*time.Second {
+			x.enqueueUrgent(x.guest(stranger, maxGuests, now))
+			if first, second := x.nextHost(now), x.nextHost(now); (first == nil || first.ip != stranger) && (second == nil || second.ip != stranger) {
+				t.Error("a registration waits for the queue")
+			}
+		}
+		for x.nextHost(now) != nil {
+		}
+		if next, ok := x.next(now); !ok || next > now+time.Second/maxChangeLookups {
+			t.Fatalf("with %d hosts to ask for, the next turn is after %v, %v", len(x.queue), next-now, ok)
+		}
+	}
+	if n := many - len(x.queue); n < 2*maxChangeLookups || n > 2*maxChangeLookups+2*maxChangeLookups/10 {
+		t.Errorf("%d questions in 2 s, want %d a second", n, maxChangeLookups)
+	}
+}
+
+// A change that comes while the question is under way makes the answer one of before.
+func TestAChangeDuringAQuestionIsAskedFor(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.register(0, 3, 0x100, "evict")
+	f.control.do(func() {
+		d := f.control.dir
+		h := d.hosts.byIP[fakeHost(1)]
+		h.lookupPending = true // as if
+		old, _ := f.locator.Locate(h.ip)
+		f.locator.set(1, 3, 7, nil)
+		d.hosts.applyChanges(&locate.Set{Learnt: map[locate.MAC]bool{locate.MAC(old.MAC): true}}, d.now())
+		d.hostAnswered(h, old, nil, d.now())
+	})
+	f.eventually("host 1 has moved", func() bool { g, _ := f.Group(fakeGroup(0)); return g.Members[1].Port == "f2" })
+}
+
+// Envelopes bring a bounded number of guests, which are forgotten when they are of no
+// use any more.
+func TestGuestsAreForgotten(t *testing.T) {
+	x := newHosts()
+	ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
+	for i := range maxGuests + 100 {
+		if h := x.guest(ip(i), maxGuests, time.Second); (h != nil) != (i < maxGuests) {
+			t.Fatalf("guest %d: %v", i, h)
+		}
+	}
+	for now := time.Second; now < 20*time.Second; now += time.Second {
+		x.guest(ip(7), maxGuests, now)
+		x.expireGuests(now)
+	}
+	if len(x.byIP) != 1 || x.byIP[ip(7)] == nil {
+		t.Errorf("%d guests are left, want the one that is of use", len(x.byIP))
+	}
+}

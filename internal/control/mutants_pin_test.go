@@ -1,0 +1,45 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// pinMutants bring back what let a stranger move a member.
+var _ = []mutant.Mutant{
+	mutant.New("an answer from another MAC address counts", "Places", mutant.In((*inquiries).answered,
+		"q != nil && q.at == s {",
+		"q != nil && q.at.$1 == s.$1 {", dataplane.Origin{}.Port)),
+	mutant.New("a port's inquiries have no bound", "Places", mutant.In((*inquiries).mayStart,
+		"&& x.count[port] < maxQuestions",
+		"")),
+	mutant.New("an answer in another group's name counts", "Places", mutant.In((*control).handleHere,
+		"q == nil || h == nil || a.group != e.Group:",
+		"q == nil || h == nil:")),
+	mutant.New("a confirmation moves a member in the groups of all keys", "Places", mutant.In((*control).handleHere,
+		"return ok && k == a.key",
+		"return ok || k == a.key")),
+	mutant.New("a member that answers from its old place is evicted", "Places", mutant.In((*control).inquiryFailed,
+		"config.MovesEvict && !q.atHome &&",
+		"config.MovesEvict &&")),
+	mutant.New("a member is held behind a port that is down", "Places", mutant.In((*control).setPinner,
+		"p.set(h.ip, pin{h.pin, c.ports[pi].saidUp})",
+		"p.set(h.ip, pin{h.pin, true})")),
+	mutant.New("what a bridge has learnt moves a member", "Places", mutant.In((*directory).newLocation,
+		"samePlace(at, h.pin), !sameWay(at, h.pin):",
+		"samePlace(at, h.pin), h.pin.$1 != 0:", locate.Location{}.Ifindex)),
+	mutant.New("a changed route is not followed", "Places", mutant.In((*directory).newLocation,
+		"samePlace(at, h.pin), !sameWay(at, h.pin):",
+		"samePlace(at, h.pin):")),
+	mutant.New("pins outlive the groups", "Places", mutant.In((*hosts).removeMember,
+		`h.pin, h.seen = locate.Location{}, nil
+		x.pinned(h)`,
+		"")),
+	mutant.New("a MAC address at two ports is watched at one", "Places", mutant.In((*watchedHosts).mac,
+		"return w.list.SetMAC(mac, 0)",
+		"return nil")),
+}

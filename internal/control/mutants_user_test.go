@@ -1,0 +1,39 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to tell operators and users what is going on.
+var _ = []mutant.Mutant{
+	mutant.New("a master's group is replaced by hand", "user", mutant.In(replaceConflict,
+		"!old.Master.IsValid() && sameGroup(*old, *reg)",
+		"sameGroup(*old, *reg)")),
+	mutant.New("any group is replaced by hand", "user", mutant.In(replaceConflict,
+		"reg.Base != 0 ||",
+		"reg.Base >= 0 ||")),
+	mutant.New("an update by hand is a conflict", "user", mutant.In(replaceConflict,
+		"reg.Base != 0 ||",
+		"")),
+	mutant.New("the events do not say why a group failed", "user", mutant.In(failureText,
+		"why := envelope.Cause(e.Cause)",
+		"why := envelope.Cause(e.$1)", mcast.Event{}.Syndrome)),
+	mutant.New("a group that has gone is not mentioned", "user", mutant.In((*control).endOf,
+		"if c.gone[i].IP == ip {",
+		"if c.gone[i].IP != ip {")),
+	mutant.New("the control loop does not hear of wrong numbers", "R72", mutant.In((*group).newMismatches,
+		"if o.Differing == g.known.differing {",
+		"if o.Differing >= g.known.differing {")),
+	mutant.New("a wrong QPN is told as a wrong PSN", "R72", mutant.In(mismatchText,
+		`if n == mcast.VirtualQPN {
+		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))`,
+		`if n != mcast.VirtualQPN {
+		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))`)),
+	mutant.New("envelopes that had no effect in normal operation are drops", "user", mutant.In((*counters).addTo,
+		"n > 0 && d.Normal() {",
+		"n > 0 && false {")),
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/bpf"
+)
+
+// fakeGuard has the guard's counters of a port.
+type fakeGuard struct {
+	n   bpf.Counters
+	mac byte // the last of the offender's address
+}
+
+func (f *fakeGuard) Count(r bpf.Reason) (uint64, error) { return f.n[r], nil }
+func (f *fakeGuard) LastOffender(bpf.Reason) (mac [6]byte, err error) {
+	mac[5] = f.mac
+	return mac, nil
+}
+
+// What the guard drops is told at once, with port, MAC address and reason, and a flood
+// as one line per interval. Ports and reasons do not hide each other, and what is no
+// offence is not told.
+func TestGuardWatch(t *testing.T) {
+	var said []string
+	a, b := &fakeGuard{}, &fakeGuard{}
+	g := newPortGuardLog(nil, func(warn bool, _ string, kv ...any) {
+		said = append(said, fmt.Sprintf("%v %v %v %v %v", warn, kv[1], kv[3], kv[5], kv[7]))
+	})
+	g.ports = []guardedPort{{name: "p1", counters: a}, {name: "p2", counters: b}}
+	g.sampler = newSampler[guardDrop](2*int(bpf.NumReasons), guardLogInterval)
+	look := func(now time.Duration, want ...string) {
+		t.Helper()
+		said = nil
+		if g.poll(now); !slices.Equal(said, want) {
+			t.Errorf("at %v: %q is said, want %q", now, said, want)
+		}
+	}
+	look(0)
+	a.n[bpf.PassOther], a.n[bpf.DropNoSocket] = 7, 7
+	look(time.Second)
+	a.n[bpf.DropGuardIPv4], a.mac = 3, 9
+	look(2*time.Second, "true p1 00:00:00:00:00:09 drop_guard_ipv4 3")
+	for i := range 9 {
+		a.n[bpf.DropGuardIPv4] += 50_000
+		a.mac = byte(i)
+		look(time.Duration(3+i) * time.Second)
+	}
+	b.n[bpf.DropGuardIPv4], b.mac = 1, 5
+	a.n[bpf.DropGuardARP], a.mac = 2, 6
+	look(12*time.Second, "true p1 00:00:00:00:00:06 drop_guard_arp 2", "true p2 00:00:00:00:00:05 drop_guard_ipv4 1",
+		"true p1 00:00:00:00:00:08 drop_guard_ipv4 450003")
+	look(30 * time.Second)
+}

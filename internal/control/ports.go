@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+// port is what the control loop has of a slot of the data plane, and of the port in it.
+type port struct {
+	dataplane.Port
+	life            portLife
+	config          config.Port // with the rate in use
+	mtu             int         // the MTU in use
+	reportedUp      bool        // the state that the operator was last told
+	partialReported bool        // the operator was told of partial checksums
+	allow           *config.Allow
+	bridgeState     locate.BridgePort // the port's state at its bridge
+}
+
+// portsOf returns the slots of the data plane, whose first ones have the ports of cfg.
+func portsOf(plane *dataplane.Plane, cfg *config.Config) (list []*port) {
+	for i, p := range plane.Ports() {
+		x := &port{Port: p, mtu: p.MTU, reportedUp: p.Up, allow: &config.Allow{}}
+		if i < len(cfg.Ports) {
+			x.config, x.allow = cfg.Ports[i], &cfg.Ports[i].Allow
+			x.life.apply(0, portAdded, 0, "")
+		}
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/internal/config"
+)
+
+// A reload of the group prefixes. The XDP programs and the workers, which answer ARP and ND,
+// have them, and the registrar, which takes registrations. The other groups are not touched.
+
+// prefixesChanged reports whether the reload changes the group prefixes. Their order counts
+// nowhere.
+func (r *reconfiguration) prefixesChanged() bool {
+	return len(added(r.now.GroupPrefixes, r.next.GroupPrefixes))+len(added(r.next.GroupPrefixes, r.now.GroupPrefixes)) > 0
+}
+
+// added returns the prefixes of next that are not in now.
+func added(now, next []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(next), func(p netip.Prefix) bool { return slices.Contains(now, p) })
+}
+
+// planPrefixes finds the groups that end with their prefixes, which needs force.
+func (r *reconfiguration) planPrefixes() error {
+	if !r.prefixesChanged() {
+		return nil
+	}
+	groups, err := r.e.control.registrar.CheckPrefixes(r.next.GroupPrefixes)
+	switch {
+	case err != nil:
+		return &config.Error{Key: "group_prefixes", Reason: err.Error()}
+	case len(groups) > 0 && !r.force:
+		return &config.Error{Key: "group_prefixes", Reason: fmt.Sprintf("%d groups are in none of these prefixes: %s: end them first, or have them ended by gleam reload --force", len(groups), someOf(groups))}
+	}
+	r.lost.Groups = groups
+	return nil
+}
+
+// maxListed bounds the addresses in a message.
+const maxListed = 16
+
+// someOf returns addresses as text, the first ones if they are many.
+func someOf(list []netip.Addr) string {
+	var b strings.Builder
+	for i, ip := range list {
+		if i == maxListed {
+			fmt.Fprintf(&b, " and %d more", len(list)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(ip.String())
+	}
+	return b.String()
+}
+
+// applyPrefixes runs on the control loop. After an error nothing has changed.
+func (r *reconfiguration) applyPrefixes() error {
+	if !r.prefixesChanged() {
+		return nil
+	}
+	if err := r.planPrefixes(); err != nil { // groups may have come since
+		return err
+	}
+	c := r.e.control
+	if err := c.plane.SetGroupPrefixes(r.next.GroupPrefixes); err != nil {
+		return err
+	}
+	err := c.registrar.SetPrefixes(c.now(), r.next.GroupPrefixes, &c.out)
+	c.sendOutput()
+	if err != nil {
+		return err
+	}
+	c.notify(len(r.lost.Groups) > 0, "the group prefixes have changed", "prefixes", r.next.GroupPrefixes, "groups_ended", len(r.lost.Groups))
+	return nil
+}
+
+// reportPrefixes reports conditions of the machine that keep groups of new prefixes from
+// working.
+func (r *reconfiguration) reportPrefixes() {
+	fresh := added(r.now.GroupPrefixes, r.next.GroupPrefixes)
+	if len(fresh) == 0 {
+		return
+	}
+	s, err := readHostNetwork()
+	if err != nil {
+		r.e.notify(true, "addresses and routes are not checked for the new group prefixes", "error", err)
+		return
+	}
+	r.e.report(s.checkPrefixes(r.next.Ports, fresh))
+}

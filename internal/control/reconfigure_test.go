@@ -1,0 +1,136 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// A port with members is removed by force alone; one whose hosts are no members, by itself.
+// Limits of the file count for what is registered from then on.
+func TestReconfigure(t *testing.T) {
+	f := newFakeSwitch(t, 5, 1)
+	f.register(0, 3, 0x100, "strict")
+	f.register(1, 2, 0x200, "strict")
+	now := f.cfg
+	without := func(ports ...string) *config.Config {
+		c := *now
+		c.Ports = slices.DeleteFunc(slices.Clone(now.Ports), func(p config.Port) bool { return slices.Contains(ports, p.Name) })
+		return &c
+	}
+	apply := func(next *config.Config, force bool, want int, problem string) {
+		t.Helper()
+		lost, err := f.Reconfigure(now, next, force)
+		if problem == "" && (err != nil || lost.Members != want) || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Fatalf("%+v lost, %v; want %d, %q", lost, err, want, problem)
+		}
+		if err == nil {
+			now = next
+		}
+		if ps, err := f.Ports(); err != nil || len(ps) != len(now.Ports) {
+			t.Fatalf("%d ports, %v, want %d", len(ps), err, len(now.Ports))
+		}
+	}
+	apply(without("f4"), false, 0, "")
+	apply(without("f0", "f3"), false, 0, "ports[f0]: 1 members of 2 groups are behind this port")
+	apply(without("f0", "f3"), true, 1, "")
+	if g, err := f.Group(fakeGroup(0)); err != nil || len(g.Members) != 3 || g.Members[0].Port != "" {
+		t.Errorf("the member behind the removed port: %+v, %v", g, err)
+	}
+	next := *now
+	next.Limits.Groups = 2
+	apply(&next, false, 0, "")
+	apply(&next, false, 0, "")
+	if err := f.Register(&api.Register{
+		Group: fakeGroup(2), QPN: 0x4711, PMTU: 1024, Policy: "strict", Members: []api.RegisterMember{f.record(1, 0x301), f.record(2, 0x302)},
+	}); err == nil || !strings.Contains(err.Error(), "2") {
+		t.Error("a group beyond the lowered limit is registered")
+	}
+	if gs, err := f.Groups(); err != nil || len(gs) != 2 {
+		t.Errorf("%d groups, %v", len(gs), err)
+	}
+}
+
+// Group prefixes of the file replace those of before: groups of the others need force, and
+// end with the reason; a member's address is in no prefix. Nothing is said of prefixes that
+// stay, in whatever order.
+func TestReconfigurePrefixes(t *testing.T) {
+	f := newFakeSwitch(t, 3, 2)
+	f.register(0, 3, 0x100, "strict")
+	f.register(1, 2, 0x200, "strict")
+	now := f.cfg
+	apply := func(force bool, ended int, problem string, prefixes ...string) {
+		t.Helper()
+		next := *now
+		next.GroupPrefixes = nil
+		for _, p := range prefixes {
+			next.GroupPrefixes = append(next.GroupPrefixes, netip.MustParsePrefix(p))
+		}
+		lost, err := f.Reconfigure(now, &next, force)
+		if problem == "" && (err != nil || len(lost.Groups) != ended) || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Fatalf("%v: %+v lost, %v; want %d, %q", prefixes, lost, err, ended, problem)
+		}
+		if err == nil {
+			now = &next
+		}
+	}
+	said := func() (n int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, l := range f.log {
+			if strings.HasPrefix(l, "the group prefixes have changed") {
+				n++
+			}
+		}
+		return n
+	}
+	first, second := fakeGroup(0).String()+"/32", fakeGroup(1).String()+"/32"
+	apply(false, 0, "", first, second)
+	apply(false, 0, "", second, first)
+	if n := said(); n != 1 {
+		t.Errorf("%d changes are reported, want 1", n)
+	}
+	apply(false, 0, "1 groups are in none of these prefixes: 10.77.254.2: end them first", first, "10.9.0.0/24")
+	apply(true, 0, "10.77.0.2, a member of group", first, second, fakeHost(1).String()+"/32")
+	if gs, err := f.Groups(); err != nil || len(gs) != 2 {
+		t.Fatalf("after refusals: %d groups, %v", len(gs), err)
+	}
+	apply(true, 1, "", first, "10.9.0.0/24")
+	if gs, err := f.Groups(); err != nil || len(gs) != 1 || gs[0].IP != fakeGroup(0) {
+		t.Errorf("groups %+v, %v", gs, err)
+	}
+	if gs, err := f.EndedGroups(); err != nil || len(gs) != 1 || gs[0].IP != fakeGroup(1) || gs[0].Ended.Reason != envelope.Withdrawn.String() {
+		t.Errorf("ended groups %+v, %v", gs, err)
+	}
+	for ip, want := range map[string]bool{"10.9.0.1": true, second[:len(second)-3]: false} {
+		err := f.Register(&api.Register{
+			Group: netip.MustParseAddr(ip), QPN: 0x4711, PMTU: 1024, Policy: "strict", Members: []api.RegisterMember{f.record(1, 0x301), f.record(2, 0x302)},
+		})
+		if (err == nil) != want {
+			t.Errorf("register %s: %v", ip, err)
+		}
+	}
+	if got := someOf(slices.Repeat([]netip.Addr{fakeGroup(0)}, maxListed+2)); !strings.HasSuffix(got, " and 2 more") || strings.Count(got, fakeGroup(0).String()) != maxListed {
+		t.Errorf("many addresses as text: %s", got)
+	}
+}
+
+// Queues differ if the lists do; all queues are no list.
+func TestSameQueues(t *testing.T) {
+	for i, c := range []struct {
+		a, b []int
+		want bool
+	}{{nil, nil, true}, {[]int{0}, []int{0}, true}, {nil, []int{}, false}, {[]int{0}, nil, false}, {[]int{0, 1}, []int{1, 0}, false}, {[]int{0}, []int{0, 1}, false}} {
+		if got := sameQueues(&config.Port{Queues: c.a}, &config.Port{Queues: c.b}); got != c.want {
+			t.Errorf("case %d: %v", i, got)
+		}
+	}
+}

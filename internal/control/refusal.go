@@ -1,0 +1,119 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// refusalInterval is the least time between two log lines about envelopes that were
+// refused for one reason. Any host that reaches a port can send such envelopes at the
+// rate of limits.envelopes_per_port.
+const refusalInterval = 10 * time.Second
+
+// refusal is an envelope that had no effect.
+type refusal struct {
+	reason envelope.Drop
+	detail string
+	group  netip.Addr // the destination address of the packet
+	from   netip.AddrPort
+	port   string // the port that it came by
+	mac    rocev2.MAC
+}
+
+// serveEnvelope passes a datagram to the registrar and executes its output. A management
+// datagram, which comes the same way, goes to the connections.
+func (c *control) serveEnvelope(d *dataplane.Datagram) {
+	if d.IsMAD() {
+		c.serveMAD(d)
+		return
+	}
+	c.reportPartial(d)
+	c.dir.cameFrom = d.From
+	c.registrar.Input(c.now(), d.Src, d.Payload(), &c.out)
+	rejected := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
+	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.Dst.Addr(), from: d.Src, port: c.ports[d.From.Port].Name, mac: d.From.MAC}
+	if x.reason == envelope.WrongLocation {
+		x.detail += ", who is at " + c.dir.locationText(c.dir.memberAt)
+	}
+	for i := range c.out.Events {
+		if e := &c.out.Events[i]; e.Kind == envelope.MemberHere {
+			c.handleHere(d.From, e)
+		}
+	}
+	from := dataplane.Sighting{Origin: d.From, IP: d.Src.Addr()}
+	c.answersPort = d.From.Port
+	d.Release()
+	c.sendOutput()
+	c.answersPort = -1
+	c.handleSighting(from)
+	switch {
+	case x.reason == envelope.NoDrop || rejected:
+	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:
+		// Refusals in normal operation are counted and not logged: a master learns the
+		// instance by being refused once, and repeats a message until it is answered.
+	default:
+		if suppressed, report := c.refusals.add(c.now(), int(x.reason), x); report {
+			c.logRefusal(x, suppressed)
+		}
+	}
+}
+
+// logRefusal writes one log line. If the sender gets no authentic answer, the reason is
+// added to the journal too.
+func (c *control) logRefusal(x refusal, suppressed uint64) {
+	c.notify(x.reason == envelope.WrongLocation, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
+		"group", x.group, "from", x.from, "port", x.port, "mac", x.mac, "suppressed", suppressed)
+	if !x.reason.Unanswered() {
+		return
+	}
+	c.journal.add(api.Event{
+		Kind: api.EventRejected, Group: x.group, Member: x.from.Addr(),
+		Reason: fmt.Sprintf("%s: %s (from %s at port %s, without an answer)", x.reason, x.detail, x.from, x.port),
+	})
+}
+
+// rejection is a registration that was understood and rejected.
+type rejection struct {
+	group netip.Addr
+	err   error
+	more  string // further reasons
+}
+
+// noteRejection logs a rejection, once in refusalInterval for each reason. Any host with a
+// key can have registrations rejected at the rate of limits.envelopes_per_address.
+func (c *control) noteRejection(e *envelope.Event) {
+	reason := envelope.Reason(0) // for errors that are no Problem
+	var p *envelope.Problem
+	if errors.As(e.Err, &p) && p.Reason < envelope.NumReasons {
+		reason = p.Reason
+	}
+	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err, moreText(e)}); report {
+		c.logRejection(rejection{e.Group, e.Err, moreText(e)}, suppressed)
+	}
+}
+
+func (c *control) logRejection(x rejection, suppressed uint64) {
+	c.notify(true, "group rejected", "group", x.group, "error", x.err.Error()+x.more, "suppressed", suppressed)
+}
+
+// reportPartial tells the operator once per port that hosts behind it leave UDP checksums
+// to their device. Such envelopes are accepted: their HMAC covers more than the checksum
+// does. Other programs that read raw frames here see wrong checksums.
+func (c *control) reportPartial(d *dataplane.Datagram) {
+	if p := c.ports[d.From.Port]; d.Partial && !p.partialReported {
+		p.partialReported = true
+		c.notify(false, "a host behind this port leaves UDP checksums to its interface (checksum offload): its envelopes are accepted and counted as envelope_partial",
+			"port", p.Name, "host", d.Src.Addr(), "remedy", "none is needed; ethtool -K INTERFACE tx off at the host makes them complete")
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+// Ports whose interfaces are deleted and made anew. The state of all ports' interfaces is
+// read from the kernel whenever an interface has changed: a port whose interface is gone is
+// opened again as soon as there is one of its name. The members behind it keep their
+// locations, with the new interface in place of the old one; the locator corrects those
+// that have moved meanwhile.
+
+// reopenPort opens the interface of p's name, if it is time to: s is what the kernel has.
+func (c *control) reopenPort(pi int, s *locate.Link) {
+	p := c.ports[pi]
+	e, ifindex := portUnseen, s.Named
+	if s.MTU > 0 { // it was closed for other queues
+		ifindex = p.Ifindex
+	}
+	if ifindex != 0 {
+		e = portSeen
+	}
+	if !p.life.apply(c.now(), e, ifindex, "") {
+		if at, ok := p.life.next(); ok {
+			c.retryPorts(at)
+		}
+		return
+	}
+	cfg := p.config
+	go func() {
+		o := c.plane.OpenPort(pi, &cfg)
+		if !c.do(func() { c.portOpened(pi, o, &cfg) }) {
+			o.Discard()
+		}
+	}()
+}
+
+// reopenForQueues closes an open port, and has it opened again with the queues that are
+// configured now: its sockets are bound to them.
+func (c *control) reopenForQueues(pi int) {
+	p := c.ports[pi]
+	if c.plane.Detach(pi) != nil {
+		return // the switch has stopped
+	}
+	p.life.apply(c.now(), portVanished, 0, "")
+	p.reportedUp = false
+	c.notify(false, "port is opened again for other queues: what its group traffic loses meanwhile is repaired", "port", p.Name)
+	c.linksDue = true
+}
+
+// sameQueues reports whether two configurations of a port have the same queues.
+func sameQueues(a, b *config.Port) bool {
+	return (a.Queues == nil) == (b.Queues == nil) && slices.Equal(a.Queues, b.Queues)
+}
+
+// portOpened handles the result of reopenPort, which had the configuration cfg.
+func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
+	p := c.ports[pi]
+	if p.life.phase != portOpening { // removed meanwhile
+		go o.Discard()
+		return
+	}
+	if o.Err != nil {
+		again := p.life.refusals > 0
+		p.life.apply(c.now(), portDenied, 0, o.Err.Error())
+		if !again {
+			c.notify(true, "a port is not taken up again, although an interface of its name exists: it is tried again at intervals of up to "+lastPortRetry.String(), "port", p.Name, "error", o.Err)
+		}
+		c.retryPorts(p.life.retryAt)
+		return
+	}
+	was, mac := p.Ifindex, p.MAC
+	port, err := c.plane.Install(o)
+	if err != nil {
+		return // the switch has stopped
+	}
+	p.life.apply(c.now(), portOpened, 0, "")
+	p.Port, p.reportedUp = port, false
+	c.notify(false, "port is taken up again", "port", p.Name, "ifindex", p.Ifindex, "old_ifindex", was, "times", p.life.reopened)
+	c.rebindHosts(was, p.Ifindex)
+	if p.Ifindex != was || p.MAC != mac {
+		c.moveHellos(p, pi)
+	}
+	c.onPortOpened(pi)
+	c.linksDue = true
+	if !sameQueues(cfg, &p.config) { // of a reload since
+		c.reopenForQueues(pi)
+	}
+}
+
+// retryPorts has the state of the ports read at the given time.
+func (c *control) retryPorts(at time.Duration) {
+	if c.portRetryAt == 0 || at < c.portRetryAt {
+		c.portRetryAt = at
+	}
+}
+
+// nextPortRetry returns when the state of the ports is read because of retryPorts.
+func (c *control) nextPortRetry() (at time.Duration, ok bool) {
+	return c.portRetryAt, c.portRetryAt > 0
+}
+
+// serveRetryPorts has the state of the ports read if that is due, and finds the next time.
+func (c *control) serveRetryPorts() {
+	if c.portRetryAt == 0 || c.now() < c.portRetryAt {
+		return
+	}
+	c.linksDue, c.portRetryAt = true, 0
+}
+
+// rebindHosts puts the interface now in place of was in the locations of hosts. Workers'
+// tables have the port's slot, which is the same. Each of these hosts is looked up.
+func (c *control) rebindHosts(was, now int) {
+	x := c.dir.hosts
+	var list []*host
+	for h := range x.byLink[was] {
+		list = append(list, h)
+	}
+	for h := range x.unlocated {
+		if h.pinned.Ifindex == was {
+			list = append(list, h)
+		}
+	}
+	for _, h := range list {
+		for g := range h.groups {
+			if i, ok := g.hosts[h.ip]; ok {
+				g.slots[i].location = rebound(g.slots[i].location, was, now)
+			}
+		}
+		for k, p := range h.proven {
+			p.location = rebound(p.location, was, now)
+			h.proven[k] = p
+		}
+		h.pinned, h.left = rebound(h.pinned, was, now), rebound(h.left, was, now)
+		x.setLocation(h, rebound(h.location, was, now))
+		x.onPinChange(h)
+		x.enqueue(h)
+	}
+}
+
+// rebound returns at with the interface now in place of was.
+func rebound(at locate.Location, was, now int) locate.Location {
+	if at.Ifindex == was {
+		at.Ifindex = now
+	}
+	if at.Learnt.Port == was {
+		at.Learnt.Port = now
+	}
+	if i := slices.Index(at.Links, was); i >= 0 {
+		at.Links = slices.Clone(at.Links)
+		at.Links[i] = now
+	}
+	return at
+}

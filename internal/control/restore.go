@@ -1,0 +1,149 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/statefile"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+)
+
+// restoreGroups takes up the groups of before the restart. What cannot be taken up is said, and
+// is in the file no more.
+func (c *control) restoreGroups() {
+	if c.keeper == nil {
+		return
+	}
+	s, silent := c.keeper.found.State, c.plane.SilentFor()
+	var change statefile.Change
+	for _, ip := range slices.SortedFunc(maps.Keys(s.Epochs), netip.Addr.Compare) {
+		if s.Epochs[ip] > c.keeper.base {
+			c.registrar.RestoreEpoch(ip, s.Epochs[ip])
+		} else {
+			change.SetEpoch(ip, 0)
+		}
+	}
+	members := make(map[netip.Addr]bool)
+	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
+		g := s.Groups[ip]
+		if err := c.restoreGroup(g, silent); err != nil {
+			c.notify(true, "a group of before the restart is not served any more", "group", ip, "error", err, "remedy", "its members have to reset their queue pairs and register again")
+			change.DropGroup(ip)
+			continue
+		}
+		c.notify(false, "group goes on after the restart", "group", ip, "epoch", g.Registration.Epoch, "members", len(g.Registration.Members))
+		for i := range g.Registration.Members {
+			members[g.Registration.Members[i].IP] = true
+		}
+	}
+	for ip := range s.Hosts {
+		if !members[ip] {
+			change.SetHost(ip, statefile.Location{})
+		}
+	}
+	c.keeper.file.Append(&change)
+	c.restoreCreations(s.Created)
+	c.keeper.found = nil
+}
+
+func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
+	switch {
+	case x.Failed:
+		return errors.New("the group had failed")
+	case c.dir.defaults.psnProbe == 0:
+		return errors.New("with psn_probe 0s receivers are not asked what they have")
+	}
+	saved, err := c.savedGroup(x)
+	if err != nil {
+		return err
+	}
+	r := &saved.Registration
+	var places []locate.Location
+	for _, m := range membersHere(r).Members {
+		places = append(places, c.restoredLocation(m.IP))
+	}
+	if err := c.registrar.Restore(c.now(), saved); err != nil {
+		return err
+	}
+	g, err := c.dir.restore(x, r, places, silent)
+	if err != nil {
+		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
+	}
+	for ip := range g.hosts {
+		c.dir.hosts.enqueueUrgent(c.dir.hosts.byIP[ip]) // it may have moved meanwhile
+	}
+	c.announceGroup(g)
+	return nil
+}
+
+// restoredLocation returns where a host was, if that port is still there.
+func (c *control) restoredLocation(ip netip.Addr) (at locate.Location) {
+	was, ok := c.keeper.found.State.Hosts[ip]
+	for _, p := range c.ports {
+		if ok && p.Name == was.Port {
+			at = locate.Location{Ifindex: p.Ifindex, MAC: net.HardwareAddr(was.MAC[:]), VLAN: was.VLAN}
+		}
+	}
+	return at
+}
+
+// restore makes the switch serve r, a group of before the restart, of which the file has x. The
+// members here were at places, and nothing has gone to them for the time of silent.
+func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places []locate.Location, silent time.Duration) (*group, error) {
+	if len(d.freeIDs) == 0 {
+		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
+	}
+	id := d.freeIDs[len(d.freeIDs)-1]
+	g := &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
+	slots, legs := newSlots(r, places)
+	table := d.makeTable(r, slots, legs)
+	spec := d.makeSpec(id, r, &table)
+	spec.Tree.Running = r.Tree != nil
+	d.generations++
+	spec.Generation = d.generations
+	spec.Resume, spec.SilentFor = positionsOf(x.Turn, r.Members), silent
+	if err := g.handle.Install(spec, &table, &d.scratch); err != nil {
+		return nil, err
+	}
+	d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
+	d.groups[r.Group], d.byID[id] = g, g
+	g.slots, g.legs, g.registeredAt, g.generation = slots, legs, x.RegisteredAt, spec.Generation
+	g.kept.inFile, g.kept.turn, g.kept.records = true, x.Turn, make(map[netip.Addr]envelope.MemberRecord)
+	for _, m := range r.Members {
+		g.kept.records[m.IP] = m
+	}
+	d.setSlots(g, r)
+	return g, nil
+}
+
+// positionsOf returns the core's form of a stored turn; nil if no member had sent.
+func positionsOf(t *statefile.Turn, members []envelope.MemberRecord) *mcast.Positions {
+	if t == nil {
+		return nil
+	}
+	p := &mcast.Positions{Members: make([]mcast.Position, len(members))}
+	for _, at := range t.Positions {
+		i := slices.IndexFunc(members, func(m envelope.MemberRecord) bool { return m.IP == at.Member })
+		if i < 0 {
+			continue
+		}
+		p.Members[i] = mcast.Position{Known: true, Send: at.Send, Receive: at.Receive}
+		if at.Member == t.Source {
+			p.HasSource, p.Source = true, mcast.MemberID(i)
+		}
+	}
+	for i := range members {
+		p.Members[i].Joining = slices.Contains(t.Joining, members[i].IP)
+	}
+	return p
+}

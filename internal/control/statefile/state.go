@@ -1,0 +1,79 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package statefile
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+// State is what a switch knows after a restart.
+type State struct {
+	Switch Switch
+	Groups map[netip.Addr]*Group
+	Epochs map[netip.Addr]uint64   // the newest that was accepted or rejected, also of groups that are no more
+	Hosts  map[netip.Addr]Location // hosts of members
+	// Created are the groups that members may connect to by RDMA-CM, as SetCreated got them.
+	Created map[netip.Addr][]byte
+}
+
+// Switch is the state of the switch itself.
+type Switch struct {
+	Boots     uint64 // Open counts them
+	EpochBase uint64 // envelope.RegistrarConfig.EpochBase of the last start: the next one is above it, also if the clock was set back
+}
+
+// Group is a group as it was registered, with what has happened since and cannot be learnt
+// again.
+type Group struct {
+	// Registration has the members that have not gone. Lease is as granted.
+	Registration envelope.Registration
+	Key          envelope.KeyID // the key's number; 0: registered by hand. The key itself is in no file.
+	Transaction  uint32         // of the Register
+	Digests      [][32]byte     // of the segments of the Register
+	Joined       []uint64       // by member: the epoch in which its record was registered
+	RegisteredAt time.Time      // in milliseconds
+	Failed       bool           // no completion is due any more
+	Former       []Former       // members that have gone, in the order of their keys
+	Turn         *Turn          // nil: no member has sent yet
+	Identity     *Identity      // nil: the file is of version 1
+	Place        *Place         // nil: all members are here
+}
+
+// Former is a member that has gone in the group's present epoch, or whose numbers must not
+// be used again.
+type Former struct {
+	Record envelope.MemberRecord
+	Joined uint64             // as Group.Joined
+	Reason envelope.EndReason // 0: of an earlier epoch, only its numbers count
+	Code   rocev2.Syndrome    // the cause of an eviction
+	PSN    rocev2.PSN         // all before and including it was acknowledged
+}
+
+// Turn relates the PSNs of the members to each other, in a turn or, without a Source, between
+// two turns: the source's packet with the PSN Send of its position has, for each other member,
+// the PSN Receive of that one's, and all these members have all packets before it. So each
+// position of a receiver has one in the source's numbering, after any number of turns.
+type Turn struct {
+	Source    netip.Addr   // the zero Addr: none
+	Positions []Position   // of the members; one without a position receives from the next message on
+	Joining   []netip.Addr // members that have had nothing of the turn (mcast.Position.Joining)
+}
+
+// Position is that of a member's queue pair.
+type Position struct {
+	Member  netip.Addr
+	Send    rocev2.PSN // the next one of its send queue
+	Receive rocev2.PSN // the next one of its receive queue
+}
+
+// Location is where a host is.
+type Location struct {
+	Port string // name of the interface
+	MAC  rocev2.MAC
+	VLAN uint16
+}

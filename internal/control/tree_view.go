@@ -1,0 +1,83 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/neighbours"
+	"github.com/gleam-rdma/gleam/internal/mcast"
+)
+
+// apiOf returns where a neighbour's API over TCP is, as it says; "" if it has said none.
+func apiOf(a *neighbours.Adjacency) string {
+	if !a.API.IsValid() {
+		return ""
+	}
+	return a.API.String()
+}
+
+// describeTree makes the API's view of a group's tree at this switch; nil if all its members
+// are here.
+func (c *control) describeTree(g *group, st *mcast.GroupStatus) *api.Tree {
+	if g.reg.Tree == nil || c.switches.hellos == nil {
+		return nil
+	}
+	t := &api.Tree{Switch: c.switches.hellos.ID().String(), Parent: c.neighbourID(g.reg.Tree.Parent), Legs: []api.TreeLeg{}}
+	t.Attempt, _ = c.registrar.Attempt(g.reg.Group)
+	legs := make(map[mcast.Neighbor]int)
+	leg := func(n mcast.Neighbor) *api.TreeLeg {
+		i, ok := legs[n]
+		if !ok {
+			i = len(t.Legs)
+			legs[n] = i
+			t.Legs = append(t.Legs, c.describeLeg(n))
+		}
+		return &t.Legs[i]
+	}
+	for _, n := range g.reg.Tree.Neighbours {
+		leg(n.Neighbour).Levels = n.Levels
+	}
+	for i := range st.Members {
+		if i >= len(g.slots) || g.slots[i].gone || g.slots[i].isHere() {
+			continue
+		}
+		l, m := leg(g.slots[i].behind), &st.Members[i]
+		l.Members++
+		if m.Live {
+			l.Live++
+		}
+		l.Source = l.Source || m.Source
+		l.Awaited = l.Awaited || m.HoldsACK
+		l.AckPSN, l.Lag, l.Pending = uint32(m.Acked), int(m.Lag), pendingName(m.Pending)
+		if m.Recovering && l.Pending == "" {
+			l.Pending = "repair"
+		}
+	}
+	if st.InTree {
+		t.Token = &api.TreeToken{State: st.Token.State.String(), Term: uint64(st.Token.Term), Toward: c.neighbourID(st.Token.Toward), Waiting: st.Token.Waiting}
+	}
+	return t
+}
+
+// neighbourID returns the ID of a neighbour; "" of none.
+func (c *control) neighbourID(n mcast.Neighbor) string {
+	a, ok := c.switches.table.Find(n)
+	if !ok {
+		return ""
+	}
+	return a.ID.String()
+}
+
+// describeLeg makes the API's view of the neighbour that a leg is to.
+func (c *control) describeLeg(n mcast.Neighbor) api.TreeLeg {
+	a, ok := c.switches.table.Find(n)
+	if !ok {
+		return api.TreeLeg{State: api.LinkDown, Reason: "the neighbour is not known any more"}
+	}
+	l := api.TreeLeg{Switch: a.ID.String(), Port: c.ports[a.Port].Name, State: api.LinkDown, Reason: a.Reason.String(), API: apiOf(&a)}
+	if a.Up {
+		l.State, l.Reason = api.LinkUp, ""
+	}
+	return l
+}
