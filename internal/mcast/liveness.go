@@ -18,6 +18,10 @@ type liveness struct {
 	sourceRewound bool // the source has retransmitted since the last check
 }
 
+// livenessChecks is the number of checks in each deadAfter: a receiver that dies owes what
+// it was sent before the next one (R110).
+const livenessChecks = 8
+
 // startLiveness arms the liveness check: within deadAfter every receiver has to
 // acknowledge what has been forwarded by now, or to send any feedback.
 func (g *group) startLiveness(now time.Duration) {
@@ -51,7 +55,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		if b.flags&isReceiver == 0 {
 			continue
 		}
-		if !g.isSilent(i, now) {
+		if g.showsLife(i, now) {
 			alive = true
 		}
 		if best.Less(b.acked) {
@@ -113,6 +117,14 @@ func (g *group) restartLiveness(now time.Duration) {
 func (g *group) isSilent(i int, now time.Duration) bool {
 	l := &g.activity[i]
 	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
+}
+
+// showsLife reports whether leg i owes nothing, or has sent feedback within the last half of
+// its liveness timeout. Receivers that a common fault silences become silent one after the
+// other: the last of them is no evidence against the first (R110).
+func (g *group) showsLife(i int, now time.Duration) bool {
+	l := &g.activity[i]
+	return g.live.deadAfter == 0 || !g.acks[i].acked.Less(l.livenessPSN) || now-max(l.livenessSince, l.lastHeard) < g.livenessTimeout(i)/2
 }
 
 // isUnserved reports whether leg i, behind a quorum, has had a pending NAK for deadAfter

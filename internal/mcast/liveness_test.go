@@ -119,7 +119,7 @@ func (n *naiveGroup) count(f func(i int, x *naiveLeg) bool) (sum int) {
 }
 
 // TestLivenessThresholds: the questions about receivers that are silent, lag or are
-// unverified are answered as by the text of R23, R37, R38, R52 and R59, about all
+// unverified are answered as by the text of R23, R37, R38, R52, R59 and R110, about all
 // thresholds.
 func TestLivenessThresholds(t *testing.T) {
 	rng := random(3)
@@ -143,6 +143,7 @@ func TestLivenessThresholds(t *testing.T) {
 			}{
 				{"timeout", g.livenessTimeout(i) == x.livenessTimeout, true},
 				{"silent", g.isSilent(i, stateNow), n.dead > 0 && x.acked < x.owes && silentFor >= x.livenessTimeout},
+				{"shows life", g.showsLife(i, stateNow), n.dead == 0 || x.acked >= x.owes || silentFor < x.livenessTimeout/2},
 				{"unserved", g.isUnserved(i, stateNow), n.dead > 0 && x.pending && x.acked < n.acked && x.acked < x.owes && x.owesFor >= x.livenessTimeout},
 				{"behind", g.isBehind(i), ahead},
 				{"may be evicted", g.canEvict(i), counts >= n.minReceivers},

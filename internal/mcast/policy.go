@@ -50,7 +50,7 @@ func (g *group) setPolicy(spec *GroupSpec) {
 	if g.policy.quorum != 0 && g.lag.psns == 0 {
 		g.lag.psns = maxBehind // circular comparison would take a leg that is further behind for one ahead (R61)
 	}
-	g.live.period = g.live.deadAfter
+	g.live.period = g.live.deadAfter / livenessChecks
 	if g.lag.time != 0 && (g.live.period == 0 || g.lag.time/2 < g.live.period) {
 		g.live.period = max(g.lag.time/2, time.Millisecond)
 	}

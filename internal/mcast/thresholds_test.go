@@ -24,12 +24,12 @@ func TestR77_DrainedAndReserved(t *testing.T) { runTranscript(t) }
 
 // TestTimesOfAGroup: what a specification says, and leaves to the defaults, becomes the
 // group's times and limits. Receivers are looked after at least as often as the shorter
-// of DeadAfter and half of LagTime asks for.
+// of an eighth of DeadAfter and half of LagTime asks for.
 func TestTimesOfAGroup(t *testing.T) {
 	const ms, us = time.Millisecond, time.Microsecond
 	for _, c := range []struct{ dead, lag, period time.Duration }{
-		{0, 0, 0}, {20 * ms, 0, 20 * ms}, {0, 10 * ms, 5 * ms}, {20 * ms, 10 * ms, 5 * ms}, {4 * ms, 10 * ms, 4 * ms},
-		{0, ms, ms}, {0, 3 * ms, 3 * ms / 2}, {500 * us, ms, 500 * us}, {501 * us, ms, ms},
+		{0, 0, 0}, {160 * ms, 0, 20 * ms}, {0, 10 * ms, 5 * ms}, {160 * ms, 10 * ms, 5 * ms}, {32 * ms, 10 * ms, 4 * ms},
+		{0, ms, ms}, {0, 3 * ms, 3 * ms / 2}, {4000 * us, ms, 500 * us}, {4008 * us, ms, ms},
 	} {
 		g := &group{}
 		if g.setPolicy(&GroupSpec{Policy: Evict, DeadAfter: c.dead, LagTime: c.lag}); g.live.period != c.period || g.live.deadAfter != c.dead || g.lag.time != c.lag {
