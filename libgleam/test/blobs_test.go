@@ -81,7 +81,7 @@ func TestBlobs(t *testing.T) {
 			}
 			g, err := w.client.Group(t.Context(), netip.MustParseAddr(groups[0]))
 			if err != nil || len(g.Members) != 3 || g.Members[2].Role != "receive-only" || g.Members[1].Role == "receive-only" || g.Policy != "evict" {
-				t.Fatalf("%+v, %v", g, err)
+				t.Fatalf("of three members the last receives only, under evict: %+v, %v", g, err)
 			}
 
 			a, b := members[0], members[1]

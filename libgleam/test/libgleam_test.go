@@ -16,8 +16,10 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// TestGroup: one master, three members; the switch has their numbers; one
-// leaves, then the master.
+const receiver = 3 // the host of TestGroup that never sends
+
+// TestGroup: one master, three members, of which one only receives; the switch has their
+// numbers; one leaves, then the master.
 func TestGroup(t *testing.T) {
 	for _, c := range []struct {
 		name, group, gid string
@@ -29,9 +31,10 @@ func TestGroup(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 4)
 			all := []*participant{w.master(t, rightKey, c.group, 3, 20000, c.v6)}
-			for i := 1; i < 4; i++ {
+			for i := 1; i < 3; i++ {
 				all = append(all, w.member(t, i, rightKey, 20000, c.v6))
 			}
+			all = append(all, w.start(t, receiver, "receiver", w.ip(receiver, c.v6), "0x23", rightKey, w.exchange(c.v6), "20000"))
 			for _, x := range all {
 				x.expect("peer "+c.group+" 0x4711 1024 3 ", c.gid)
 				x.expect("registered 0x5000000 1048576 4 members, rkey set")
@@ -77,6 +80,8 @@ func (w *world) checkRegistered(t *testing.T, group string, v6 bool) {
 		at := slices.IndexFunc(g.Members, func(m api.Member) bool { return m.IP.String() == w.ip(i, v6) })
 		if at < 0 || g.Members[at].QPN != 0x20+uint32(i) || !g.Members[at].Window {
 			t.Errorf("host %d is not registered as it said: %+v", i, g.Members)
+		} else if only := g.Members[at].Role == "receive-only"; only != (i == receiver) {
+			t.Errorf("host %d is registered as %s", i, g.Members[at].Role)
 		}
 	}
 }

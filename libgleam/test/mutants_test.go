@@ -42,6 +42,10 @@ var mutants = []mutant{
 	{"a master does not renew", "master_time.c", "gl_backoff_start(&m->retry, now, m->cfg.retry_min, &m->random);\n\t\tgl_send_renew(m, now, o);", "gl_backoff_start(&m->retry, now, m->cfg.retry_min, &m->random);", "TestBlobs", ""},
 	{"a newcomer that is removed stays", "session.c", "!g->mas.gone[i] : !failed)", "!g->mas.gone[i] : true)", "TestBlobs", ""},
 	{"a member confirms the numbers of another queue pair", "session.c", ".sq_psn = g->self.sq_psn,", ".sq_psn = g->self.rq_psn + 1,", "TestBlobs", ""},
+	{"a member does not say that it only receives", "session.c", "g->self.receive_only = g->flags & GLEAM_RECEIVE_ONLY;", "", "TestGroup", "host 3 is registered as"},
+	{"the exchange does not pass on who only receives", "message.c", `r->receive_only ? ",\"receive_only\":true" : ""`, `""`, "TestGroup", "host 3 is registered as"},
+	{"a blob does not say that its host only receives", "change.c", "x.receive_only = g->flags & GLEAM_RECEIVE_ONLY;", "", "TestBlobs", "of three members the last receives only"},
+	{"the events of a group that is destroyed are not freed", "api.c", "g->first = w->next;\n\t\tg->num_events--;\n\t\tfree(w);", "g->first = w->next;\n\t\tg->num_events--;", "TestBlobFailures", "LeakSanitizer"},
 	{"a short key is taken", "attr.c", "a->key_len < GL_MIN_KEY ||", "", "TestArguments", ""},
 	{"a program of another release is served", "attr.c", "a->size != sizeof *a", "a->size == 0", "TestArguments", ""},
 }

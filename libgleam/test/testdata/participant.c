@@ -5,7 +5,7 @@
  * The test starts one at each host, reads what it prints and writes commands.
  *
  *     participant master IP QPN KEYHEX LISTEN MS GROUPIP MEMBERS
- *     participant member IP QPN KEYHEX MASTER MS [FAILURE]
+ *     participant member|receiver IP QPN KEYHEX MASTER MS [FAILURE]
  *     participant arguments IP
  */
 #include <arpa/inet.h>
@@ -94,7 +94,7 @@ static int participate(int argc, char **argv)
 	struct gleam_attr attr = {
 		.size = sizeof attr, .role = master ? GLEAM_MASTER : GLEAM_MEMBER,
 		.exchange = argv[5], .key = key, .key_len = key_from_hex(argv[4], key), .key_id = 1,
-		.register_timeout_ms = 3000,
+		.register_timeout_ms = 3000, .flags = strcmp(argv[1], "receiver") ? 0 : GLEAM_RECEIVE_ONLY,
 	};
 	struct gleam_qp qp = {.qp_num = strtoul(argv[3], NULL, 0)};
 	struct gleam_mr mr = {.addr = 0x7f0000000000 + ((uint64_t)qp.qp_num << 24), .length = 1 << 20, .rkey = qp.qp_num * 256};
