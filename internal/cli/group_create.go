@@ -41,7 +41,8 @@ With --member one program connects and many listen: when it calls rdma_connect t
 group's IP address and port, gleamd connects in the group's name to each member, a
 program that waits in rdma_listen, and answers when all have accepted. What the first
 one sends reaches all. If a member rejects, or does not answer within --wait, the
-program is rejected, with the reason. --replies says what becomes of data that members
+program is rejected, with the reason; a member whose program does not listen yet is
+waited for. --replies says what becomes of data that members
 send: refuse answers it by a NAK, leader passes that of the first member to the program
 and acknowledges and drops that of the others, so that programs which expect answers
 work, and source lets each member be the source in turns. A program that connects several times needs as many --sessions: each beyond the first
@@ -51,9 +52,10 @@ The hosts need no software of Gleam. With --from, every host whose address is in
 one of the prefixes may connect; members that listen need not be. With --key, only programs whose private data is
 authentic may connect; docs/CM.md has its layout.
 
-gleamd does not know after a restart which programs may connect: create the group
-again. Groups where everybody connects go on, if the configuration has state; those
-with members that listen end.`,
+With state in the configuration of gleamd the group is there after a restart of
+gleamd, and members that have connected stay in it; connections of a program with
+members that listen end, and it may connect again. Without state the group has to be
+created again.`,
 		Example: `  gleam group create --group 10.77.254.1 --port 7471 --expect 3 --from 10.77.0.0/24
   gleam group create --group 10.77.254.1 --port 7471 --from 10.77.0.1 --listen 7471 --member 10.77.0.2 --member 10.77.0.3`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,

@@ -16,6 +16,7 @@ import (
 const (
 	repeatInterval = time.Second
 	replyTries     = 15
+	redialInterval = 200 * time.Millisecond // as between two calls of rdma_listen, or of a program that is about to
 	rtuInterval    = 100 * time.Millisecond
 	rtuTries       = 3
 	leaveTries     = 5
@@ -43,7 +44,7 @@ type connection struct {
 	tid      uint64
 	record   Record
 	flow     bool          // flow control, as in the REQ
-	why      Refusal       // for sendREJ
+	why      Refusal       // for sendREJ; of a listener that is dialled: its last REJ
 	due      time.Duration // of the timer
 	queued   int           // in timers, plus one; 0: the timer is not set
 	tries    int           // of REP or DREQ
@@ -104,6 +105,8 @@ func (m *Manager) handle(c *connection, e event) {
 		m.timers.set(c, m.now+repeatInterval)
 	case postpone:
 		m.timers.set(c, m.now+repeatInterval+c.patient)
+	case redial:
+		m.timers.set(c, m.now+redialInterval)
 	}
 	if c.state == lingering && was != lingering {
 		m.timers.set(c, m.now+lingerTime)

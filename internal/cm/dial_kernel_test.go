@@ -179,6 +179,10 @@ func (k *kernel) requested(m *Message) {
 	if q.MTU != 3 || q.RetryCount != 5 || q.RNRRetry != 6 || q.AckTimeout != 17 || q.MaxRetries != 15 {
 		w.t.Fatalf("the REQ has other values than the dialler's: %+v", q)
 	}
+	if k.absent { // the ID in the REJ is of no connection
+		k.reject(&kconn{id: CommID(w.r.Uint32()), remote: m.LocalID, message: Message{TID: m.TID}}, InvalidServiceID)
+		return
+	}
 	c := &kconn{id: CommID(w.r.Uint32()), remote: m.LocalID, qpn: rocev2.QPN(0x11 + w.r.IntN(1<<20)), psn: rocev2.PSN(w.r.Uint32N(1 << 24)), peer: q.GUID, peerQPN: q.QPN, ask: *q, data: append([]byte(nil), m.Data...), passive: true, state: "received"}
 	k.conns[c.id] = c
 	c.message = Message{TID: m.TID}

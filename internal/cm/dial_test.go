@@ -135,70 +135,6 @@ func TestSameQueuePairAgain(t *testing.T) {
 	}
 }
 
-// A listener that refuses, or does not answer in time, is named to the dialler, and the
-// others hear of it.
-func TestListenerRefuses(t *testing.T) {
-	w := newDialWorld(t, 0, 1, 3, 1)
-	w.listeners()[1].rejects, w.listeners()[2].accepts = true, time.Minute
-	c := w.order[0].connect(7471, "")
-	w.run(aWhile)
-	want := "listener " + w.listen.Listeners[1].String() + " has refused: consumer reject"
-	if !slices.Contains(c.events, "consumer reject") || !slices.ContainsFunc(w.refusals, func(r Refusal) bool { return r.Code == ListenerRefused && r.Text == want }) {
-		t.Errorf("%v, %+v", c.events, w.refusals)
-	}
-	for _, k := range w.listeners() {
-		if len(k.conns) > 0 {
-			t.Errorf("%s still waits: %s", k.ip, k.only().state)
-		}
-	}
-	w.run(2 * time.Second)
-	w.empty()
-	w.refusals = nil
-	w.listeners()[1].rejects, w.listeners()[1].deaf, w.listeners()[2].accepts = false, true, 0
-	c = w.order[0].connect(7471, "")
-	w.run(31 * time.Second)
-	want = "2 of 3 listeners have answered, " + w.listen.Listeners[1].String() + " has not"
-	if !slices.Contains(c.events, "consumer reject") || !slices.ContainsFunc(w.refusals, func(r Refusal) bool { return r.Code == Incomplete && r.Text == want }) {
-		t.Errorf("%v, %+v", c.events, w.refusals)
-	}
-	w.run(2 * time.Second)
-	for _, k := range w.listeners() {
-		if len(k.conns) > 0 {
-			t.Errorf("%s still waits: %s", k.ip, k.only().state)
-		}
-	}
-	w.empty()
-}
-
-// A listener that leaves or dies goes alone; without any the dialler is told.
-func TestListenersLeave(t *testing.T) {
-	w := newDialWorld(t, 0, 1, 3, 1)
-	c := w.dialled()
-	l := w.listeners()
-	l[0].disconnect(l[0].only(), false)
-	w.run(aWhile)
-	if len(w.force[w.listen.Group]) != 4 {
-		t.Error("a listener that leaves is out at once")
-	}
-	w.run(time.Second)
-	if len(w.force[w.listen.Group]) != 3 || c.state != "established" {
-		t.Errorf("%d records, the dialler is %s", len(w.force[w.listen.Group]), c.state)
-	}
-	l[1].dies(true)
-	w.evict(l[1])
-	w.run(aWhile)
-	if len(w.force[w.listen.Group]) != 2 || c.state != "established" {
-		t.Errorf("%d records, the dialler is %s", len(w.force[w.listen.Group]), c.state)
-	}
-	l[2].disconnect(l[2].only(), true)
-	w.run(2 * time.Second)
-	if !slices.Contains(c.events, "disconnected") {
-		t.Errorf("the dialler: %v", c.events)
-	}
-	w.run((leaveTries + 1) * time.Second)
-	w.empty()
-}
-
 // The leader's REP has what the dialler is told, and when it leaves the dialler is told that.
 func TestLeader(t *testing.T) {
 	for _, seed := range []uint64{0, 2} {
@@ -368,7 +304,7 @@ func TestRandomSessions(t *testing.T) {
 			isListener := slices.Contains(w.listeners(), k)
 			switch n := w.r.IntN(100); {
 			case isListener && n < 10:
-				k.rejects = w.r.IntN(4) == 0
+				k.rejects, k.absent = w.r.IntN(4) == 0, w.r.IntN(4) == 0
 			case isListener && n < 30:
 				k.accepts = time.Duration(w.r.IntN(3000)) * time.Millisecond
 			case n < 34: // dies in silence, and starts again
@@ -393,7 +329,7 @@ func TestRandomSessions(t *testing.T) {
 		}
 		w.loss, w.delay, w.refuse = 0, time.Millisecond, 0
 		for _, k := range w.listeners() {
-			k.rejects, k.accepts = false, time.Millisecond
+			k.rejects, k.absent, k.accepts = false, false, time.Millisecond
 		}
 		w.run(100 * time.Second)
 		w.settled()

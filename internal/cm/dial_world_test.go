@@ -47,6 +47,7 @@ type kernel struct {
 	// of a listener
 	accepts time.Duration // after the REQ; below 0: never
 	rejects bool          // its program refuses
+	absent  bool          // its program does not listen
 	deaf    bool          // it has died
 	late    time.Duration // from a DREQ on until its program disconnects
 }

@@ -34,12 +34,19 @@ func (m *Manager) Input(now time.Duration, from, group netip.Addr, mad []byte, o
 	case ReadyToUse:
 		m.handle(c, gotRTU)
 	case ConnectReject:
+		e := gotREJ
 		if c.dialled {
 			c.why = Refusal{Reason: x.Reject.Reason}
+			if c.why.Reason == InvalidServiceID {
+				e = gotAbsence
+			}
 		}
-		m.handle(c, gotREJ)
+		m.handle(c, e)
 	case MsgReceived:
 		c.patient = x.MRA.Timeout.Duration()
+		if c.state == dialling {
+			c.why = Refusal{}
+		}
 		m.handle(c, gotMRA)
 	case DisconnectRequest:
 		if x.DREQ.QPN != c.listener.QPN {

@@ -69,11 +69,17 @@ func (l *listener) incomplete() Refusal {
 	for _, c := range l.ordered() {
 		if c.state == dialling {
 			r.Text += fmt.Sprintf(", %s has not", c.address())
+			if c.why.Reason == InvalidServiceID {
+				r.Text += noListener
+			}
 			break
 		}
 	}
 	return r
 }
+
+// noListener says that a host has answered, but no program there.
+const noListener = ": no program listens there"
 
 // minMembers is the least that a group can have: a source and a receiver.
 const minMembers = 2

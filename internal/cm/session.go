@@ -188,7 +188,11 @@ func (c *connection) abandonment(was state) *Message {
 // status says how a session stands.
 func (l *listener) status() (text string) {
 	for i, c := range l.ordered() {
-		text += fmt.Sprintf("%s%s (%s)", map[bool]string{true: "", false: ", "}[i == 0], c.record.IP, c.state)
+		text += fmt.Sprintf("%s%s (%s", map[bool]string{true: "", false: ", "}[i == 0], c.record.IP, c.state)
+		if c.state == dialling && c.why.Reason == InvalidServiceID {
+			text += noListener
+		}
+		text += ")"
 	}
 	return text
 }

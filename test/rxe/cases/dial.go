@@ -29,6 +29,7 @@ func dialCases() (cs []testCase) {
 	add("one dials, 3 listen, 15 % of all packets lost, MADs included", dialLossy)
 	cs[len(cs)-1].long = true
 	add("a listener refuses, is not there, has another path MTU", dialRefused)
+	add("a listener is started after the dialler", dialEarly)
 	add("replies refused: a listener's data gets a NAK", dialReplies)
 	add("replies by source: a listener sends to all", dialSource)
 	add("replies by leader: a listener sends its answer 5 s after the dialler has left", dialLate)
@@ -204,10 +205,42 @@ func dialRefused(ctx context.Context, b *bench) error {
 	third := netip.AddrPortFrom(hosts[3].addr4, cmPort)
 	err := attempt(api.CreateGroup{}, hosts, fmt.Sprintf("rejected: reason 28, code 6, listener %s has refused: consumer reject", third), waits, waits, refuses)
 	absent := []netip.AddrPort{netip.AddrPortFrom(hosts[1].addr4, cmPort), netip.AddrPortFrom(hosts[2].addr4, cmPort+1)}
-	err = errors.Join(err, attempt(api.CreateGroup{Listeners: absent}, hosts[:2], fmt.Sprintf("rejected: reason 28, code 6, listener %s has refused: invalid service ID", absent[1]), waits))
+	err = errors.Join(err, attempt(api.CreateGroup{Listeners: absent, WaitMS: 1500}, hosts[:2], fmt.Sprintf("rejected: reason 28, code 4, 1 of 2 listeners have answered, %s has not: no program listens there", absent[1]), waits))
 	nobody := netip.AddrPortFrom(hosts[3].addr4.Next().Next().Next().Next().Next().Next().Next().Next().Next(), cmPort)
 	err = errors.Join(err, attempt(api.CreateGroup{Listeners: []netip.AddrPort{absent[0], nobody}, WaitMS: 1500}, hosts[:2], fmt.Sprintf("rejected: reason 28, code 4, 1 of 2 listeners have answered, %s has not", nobody), waits))
 	return errors.Join(err, attempt(api.CreateGroup{PMTU: 512}, hosts, "rejected: reason 26,", waits))
+}
+
+// dialEarly starts the dialler first, then the listeners, one after the other.
+func dialEarly(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:3]
+	return b.dialling(ctx, &api.CreateGroup{Group: groupAddr(9, false)}, hosts, func(g *created) error {
+		var all peers
+		defer func() { all.kill() }()
+		dialler, err := start(ctx, hosts[0], "peer", "connect", g.ip.String(), strconv.Itoa(cmPort), "s10", "3000")
+		if err != nil {
+			return err
+		}
+		all = peers{dialler}
+		for _, h := range hosts[1:] {
+			err := until(ctx, "the listener is waited for", func() (bool, error) {
+				_, err := b.daemon.client.Group(ctx, g.ip)
+				var e *api.Error
+				return errors.As(err, &e) && strings.Contains(e.Message, h.addr4.String()+" (dialling: no program listens there)"), nil
+			})
+			if err != nil {
+				return err
+			}
+			j, err := g.listen(ctx, h, "r10", "3000", "wait")
+			if j != nil {
+				all = append(all, j)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return all.end("10 messages of 3000 bytes sent\ndone", "10 messages of 3000 bytes received and compared\nRDMA_CM_EVENT_DISCONNECTED\ndone")
+	})
 }
 
 // isIdle reports an error if a listener has been connected.
