@@ -49,7 +49,7 @@ uninstall-libgleam: ## remove what install-libgleam has installed
 	$(MAKE) -C libgleam uninstall
 
 .PHONY: deb
-deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1 and libgleam-dev, which lintian has nothing to say about
+deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about
 	@scripts/deb
 
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes
