@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	manager "github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -27,13 +28,14 @@ type engine interface {
 	api.Backend
 	Run(context.Context) error
 	Reconfigure(now, next *config.Config, force bool) (control.Lost, error)
+	Progress(context.Context) error
 	Close() error
 }
 
 // daemon is gleamd with what it touches of the world.
 type daemon struct {
 	stdout, stderr io.Writer
-	getenv         func(string) string
+	journal        sendJournal // nil: stderr does not go there
 	open           func(*config.Config, control.Notify) (engine, error)
 	inspect        func(*config.Config) []control.Finding // for --check
 	identify       func(want string) (identity, error)    // the user to become
@@ -108,7 +110,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	log := newLogger(cfg.Log, d.stderr)
+	log := newLogger(cfg.Log, d.stderr, d.journal)
 	defer zap.RedirectStdLog(log)() // net/http's own complaints
 	ln, err := api.Listen(cfg.API.Socket, cfg.API.Mode)
 	if err != nil {
@@ -141,7 +143,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		log.Warn("envelope.insecure is set: whoever reaches a port can register and delete groups")
 	}
 	sugar := log.Sugar()
-	audit := newLogger(config.Log{Level: config.LogInfo, Format: cfg.Log.Format}, d.stderr).Sugar() // at any level
+	audit := newLogger(config.Log{Level: config.LogInfo, Format: cfg.Log.Format}, d.stderr, d.journal).Sugar() // at any level
 	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
 		if msg == control.AuditMark {
 			audit.Infow(msg, kv...)
@@ -197,11 +199,12 @@ func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Li
 	}
 	wg.Go(func() { b.page.serve(ctx, b, build) })
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))
-	if err := notify(d.getenv, "READY=1"); err != nil {
+	if err := notify(manager.SdNotifyReady); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
 	}
+	wg.Go(func() { d.feedWatchdog(ctx, eng, log) })
 	d.hear(ctx, log, b)
-	if err := notify(d.getenv, "STOPPING=1"); err != nil {
+	if err := notify(manager.SdNotifyStopping); err != nil {
 		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
 	}
 	wg.Wait()

@@ -38,6 +38,14 @@ type fakeEngine struct {
 	ended, closed bool // Run has returned; Close was called, after it
 	lost          control.Lost
 	refusal       error // of Reconfigure
+	progress      func(context.Context) error
+}
+
+func (e *fakeEngine) Progress(ctx context.Context) error {
+	if e.progress != nil {
+		return e.progress(ctx)
+	}
+	return nil
 }
 
 func (e *fakeEngine) Run(ctx context.Context) (err error) {
@@ -82,7 +90,6 @@ type bench struct {
 	daemon
 	dir, file, socket string
 	out, err          buffer
-	env               map[string]string
 	eng               *fakeEngine
 	openErr           error
 	confineErr        error
@@ -102,7 +109,7 @@ func ownGroup(t *testing.T) string {
 
 func newBench(t *testing.T, extra string) *bench {
 	t.Helper()
-	b := &bench{dir: t.TempDir(), env: map[string]string{}, eng: &fakeEngine{Backend: apitest.Switch()}}
+	b := &bench{dir: t.TempDir(), eng: &fakeEngine{Backend: apitest.Switch()}}
 	b.file, b.socket = filepath.Join(b.dir, "gleamd.yaml"), filepath.Join(b.dir, "s.sock")
 	text := "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {keys: [{id: 1, secret: \"hex:" + secret +
 		"\"}]}\napi: {socket: " + b.socket + ", group: " + ownGroup(t) + "}\n" + extra
@@ -110,7 +117,6 @@ func newBench(t *testing.T, extra string) *bench {
 		t.Fatal(err)
 	}
 	b.stdout, b.stderr = &b.out, &b.err
-	b.getenv = func(k string) string { return b.env[k] }
 	b.inspect = func(*config.Config) []control.Finding { return nil }
 	b.identify = func(string) (identity, error) { return identity{uid: os.Geteuid(), gid: os.Getegid()}, nil }
 	b.confine = func(identity) error { return b.confineErr }
@@ -150,7 +156,7 @@ func TestRunServesUntilTheSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	b.env["NOTIFY_SOCKET"] = manager.LocalAddr().String()
+	t.Setenv("NOTIFY_SOCKET", manager.LocalAddr().String())
 	stop := b.start(t)
 	c := api.Dial(b.socket)
 	defer c.Close()
@@ -325,24 +331,5 @@ func TestCommandLine(t *testing.T) {
 		if code != tt.code || !strings.Contains(b.out.String(), tt.out) || !strings.Contains(b.err.String(), tt.err) {
 			t.Errorf("%s: exit %d, %q, %q, want %+v", tt.args, code, b.out.String(), b.err.String(), tt)
 		}
-	}
-}
-
-func TestNotify(t *testing.T) {
-	none := func(string) string { return "" }
-	if err := notify(none, "READY=1"); err != nil {
-		t.Errorf("without a service manager: %v", err)
-	}
-	name := "@gleamd-test-" + fmt.Sprint(os.Getpid())
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := notify(func(string) string { return name }, "READY=1"); err != nil {
-		t.Errorf("abstract socket: %v", err)
-	}
-	l.Close()
-	if err := notify(func(string) string { return name }, "READY=1"); err == nil || !strings.Contains(err.Error(), name) {
-		t.Errorf("got %v, want an error that names the socket", err)
 	}
 }

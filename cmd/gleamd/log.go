@@ -12,8 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/internal/config"
 )
 
-// newLogger logs to w as c says. config has checked the level's name.
-func newLogger(c config.Log, w io.Writer) *zap.Logger {
+// newLogger logs to w as c says, or to the journal that has w, if there is one and c does not
+// ask for JSON. config has checked the level's name.
+func newLogger(c config.Log, w io.Writer, journal sendJournal) *zap.Logger {
 	level, err := zapcore.ParseLevel(string(c.Level))
 	if err != nil {
 		level = zapcore.InfoLevel
@@ -26,5 +27,9 @@ func newLogger(c config.Log, w io.Writer) *zap.Logger {
 		e.EncodeLevel = zapcore.CapitalLevelEncoder
 		enc = zapcore.NewConsoleEncoder(e)
 	}
-	return zap.New(zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(w)), level))
+	core := zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(w)), level)
+	if journal != nil && c.Format == config.LogConsole {
+		core = newJournalCore(level, journal, e, core)
+	}
+	return zap.New(core)
 }

@@ -28,7 +28,7 @@ func main() {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
-		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
+		stdout: os.Stdout, stderr: os.Stderr, journal: systemJournal(), hangup: hangup,
 		open: func(cfg *config.Config, say control.Notify) (engine, error) {
 			id, err := systemAccounts.identify(cfg.User, os.Geteuid(), os.Getegid())
 			if err != nil {

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 type process struct {
 	*lab.Process
 	as     []string // command before gleamd's
+	env    []string // more of its environment
 	star   *lab.Star
 	file   string
 	socket string
@@ -40,25 +41,33 @@ type process struct {
 func startProcess(t *testing.T) *process {
 	t.Helper()
 	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 2})}
+	p.configure(t, "")
+	return p
+}
+
+// configure writes a configuration with these lines more, starts gleamd and waits until it answers.
+func (p *process) configure(t *testing.T, more string) {
+	t.Helper()
 	dir := t.TempDir()
 	p.file = filepath.Join(dir, "gleamd.yaml")
 	socket := filepath.Join(dir, "run", "s.sock") // in a directory that gleamd makes
-	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", socket)
+	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n%s", socket, more)
 	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.client, p.socket = api.Dial(socket), socket
 	t.Cleanup(p.client.Close)
 	p.restart(t)
-	return p
 }
 
 // restart starts gleamd, again.
 func (p *process) restart(t *testing.T) {
 	t.Helper()
 	words := append(slices.Clone(p.as), programs.Path(t, "gleamd"), "-c", p.file)
+	c := exec.Command(words[0], words[1:]...)
+	c.Env = append(os.Environ(), p.env...)
 	var err error
-	if p.Process, err = p.star.Switch.Start(exec.Command(words[0], words[1:]...)); err != nil {
+	if p.Process, err = p.star.Switch.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

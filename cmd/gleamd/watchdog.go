@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	manager "github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+)
+
+// notify tells the service manager a state. Without NOTIFY_SOCKET there is none to tell.
+func notify(state string) error {
+	_, err := manager.SdNotify(false, state)
+	return err
+}
+
+// watchdogShare is the number of questions to the switch in the watchdog's time: one that is
+// answered late leaves time for another.
+const watchdogShare = 3
+
+// feedWatchdog sends WATCHDOG=1 to the service manager whenever the switch has made progress:
+// the control loop and each worker. It returns when ctx ends.
+func (d *daemon) feedWatchdog(ctx context.Context, eng engine, log *zap.Logger) {
+	within, err := manager.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("the service manager's watchdog gets no answer", zap.Error(err))
+	}
+	if within == 0 {
+		return
+	}
+	interval := max(within/watchdogShare, time.Millisecond)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	silent := false
+	for {
+		err := d.feedOnce(ctx, eng, interval)
+		if ctx.Err() != nil {
+			return
+		}
+		if (err != nil) != silent {
+			silent = err != nil
+			if silent {
+				log.Warn("the service manager's watchdog gets no answer", zap.Error(err), zap.Duration("ends_gleamd_after", within))
+			} else {
+				log.Info("the service manager's watchdog gets its answers again")
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *daemon) feedOnce(ctx context.Context, eng engine, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := eng.Progress(ctx); err != nil {
+		return err
+	}
+	return notify(manager.SdNotifyWatchdog)
+}
