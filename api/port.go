@@ -40,7 +40,9 @@ type Port struct {
 	Queues   int               `json:"queues"`           // to receive from
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
+	RxBytes  uint64            `json:"rx_bytes"`  // of them
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
+	TxBytes  uint64            `json:"tx_bytes"`  // of them, on an Ethernet link
 	Bridge   string            `json:"bridge"`    // its bridge's state of it, or none
 	Allow    Allow             `json:"allow"`
 	Rate     linkrate.Rate     `json:"rate"` // bit/s that group frames leave at; 0: no limit
@@ -48,6 +50,8 @@ type Port struct {
 	Worker   int               `json:"worker"`  // that transmits, from 0
 	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
 	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
+
+	Device *DeviceCounters `json:"device,omitempty"` // absent if the interface is gone
 
 	FastPath *PortFastPath `json:"fast_path,omitempty"` // absent if fast_path is off
 }
@@ -60,6 +64,8 @@ type Socket struct {
 	Fill       Ring `json:"fill"`       // frames to receive into
 	TX         Ring `json:"tx"`         // frames that wait for the kernel
 	Completion Ring `json:"completion"` // sent frames that wait for the worker
+
+	Kernel SocketCounters `json:"kernel"`
 }
 
 // Ring is the fill of a ring.

@@ -108,6 +108,7 @@ type Member struct {
 // Counters count one group's packets.
 type Counters struct {
 	DataIn      uint64 `json:"data_in"`
+	DataBytes   uint64 `json:"data_bytes"` // payload of data_in
 	Copies      uint64 `json:"copies"`
 	FeedbackIn  uint64 `json:"feedback_in"`
 	FeedbackOut uint64 `json:"feedback_out"`
@@ -118,6 +119,7 @@ type Stats struct {
 	Uptime      float64 `json:"uptime"` // seconds
 	Groups      int     `json:"groups"`
 	Rx          uint64  `json:"rx"`           // group data packets in
+	RxBytes     uint64  `json:"rx_bytes"`     // their payload
 	Copies      uint64  `json:"copies"`       // data packets out
 	CEMarked    uint64  `json:"ce_marked"`    // of them, those that got Congestion Experienced here
 	FeedbackIn  uint64  `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
@@ -141,10 +143,24 @@ type Stats struct {
 	// left to its interface, as hosts behind a veth do.
 	EnvelopePartial uint64 `json:"envelope_partial"`
 
+	Epoch         uint64            `json:"epoch"`         // another one with each start of gleamd, and higher
+	Events        map[string]uint64 `json:"events"`        // by kind, since gleamd started
+	Registrations map[string]uint64 `json:"registrations"` // by outcome: OutcomeAccepted, OutcomeUnchanged or the reason of the rejection
+	Workers       []Worker          `json:"workers"`
+	Queues        Queues            `json:"queues"`
+	Times         Times             `json:"times"`
+
 	Moves Moves `json:"moves"`
 
 	Remote *RemoteStats `json:"api,omitempty"` // absent if there is no API over TCP
 }
+
+// Outcomes of registrations that are not rejected, in Stats.Registrations. An update counts as a
+// registration.
+const (
+	OutcomeAccepted  = "accepted"
+	OutcomeUnchanged = "unchanged" // the same as the live one: the group goes on
+)
 
 // Control has the counters of the control loop: registrations, leases, members'
 // locations.

@@ -32,7 +32,7 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.6"), QPN: 0x16, Reason: "left", Time: at.Add(time.Second)},
 			},
 			Repair:   &api.Repair{Bytes: 256 << 10, MaxRetainedBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Probes: 1},
-			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
+			Counters: api.Counters{DataIn: 1000, DataBytes: 1_024_000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 			FastPath: &api.FastPath{Way: api.WayFast, Since: at, Packets: 961, Copies: 2880, Grants: 3, Revokes: 2, Ring: 1024, Left: map[string]uint64{"slow": 36, "behind": 3}},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
@@ -62,15 +62,17 @@ func Switch() *Backend {
 		},
 		PortList: []api.Port{
 			{Name: "p1", Ifindex: 3, Driver: "mlx5_core", Worker: 0, Sockets: []api.Socket{
-				{Queue: 0, Worker: 0, RX: api.Ring{Used: 3, Size: 2048}, Fill: api.Ring{Used: 2016, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Used: 64, Size: 2048}},
+				{Queue: 0, Worker: 0, RX: api.Ring{Used: 3, Size: 2048}, Fill: api.Ring{Used: 2016, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Used: 64, Size: 2048},
+					Kernel: api.SocketCounters{RXRingFull: 17, FillEmpty: 2, TXRingEmpty: 900}},
 				{Queue: 1, Worker: 1, RX: api.Ring{Size: 2048}, Fill: api.Ring{Used: 2048, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Size: 2048}},
-			}, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
+			}, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, RxBytes: 1_150_000, TxFrames: 213, TxBytes: 18_100,
+				Device:   &api.DeviceCounters{RXPackets: 1652, TXPackets: 213, RXBytes: 1_111_000, TXBytes: 13_000, RXDropped: 4, RXMissed: 9},
 				Egress:   api.Egress{MaxBytes: 262144, MaxFrames: 1024, MaxDepthBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
 				XDP:      map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0},
 				FastPath: &api.PortFastPath{Used: true, Sent: 2880}},
 			{Name: "p2", Ifindex: 14, Worker: 1, Sockets: []api.Socket{
 				{Queue: 0, Worker: 1, RX: api.Ring{Size: 512}, Fill: api.Ring{Used: 480, Size: 512}, TX: api.Ring{Used: 12, Size: 512}, Completion: api.Ring{Used: 1, Size: 512}},
-			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
+			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, RxBytes: 616, TxFrames: 2990, TxBytes: 3_300_000,
 				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, MaxDepthBytes: 65100, Dropped: 31, Deferred: 5, CEMarked: 207},
 				XDP:      map[string]uint64{},
 				FastPath: &api.PortFastPath{Reason: "the veth's peer takes no redirected frames: turn on GRO at the interface's peer (ethtool -K PEER gro on)", Sent: 40, Lost: 64}},
@@ -92,8 +94,19 @@ func Switch() *Backend {
 			},
 		},
 		Totals: &api.Stats{
-			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
+			Uptime: 3725.4, Groups: 2, Rx: 1000, RxBytes: 1_024_000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
+			Epoch: 1772366400000, Events: map[string]uint64{api.EventRegistered: 1, api.EventEvicted: 1}, Registrations: map[string]uint64{api.OutcomeAccepted: 2, "table_full": 1},
+			Workers: []api.Worker{
+				{Worker: 0, CPU: 2, Seconds: 3725, Busy: 465.6, Asleep: 2980, Paused: 0.012, Batches: 210, Packets: 1640, Groups: 1, Handoff: api.Ring{Used: 1, Size: 2048}},
+				{Worker: 1, CPU: -1, Seconds: 3725, Busy: 1.5, Asleep: 3720, Batches: 7, Packets: 7, Groups: 1, Handoff: api.Ring{Size: 2048}},
+			},
+			Queues: api.Queues{Renewals: api.Ring{Size: 128}, Requests: api.Ring{Used: 2, Size: 256}, Relays: api.Ring{Size: 256}},
+			Times: api.Times{
+				Registration: api.Histogram{Bounds: []float64{0.001, 0.01}, Counts: []uint64{1, 1, 0}, Sum: 0.0032},
+				ACK:          api.Histogram{Bounds: []float64{0.00001, 0.001}, Counts: []uint64{3, 100, 2}, Sum: 0.061},
+				Stall:        api.Histogram{Bounds: []float64{1, 10}, Counts: []uint64{0, 1, 0}, Sum: 2.5},
+			},
 			Control: api.Control{Iterations: 5120, LongestIteration: 0.00125, Lookups: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}, State: &api.StateFile{Writes: 41, Errors: 2, Waiting: true, Failing: "state file /var/lib/gleam/groups cannot be written: no space left on device"}},
 			Normal:  map[string]uint64{"feedback_stale": 40, "duplicate_data": 3}, Drops: map[string]uint64{"unknown_group": 2},
 		},

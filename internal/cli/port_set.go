@@ -61,6 +61,11 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	row("may send", "%s", allowed(&p.Allow))
 	row("frames", "%d in, %d out", p.RxFrames, p.TxFrames)
 	row("rate", "%v", p.Rate)
+	k := p.KernelCounters()
+	row("lost at sockets", "%d: %d as the worker was late, %d for want of frames, %d otherwise", k.Dropped(), k.RXRingFull, k.FillEmpty, k.RXDropped)
+	if d := p.Device; d != nil {
+		row("interface", "%d packets in, %d out; dropped: %d in, %d out; missed: %d; errors: %d in, %d out", d.RXPackets, d.TXPackets, d.RXDropped, d.TXDropped, d.RXMissed, d.RXErrors, d.TXErrors)
+	}
 	row("egress queue", "%d bytes in %d frames, of %d and %d; %d bytes at most so far", e.Bytes, e.Frames, e.MaxBytes, e.MaxFrames, e.MaxDepthBytes)
 	row("dropped there", "%d; %d times left in a repair store instead", e.Dropped, e.Deferred)
 	if e.ECNKMax == 0 {

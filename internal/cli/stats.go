@@ -56,6 +56,21 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("moves confirmed", s.Moves.Confirmed)
 	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
+	for i := range s.Workers {
+		x := &s.Workers[i]
+		row(fmt.Sprintf("worker %d", x.Worker), fmt.Sprintf("%d groups; busy %s, asleep %s of its time", x.Groups, partOf(x.Busy, x.Seconds), partOf(x.Asleep, x.Seconds)))
+	}
+	section := func(title string, counts map[string]uint64) {
+		var total uint64
+		for _, n := range counts {
+			total += n
+		}
+		row(title, total)
+		for _, reason := range slices.Sorted(maps.Keys(counts)) {
+			row("  "+reason, counts[reason])
+		}
+	}
+	section("registrations", s.Registrations)
 	row("control loop's iterations", fmt.Sprintf("%d, the longest %v", s.Control.Iterations, seconds(s.Control.LongestIteration).Round(time.Microsecond)))
 	row("lookups in the kernel", s.Control.Lookups)
 	row("lost netlink messages", fmt.Sprintf("%d times", s.Control.Resyncs))
@@ -68,22 +83,20 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 			row("NOT STORED", x.Failing)
 		}
 	}
-	section := func(title string, counts map[string]uint64) {
-		var total uint64
-		for _, n := range counts {
-			total += n
-		}
-		row(title, total)
-		for _, reason := range slices.Sorted(maps.Keys(counts)) {
-			row("  "+reason, counts[reason])
-		}
-	}
 	if r := s.Remote; r != nil {
 		row("API over TCP", fmt.Sprintf("%d connections, %d open", r.Accepted, r.Open))
 		section("  refused", r.Refused)
 	}
 	section(normalTitle, s.Normal)
 	section(dropsTitle, s.Drops)
+}
+
+// partOf returns a part of some time, in per cent.
+func partOf(part, whole float64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*part/whole)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -212,7 +212,24 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	if err := e.plane.DescribePorts(list); err != nil {
 		return nil, err
 	}
+	e.countDevices(list)
 	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
+}
+
+// countDevices adds the kernel's counters of the interfaces. An interface that has vanished has
+// none.
+func (e *Engine) countDevices(list []api.Port) {
+	if e.devices == nil {
+		return // in tests
+	}
+	for i := range list {
+		if list[i].Ifindex == 0 {
+			continue
+		}
+		if c, err := e.devices.Counters(list[i].Ifindex); err == nil {
+			list[i].Device = (*api.DeviceCounters)(c)
+		}
+	}
 }
 
 // SetPort implements api.Backend.
@@ -239,16 +256,25 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
 	var own counters
+	var load []int
 	if !e.control.do(func() {
 		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
 		s.Control = e.control.stats()
 		own = e.control.count
+		load = e.control.plane.GroupsPerWorker()
+		own.registration.AddTo(&s.Times.Registration)
 	}) {
 		return nil, errStopped
 	}
 	w, err := e.plane.Stats()
 	if err != nil {
 		return nil, err
+	}
+	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.totals(), own.registrations()
+	s.Workers, s.Queues, s.Times.ACK, s.Times.Stall = w.Workers, w.Queues, w.ACK, w.Stalls
+	s.RxBytes = w.DataBytes
+	for i := range s.Workers {
+		s.Workers[i].Groups = load[s.Workers[i].Worker]
 	}
 	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = w.DataIn, w.Copies, w.FeedbackIn, w.FeedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = w.Neighbour, w.EnvelopeIn, w.EnvelopeOut, w.EnvelopePartial
@@ -275,7 +301,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
-		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
+		Counters: api.Counters{DataIn: st.Counters.DataIn, DataBytes: now.Bytes, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
 	if b := c.plane.RepairSpec().Bytes; b > 0 && !g.reg.NoRepair {

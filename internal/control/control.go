@@ -57,6 +57,7 @@ type control struct {
 	filterErrReported bool          // the operator was told that the netlink filter fails
 	longestIteration  time.Duration // longest iteration of the loop so far
 	count             counters
+	epochBase         uint64 // another one, and higher, with each start
 	iterations        uint64
 	iterationStart    time.Duration // of the present iteration
 	leasesHeldUntil   time.Duration // the registrar's deadlines are not served before
@@ -85,11 +86,13 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
+	c.count.registration = dataplane.NewRegistrationTimes()
 	c.onLinkChange, c.onPortOpened, c.onNeighbours = func() {}, func(int) {}, func(map[int]rocev2.MAC) {}
 	c.dir.defaults.stored = k != nil
 	auth, rights := keysOf(&cfg.Envelope)
+	c.epochBase = k.epochBase()
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: k.epochBase(), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: c.epochBase, Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,
@@ -134,6 +137,7 @@ func (c *control) report(e *envelope.Event) {
 	g := c.dir.groups[e.Group]
 	switch e.Kind {
 	case envelope.Registered:
+		c.count.noteAccepted(e, c.now())
 		j.Kind = api.EventRegistered
 		if g != nil && g.reg.Base != 0 {
 			j.Kind = api.EventUpdated
@@ -150,6 +154,7 @@ func (c *control) report(e *envelope.Event) {
 			c.announceGroup(g)
 		}
 	case envelope.Unchanged:
+		c.count.unchanged++
 		c.notify(false, "group registered again as it is: it goes on", "group", e.Group, "epoch", e.Epoch)
 		c.answer(e.Group, nil)
 		return

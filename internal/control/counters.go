@@ -4,6 +4,9 @@
 package control
 
 import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/cm"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -15,6 +18,34 @@ type counters struct {
 	envelope [envelope.NumDrops]uint64 // envelopes that had no effect
 	unsent   uint64                    // datagrams for hosts without a location
 	cm       [cm.NumDrops]uint64       // messages of RDMA-CM that had no effect
+
+	accepted, unchanged uint64
+	rejected            [envelope.NumReasons]uint64 // [0]: for no reason of the protocol
+	registration        dataplane.Durations         // of accepted registrations
+}
+
+// registrations returns the number of registrations by outcome.
+func (c *counters) registrations() map[string]uint64 {
+	m := make(map[string]uint64)
+	put := func(name string, n uint64) {
+		if n > 0 {
+			m[name] = n
+		}
+	}
+	put(api.OutcomeAccepted, c.accepted)
+	put(api.OutcomeUnchanged, c.unchanged)
+	put("failed", c.rejected[0])
+	for r := envelope.Reason(1); r < envelope.NumReasons; r++ {
+		put(r.String(), c.rejected[r])
+	}
+	return m
+}
+
+// noteAccepted counts a registration that was accepted at time now.
+func (c *counters) noteAccepted(e *envelope.Event, now time.Duration) {
+	if c.accepted++; e.Began != 0 {
+		c.registration.Add(now - e.Began)
+	}
 }
 
 // addTo adds the counts to those of the workers, by name.

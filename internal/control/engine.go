@@ -40,6 +40,7 @@ type Engine struct {
 	bridges  *bridgeFollower
 	guardLog *portGuardLog
 	started  time.Time
+	devices  *locate.Devices
 	pinner   *pinner // nil if members are not pinned
 	keeper   *keeper // nil if groups are not kept over a restart
 
@@ -99,6 +100,9 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		e.plane.PresetIsolated(pi, p.bridgeState.Isolated)
 	}
 	e.bridges.apply = e.bridgeChanged
+	if e.devices, err = locate.OpenDevices(); err != nil {
+		return nil, err
+	}
 	if filter.Wait(); filterErr != nil {
 		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", filterErr)
 	}
@@ -213,6 +217,9 @@ func (e *Engine) Close() error {
 	}
 	if e.bridges != nil {
 		e.bridges.kernel.Close()
+	}
+	if e.devices != nil {
+		e.devices.Close()
 	}
 	var beside sync.WaitGroup // while the ports are closed
 	var keeping, switching error

@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,18 +20,22 @@ const journalSize = 4096
 // from any goroutine.
 type journal struct {
 	mu      sync.Mutex
-	events  []api.Event // in order of Seq, without gaps
-	last    uint64      // Seq of the newest event
+	events  []api.Event       // in order of Seq, without gaps
+	last    uint64            // Seq of the newest event
+	total   map[string]uint64 // events by kind
 	changed chan struct{}
 }
 
-func newJournal() *journal { return &journal{changed: make(chan struct{})} }
+func newJournal() *journal {
+	return &journal{changed: make(chan struct{}), total: make(map[string]uint64)}
+}
 
 // add numbers e, appends it, and wakes the waiting readers.
 func (j *journal) add(e api.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last++
+	j.total[e.Kind]++
 	e.Seq, e.Time = j.last, time.Now()
 	if len(j.events) >= journalSize {
 		j.events = slices.Delete(j.events, 0, journalSize/8) // several at once, to do it rarely
@@ -67,4 +72,11 @@ func (j *journal) after(ctx context.Context, seq uint64) *api.Events {
 			return page
 		}
 	}
+}
+
+// totals returns the number of events by kind.
+func (j *journal) totals() map[string]uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.total)
 }

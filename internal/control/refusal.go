@@ -98,6 +98,7 @@ func (c *control) noteRejection(e *envelope.Event) {
 	if errors.As(e.Err, &p) && p.Reason < envelope.NumReasons {
 		reason = p.Reason
 	}
+	c.count.rejected[reason]++
 	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err, moreText(e)}); report {
 		c.logRejection(rejection{e.Group, e.Err, moreText(e)}, suppressed)
 	}

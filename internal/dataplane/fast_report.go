@@ -118,6 +118,9 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 		w.count.core[w.out.Drop]++
 	}
 	w.sendOwn()
+	if w.out.Drop == mcast.None {
+		w.meterData(f.clock, f.id, p)
+	}
 }
 
 // fastStore is the time within which the programs have stored a packet that they have claimed.

@@ -37,6 +37,10 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		w.count.drop[dropNeighbourDown]++
 		return
 	}
+	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
+	if ack {
+		w.meters.acknowledged(w.now, fb.Group, fb.To, fb.PSN)
+	}
 	path := rocev2.Path{
 		SrcMAC: p.mac, DstMAC: l.nextHop(p), Tagged: l.vlan != 0, TCI: l.vlan,
 		Src: g.ip, Dst: m.ip, SrcPort: sourcePort(m.qpn),
@@ -57,7 +61,6 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	if fb.Op == rocev2.CNP {
 		payload, pkt.BECN = rocev2.CNPPayload, true
 	}
-	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
 	if last := &g.lastACK; ack && last.batchNumber == w.batchNumber && last.to == fb.To {
 		// The new packet has the same length: neither path nor format of a group's ACKs
 		// changes within a batch.

@@ -6,6 +6,7 @@ package dataplane
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -66,6 +67,8 @@ type GroupState struct {
 	Outcomes mcast.Outcomes
 	Status   mcast.GroupStatus
 	Fast     FastStatus
+	Bytes    uint64        // payload of the data that was forwarded
+	Stalled  time.Duration // for which the group's ACK has not advanced, though packets are outstanding
 }
 
 // NewGroup chooses the worker of a group that is about to be installed. It changes
@@ -236,6 +239,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	w.core.Snapshot(id, &s.Status)
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
+	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
 }
 
 // putGroup makes the core serve a group and installs its tables.
@@ -246,6 +250,7 @@ func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 		return err
 	}
 	w.beginFast(&spec)
+	w.meters.groups[spec.ID] = meter{}
 	w.setTable(spec.ID, t)
 	w.sendApplied()
 	w.setSessions(spec.ID)
@@ -256,6 +261,7 @@ func (w *worker) deleteGroup(id mcast.GroupID) {
 	w.disturbFastGroup(id)
 	if err := w.core.Apply(w.readClock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
 		w.sendApplied()
+		w.meters.ended(w.now, id)
 		w.groups[id] = groupTable{}
 		w.endFast(id)
 	}

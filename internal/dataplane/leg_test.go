@@ -29,6 +29,7 @@ func bareWorker(t *testing.T, ports int) *worker {
 		forwarding:  forwarding{core: mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4), ops: rocev2.NewOperators(2048)},
 		scratch:     scratch{chains: newChains()},
 		retained:    newRetention(umem),
+		meters:      newMeters(4),
 	}
 	for i := range ports {
 		w.ports = append(w.ports, &port{

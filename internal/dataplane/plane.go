@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/bpf"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
@@ -273,6 +274,9 @@ func (p *Plane) Now() time.Duration { return time.Since(p.start) }
 // Workers returns the number of workers.
 func (p *Plane) Workers() int { return len(p.workers.all) }
 
+// GroupsPerWorker returns how many groups belong to each worker. The control loop calls it.
+func (p *Plane) GroupsPerWorker() []int { return slices.Clone(p.workers.owners.load) }
+
 // RepairSpec returns the parameters of local repair of every group.
 func (p *Plane) RepairSpec() mcast.RepairSpec { return p.workers.all[0].repairSpec }
 
@@ -312,6 +316,7 @@ func (p *Plane) Outcomes(worker int, to []mcast.Outcomes) (n, left int, err erro
 // Stats are the counters of all workers.
 type Stats struct {
 	DataIn, Copies          uint64
+	DataBytes               uint64
 	FeedbackIn, FeedbackOut uint64
 	Neighbour               uint64
 	EnvelopeIn, EnvelopeOut uint64
@@ -320,6 +325,10 @@ type Stats struct {
 	FramesFree              int
 	// Normal and Drops are the packets that were not served, by the name of the reason.
 	Normal, Drops map[string]uint64
+
+	Workers     []api.Worker
+	Queues      api.Queues
+	ACK, Stalls api.Histogram
 }
 
 // Stats reads the counters. Any goroutine may call it.
@@ -333,12 +342,17 @@ func (p *Plane) Stats() (*Stats, error) {
 		for _, x := range w.ports {
 			s.CEMarked += x.ceMarked
 		}
+		s.Workers = append(s.Workers, w.describe())
+		w.meters.ack.AddTo(&s.ACK)
+		w.meters.stalls.AddTo(&s.Stalls)
 	}) {
 		return nil, ErrStopped
 	}
 	if p.workers.depot != nil {
 		s.FramesFree += p.workers.depot.Len()
 	}
+	s.Queues = p.slowPath.queues()
+	s.DataBytes = c.dataBytes
 	s.DataIn, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
 	s.Normal, s.Drops = c.unserved()

@@ -52,6 +52,7 @@ type linkState struct {
 type ingress struct {
 	rxSockets []xsk.BoundQueue // each socket of the port is one worker's to receive from
 	rxFrames  uint64
+	rxBytes   uint64
 }
 
 // prepare makes what a worker needs of p beside the sockets, which are open if p has any.

@@ -172,16 +172,18 @@ func (p *Plane) DescribePorts(list []api.Port) error {
 // worker.
 func (p *port) addTo(a *api.Port, worker int) {
 	a.RxFrames += p.rxFrames
+	a.RxBytes += p.rxBytes + p.rxFrames*linkOverhead
 	for _, s := range p.rxSockets {
 		used, size := s.Occupancy(), s.Sizes()
 		a.Sockets = append(a.Sockets, api.Socket{
 			Queue: s.Number(), Worker: worker,
 			RX: api.Ring{Used: used.RX, Size: size.RX}, Fill: api.Ring{Used: used.Fill, Size: size.Fill},
 			TX: api.Ring{Used: used.TX, Size: size.TX}, Completion: api.Ring{Used: used.Completion, Size: size.Completion},
+			Kernel: socketCounters(s),
 		})
 	}
 	if p.remoteTX == nil {
-		a.TxFrames, a.MTU = p.ring.packets, p.mtu
+		a.TxFrames, a.TxBytes, a.MTU = p.ring.packets, p.ring.sent, p.mtu
 		e := p.egressView()
 		e.Bytes, e.Frames, e.Dropped, e.Deferred = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.Deferred+a.Egress.Deferred
 		a.Rate, a.Egress = linkrate.Rate(p.queue.rate), e
@@ -195,6 +197,18 @@ func (p *port) addTo(a *api.Port, worker int) {
 	a.Egress.Frames += p.remoteTX.ring.Published()
 	a.Egress.Dropped += p.refusedFrames
 	a.Egress.Deferred += p.deferred
+}
+
+// socketCounters reads what the kernel counts at a socket; zeros if its interface is gone.
+func socketCounters(s xsk.BoundQueue) api.SocketCounters {
+	k, err := s.Stats()
+	if err != nil {
+		return api.SocketCounters{}
+	}
+	return api.SocketCounters{
+		RXDropped: k.RxDropped, RXRingFull: k.RxRingFull, FillEmpty: k.RxFillEmpty,
+		RXInvalid: k.RxInvalid, TXInvalid: k.TxInvalid, TXRingEmpty: k.TxRingEmpty,
+	}
 }
 
 // egressView makes the API's view of p's queue. It runs on the worker.

@@ -86,6 +86,9 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.core[w.out.Drop]++
 	}
 	w.sendFeedback(f) // before the last copy overwrites the frame
+	if p.Op.Is(rocev2.OpRequest) && (w.out.Drop == mcast.None || w.out.Retained) {
+		w.meterData(w.now, id, p)
+	}
 	w.retained.forgetDecoded()
 	w.fast.refused = w.fast.refused[:0]
 	if w.out.Retained {
@@ -173,6 +176,7 @@ func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]
+		w.meterEvent(e)
 		switch e.Kind {
 		case mcast.MemberEvicted:
 			w.groups[e.Group].markGone(e.Member)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -73,6 +74,13 @@ func newSlotClass(slots, ports int) *slotClass {
 	}
 	return l
 }
+
+// queues returns the API's view of the queues.
+func (s *slowPath) queues() api.Queues {
+	return api.Queues{Renewals: s.renewals.fill(), Requests: s.requests.fill(), Relays: s.relays.fill()}
+}
+
+func (l *slotClass) fill() api.Ring { return api.Ring{Used: len(l.queued), Size: cap(l.queued)} }
 
 // acquire returns a slot for an envelope from a port, or nil if there is none.
 func (l *slotClass) acquire(port int) *Datagram {

@@ -23,6 +23,7 @@ type txRing struct {
 	tail    uint32
 	bytes   int
 	packets uint64 // put so far
+	sent    uint64 // bytes of them
 
 	kickAt      time.Duration // the kernel has not taken all frames, and is not kicked before this time; 0: it has taken all
 	takenAtKick uint32        // frames that the kernel had taken in total after the last kick
@@ -50,6 +51,7 @@ func (r *txRing) put(staged []xsk.Desc) (left []xsk.Desc) {
 		r.lengths[r.tail&uint32(len(r.lengths)-1)] = uint16(b)
 		r.tail++
 		r.bytes += b
+		r.sent += uint64(b)
 	}
 	return staged[n:]
 }

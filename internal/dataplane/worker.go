@@ -37,6 +37,8 @@ type worker struct {
 	aliases  *groupAliases
 	changed  changedGroups
 	count    counters
+	load     load
+	meters   meters
 	fast     fastPath
 }
 
@@ -104,6 +106,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		slowPath: c.slowPath,
 		aliases:  &c.aliases,
 		changed:  newChangedGroups(limits.Groups, c.bell),
+		meters:   newMeters(limits.Groups),
 	}
 	w.mailbox.init(poller)
 	w.out.PortRoom = w.legResends
@@ -138,7 +141,7 @@ func (w *worker) run() {
 // runBatch runs one batch and returns how many packets came. When it returns, every frame
 // that was staged in it, by closures too, has been moved to the rings.
 func (w *worker) runBatch() (got int) {
-	w.readClock()
+	w.load.begin(w.readClock())
 	w.notePauses()
 	got = w.receiveAll()
 	if w.isFastDue() {
@@ -149,9 +152,11 @@ func (w *worker) runBatch() (got int) {
 	if w.fast.shared != nil {
 		w.tendFast()
 	}
-	if w.runClosures() {
+	closures := w.runClosures()
+	if closures {
 		w.flush()
 	}
+	w.load.note(got, closures)
 	return got
 }
 
@@ -222,7 +227,8 @@ func (w *worker) sleep() {
 			return
 		}
 	}
-	w.pauses.setRunBy(w.elapsed() + timeout)
+	w.load.slept = w.elapsed()
+	w.pauses.setRunBy(w.load.slept + timeout)
 	if _, err := w.poller.Wait(timeout); err != nil {
 		time.Sleep(time.Millisecond) // a socket of a vanished interface makes poll return at once
 	}
@@ -246,7 +252,7 @@ func (w *worker) receivePort(pi int) (total int) {
 		n := s.Receive(w.rx)
 		w.fast.taken++
 		packets := n
-		w.prefetch(w.rx[:n])
+		p.rxBytes += w.prefetch(w.rx[:n])
 		switch {
 		case w.workers != nil:
 			packets = w.dispatch(pi, w.rx[:n])
@@ -266,19 +272,21 @@ func (w *worker) receivePort(pi int) (total int) {
 
 // prefetch brings the bytes of a batch into this CPU's cache. Another CPU has written
 // them, and loading one line takes as long as rewriting a packet; loads that are
-// requested together overlap.
-func (w *worker) prefetch(batch []xsk.Desc) {
+// requested together overlap. It returns the number of bytes.
+func (w *worker) prefetch(batch []xsk.Desc) (bytes uint64) {
 	var x byte
 	for i := range batch {
 		d := &batch[i]
 		if int(d.Len) > w.umem.Room(d.Addr) {
 			continue
 		}
+		bytes += uint64(d.Len)
 		for b := w.umem.Data(d.Addr, d.Len); len(b) > 0; b = b[min(len(b), cacheLine):] {
 			x ^= b[0]
 		}
 	}
 	w.prefetched = x
+	return bytes
 }
 
 // cacheLine is the size of a cache line on amd64, and on most arm64 CPUs.

@@ -82,6 +82,9 @@ type Event struct {
 	Err       error
 	More      []Problem // RegistrationFailed [Registrar]: further reasons, of switches of the tree
 	Nonce     Nonce
+	// Began [Registrar] is when the first message of a registration came that is now
+	// Registered; 0: it came from another switch.
+	Began time.Duration
 }
 
 // Output is the result of a call: packets to send, and events. It belongs to the caller,

@@ -205,16 +205,17 @@ type group struct {
 	// usedNumbers are records of former members that must not be registered again, oldest
 	// first.
 	usedNumbers []MemberRecord
-	failed      bool    // GroupFailed was called
-	failure     *Gone   // what was told of that, in a tree
-	untold      []*Gone // of an attempt that goes on with a group: what happened in that meanwhile
-	generation  uint64  // of the tree, within the group's life
-	attempts    uint64  // at the root: the generation of the last attempt
-	unchanged   bool    // a registration identical to the live one: the group goes on
-	rebuild     bool    // at the root: the installed group once more
-	unaccepted  bool    // at the root: a switch lacks the update, and the master has not heard of it
-	known, last uint32  // the highest member numbers: before this registration, and ever given
-	branch      *branch // of a group over several switches, else nil
+	failed      bool          // GroupFailed was called
+	failure     *Gone         // what was told of that, in a tree
+	untold      []*Gone       // of an attempt that goes on with a group: what happened in that meanwhile
+	generation  uint64        // of the tree, within the group's life
+	attempts    uint64        // at the root: the generation of the last attempt
+	unchanged   bool          // a registration identical to the live one: the group goes on
+	rebuild     bool          // at the root: the installed group once more
+	unaccepted  bool          // at the root: a switch lacks the update, and the master has not heard of it
+	known, last uint32        // the highest member numbers: before this registration, and ever given
+	branch      *branch       // of a group over several switches, else nil
+	began       time.Duration // when its first message came; 0: from another switch
 	// while members are being located
 	nextTry, locateDeadline time.Duration
 	try                     timer[*group] // in Registrar.tries, at the earlier of both

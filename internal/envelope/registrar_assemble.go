@@ -21,6 +21,7 @@ type assembly struct {
 	digests  []digest
 	received int
 	members  int               // in parts
+	began    time.Duration     // when the first segment came
 	expiry   timer[pendingKey] // when it is given up
 }
 
@@ -121,7 +122,7 @@ func (r *Registrar) assemblyFor(m *Message, body *Register, out *Output) *assemb
 		r.drop(PendingFull, out) // the master tries again
 		return nil
 	}
-	a = &assembly{header: m.Header, group: body.GroupBody, parts: make([][]MemberRecord, m.Total), digests: make([]digest, m.Total)}
+	a = &assembly{began: r.now, header: m.Header, group: body.GroupBody, parts: make([][]MemberRecord, m.Total), digests: make([]digest, m.Total)}
 	r.assemble(k, a)
 	return a
 }
@@ -152,7 +153,7 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 // complete turns a full assembly into a registration and tries to install it.
 func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	b := &a.group
-	g := &group{key: a.header.KeyID, tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
+	g := &group{began: a.began, key: a.header.KeyID, tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
 	g.reg.Lease = r.leaseFor(g.key, b.Lease)
 	for _, ms := range a.parts {
 		g.reg.Members = append(g.reg.Members, ms...)

@@ -34,7 +34,7 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 	reg.Members = slices.Clone(reg.Members)
 	reg.Master, reg.Lease = netip.AddrPort{}, 0
 	reg.Origin, reg.Numbers, reg.Tree = 0, nil, nil
-	r.tryInstall(now, &group{reg: reg}, out)
+	r.tryInstall(now, &group{reg: reg, began: now}, out)
 	for _, ev := range out.Events {
 		if ev.Kind == Unchanged {
 			return ev.Epoch, nil
@@ -266,7 +266,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
 	fresh := g.keepConfirmed(old)
-	e := Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members)}
+	e := Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members), Began: g.began}
 	switch {
 	case g.unchanged:
 		e.Kind = Unchanged
