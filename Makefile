@@ -100,6 +100,12 @@ test-hpl: ## HPL, built from Debian's sources, with panel broadcast and row swap
 examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, in the machine of test-rxe
 	@test/rxe/run.sh --run '^example' $(ARGS)
 
+.PHONY: test-libgleam
+test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrind, its symbols by abidiff, C++ and Python with numpy (root)
+	@scripts/need g++:g++ make:make /usr/include/openssl/ssl.h:libssl-dev /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev \
+		valgrind:valgrind abidiff:abigail-tools pkg-config:pkg-config groff:groff-base python3:python3 /usr/lib/python3/dist-packages/numpy:python3-numpy
+	@scripts/test libgleam
+
 .PHONY: test-web test-block soak-block
 test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
 	@scripts/need chromium:chromium

@@ -18,8 +18,8 @@ func TestCPlusPlus(t *testing.T) {
 	if _, err := exec.LookPath("g++"); err != nil {
 		labtest.Unavailable(t, "needs g++ (apt-get install g++): %v", err)
 	}
-	out, err := exec.Command("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I..", "-o", w.dir+"/participant-cpp", "testdata/participant.cpp",
-		"-L"+w.dir, "-lgleam", "-Wl,-rpath,"+w.dir).CombinedOutput()
+	out, err := exec.Command("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I..",
+		"-o", w.dir+"/participant-cpp", "testdata/participant.cpp", "-L"+w.dir+"/sanitized", "-lgleam", "-Wl,-rpath,"+w.dir+"/sanitized").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -40,39 +40,43 @@ func TestCPlusPlus(t *testing.T) {
 
 const python = "/usr/bin/python3" // Debian's
 
-// TestPython: a member in Python by pygleam, with a master in C. Its memory is a buffer of
-// its own, not a copy.
+// TestPython: a member in Python by pygleam, with a master in C. Its memory is that of a numpy
+// array, or of an array of the standard library, not a copy.
 func TestPython(t *testing.T) {
-	w := newWorld(t, 2)
-	if _, err := os.Stat(python); err != nil {
-		labtest.Unavailable(t, "needs python3 (apt-get install python3): %v", err)
+	for kind, name := range map[string]string{"numpy": "ndarray", "array": "array"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, 2)
+			if out, err := exec.Command(python, "-c", "import "+kind).CombinedOutput(); err != nil {
+				labtest.Unavailable(t, "needs python3 and python3-numpy (apt-get install python3-numpy): %v\n%s", err, out)
+			}
+			script, err := filepath.Abs("testdata/participant.py")
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder, err := filepath.Abs("../python")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := w.master(t, rightKey, "10.77.254.1", 1, 20000, false)
+			c := exec.Command(python, "-B", script, kind, w.ip(1, false), "0x21", rightKey, w.exchange(false))
+			c.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYGLEAM_LIBRARY="+w.dir+"/libgleam.so.1")
+			x := w.startCommand(t, c, 1)
+			x.expect("memory " + name + " 1048576 42")
+			x.expect("refused True")
+			x.expect("refused True")
+			x.expect("refused [Errno 22] ", "attr.key_len is 5")
+			x.expect("peer 10.77.254.1 0x4711")
+			x.expect("registered 2 True")
+			x.expect("event Event(kind=1, ", "joined")
+			x.expect("gone")
+			m.expect("peer")
+			m.expect("registered")
+			m.expect("event joined |")
+			m.expect("event left 10.77.0.2|")
+			x.end()
+			m.end()
+		})
 	}
-	script, err := filepath.Abs("testdata/participant.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := filepath.Abs("../python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := w.master(t, rightKey, "10.77.254.1", 1, 20000, false)
-	c := exec.Command(python, "-B", script, w.ip(1, false), "0x21", rightKey, w.exchange(false))
-	c.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYGLEAM_LIBRARY="+w.dir+"/libgleam.so.1")
-	x := w.startCommand(t, c, 1)
-	x.expect("memory 1048576 42")
-	x.expect("refused True")
-	x.expect("refused True")
-	x.expect("refused [Errno 22] ", "attr.key_len is 5")
-	x.expect("peer 10.77.254.1 0x4711")
-	x.expect("registered 2 True")
-	x.expect("event Event(kind=1, ", "joined")
-	x.expect("gone")
-	m.expect("peer")
-	m.expect("registered")
-	m.expect("event joined |")
-	m.expect("event left 10.77.0.2|")
-	x.end()
-	m.end()
 }
 
 // TestRDMACMHeader: gleam_cm.h compiles against librdmacm, in C and in C++.

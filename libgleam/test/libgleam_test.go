@@ -179,7 +179,7 @@ func TestValgrind(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := w.Hosts[0].NS.Start(exec.Command("valgrind", "-q", "--error-exitcode=99", "--suppressions="+suppressions, "--leak-check=full",
-		"--errors-for-leak-kinds=definite,indirect,possible", w.dir+"/participant", "arguments", w.ip(0, false)))
+		"--errors-for-leak-kinds=definite,indirect,possible", w.dir+"/participant-plain", "arguments", w.ip(0, false)))
 	if err != nil {
 		t.Fatal(err)
 	}

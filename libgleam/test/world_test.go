@@ -49,12 +49,17 @@ var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(
 			races[i] = dir + "/carrier-threads"
 		}
 	}
+	const sanitized = "-O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
+	participant := func(name, lib string, flags ...string) *exec.Cmd {
+		return exec.Command("gcc", append(flags, "-I"+folder, "-o", dir+"/"+name, "testdata/participant.c", "-L"+lib, "-lgleam", "-lpthread", "-Wl,-rpath,"+lib)...)
+	}
 	for _, c := range []*exec.Cmd{
 		exec.Command("gcc", carrier...),
 		exec.Command("gcc", races...),
 		exec.Command("make", "-s", "-C", folder, "BUILD="+dir, "CFLAGS=-O1 -g -Wall -Wextra -Werror"),
-		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+folder, "-o", dir+"/participant", "testdata/participant.c",
-			"-L"+dir, "-lgleam", "-lpthread", "-Wl,-rpath,"+dir),
+		exec.Command("make", "-s", "-C", folder, "BUILD="+dir+"/sanitized", "CFLAGS="+sanitized, "shared=-shared -Wl,-z,now"), // symbols of the sanitizers are the program's
+		participant("participant", dir+"/sanitized", strings.Fields(sanitized)...),
+		participant("participant-plain", dir, "-O1", "-Wall", "-Wextra", "-Werror"),
 	} {
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w\n%s", c, err, out)
@@ -130,7 +135,10 @@ func (w *world) start(t *testing.T, i int, args ...string) *participant {
 
 func (w *world) startProgram(t *testing.T, program string, i int, args ...string) *participant {
 	t.Helper()
-	return w.startCommand(t, exec.Command(w.dir+"/"+program, args...), i)
+	c := exec.Command(w.dir+"/"+program, args...)
+	// AddressSanitizer's dlopen does not look beside the library that calls it.
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+w.dir+"/sanitized")
+	return w.startCommand(t, c, i)
 }
 
 func (w *world) startCommand(t *testing.T, c *exec.Cmd, i int) *participant {

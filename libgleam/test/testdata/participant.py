@@ -1,21 +1,21 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
-"""A member of a group in Python: participant.py IP QPN KEYHEX MASTER."""
+"""A member of a group in Python: participant.py numpy|array IP QPN KEYHEX MASTER."""
 import select
 import sys
 
 import pygleam
 
-ip, qpn, key, master = sys.argv[1:]
-try:
+kind, ip, qpn, key, master = sys.argv[1:]
+if kind == "numpy":
     import numpy
     array = numpy.zeros(1 << 18, dtype=numpy.uint32)
-except ImportError:  # a buffer of the standard library then
+else:  # a buffer of the standard library
     import array as arrays
     array = arrays.array("I", bytes(1 << 20))
 region = pygleam.memory(array, rkey=7)
 region.owner[4] = b"\x2a"  # as a WRITE of the network would: the array shows it
-print("memory", region.length, array[1], flush=True)
+print("memory", type(array).__name__, region.length, array[1], flush=True)
 for bad, why in ((b"read only", "writable"), (bytearray(), "empty")):
     try:
         pygleam.memory(bad, 1)
