@@ -15,18 +15,20 @@ stamp=$(cat "$root/.complete" "$here/initramfs.sh" "$here/init" | sha256sum)
 [ "$(cat "$cache/initramfs.stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 programs=(
-	bin/bash sbin/ip sbin/tc sbin/bridge usr/bin/rdma usr/bin/tcpdump
+	bin/bash sbin/ip sbin/tc sbin/bridge sbin/mke2fs sbin/e2fsck usr/bin/rdma usr/bin/tcpdump
 	usr/bin/ibv_devices usr/bin/ibv_devinfo usr/bin/ibv_rc_pingpong
 	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat usr/bin/ib_read_bw
 	usr/bin/rdma_client usr/bin/rdma_server usr/bin/ucmatose usr/bin/cmtime usr/bin/rping usr/bin/rstream usr/bin/udaddy usr/bin/mckey
 )
 # In the order in which they are loaded. rxe needs a crc32 hash when a link is
 # added; the bridge is what the switch's ports are in; ifb and those after it are
-# for losing packets on their way in, and those after them for links of some rate.
+# for losing packets on their way in, and those after them for links of some rate;
+# nbd and ext4 are for the replicated block device.
 modules=(
 	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs ib_cm iw_cm rdma_cm rdma_ucm crc32_generic rdma_rxe veth sch_netem
 	ifb sch_ingress cls_u32 act_mirred
 	sch_tbf sch_sfq
+	nbd crc32c_generic crc16 mbcache jbd2 ext4
 	llc stp bridge netfs 9pnet 9p 9pnet_virtio
 )
 

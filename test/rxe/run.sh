@@ -8,8 +8,8 @@
 # code is theirs. Logs, and captures of cases that fail, are left in
 # .cache/rxe/share.
 #
-#   --here  on this machine instead, which has the modules rdma_rxe and
-#           sch_netem, libibverbs with the provider of rxe, and is given root
+#   --here  on this machine instead, which has the modules rdma_rxe, nbd
+#           and sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
 #   --mpi   with Open MPI and MPICH in the guest, and no cases but those of MPI
 #   --also-mpi  likewise, and the quick cases of MPI after all others
@@ -112,7 +112,7 @@ else
 		/usr/lib/python3/dist-packages/pyverbs:python3-pyverbs /usr/lib/python3/dist-packages/numpy:python3-numpy
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
-CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
+CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./examples/block/blockd
 make -s -C libgleam CC="$cc" BUILD="$share/bin"
 $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
 for program in peer targets; do

@@ -49,36 +49,36 @@ func Dial(socket string) (*Client, error) {
 	}
 	n := &Client{c: c, pending: make(map[uint64]*call)}
 	r := bufio.NewReader(c)
-	if err := n.export(r); err != nil {
+	if _, err := n.export(r); err != nil {
 		return nil, errors.Join(fmt.Errorf("NBD handshake: %w", err), c.Close())
 	}
 	go n.replies(r)
 	return n, nil
 }
 
-// export asks for the device by the option EXPORT_NAME.
-func (n *Client) export(r io.Reader) error {
+// export asks for the device by the option EXPORT_NAME, and returns its transmission flags.
+func (n *Client) export(r io.Reader) (flags uint16, err error) {
 	var hello struct {
 		Magic, Option uint64
 		Flags         uint16
 	}
 	if err := binary.Read(r, be, &hello); err != nil {
-		return err
+		return 0, err
 	}
 	b := be.AppendUint32(nil, 3)
 	b = be.AppendUint64(b, hello.Option)
 	b = be.AppendUint32(b, 1)
 	b = be.AppendUint32(b, 0)
 	if _, err := n.c.Write(b); err != nil {
-		return err
+		return 0, err
 	}
 	var device struct {
 		Size  int64
 		Flags uint16
 	}
-	err := binary.Read(r, be, &device)
+	err = binary.Read(r, be, &device)
 	n.Size = device.Size
-	return err
+	return device.Flags, err
 }
 
 // Do performs a request: of a Read into p, of a Write from p; of others length bytes at off.

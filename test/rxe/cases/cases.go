@@ -51,6 +51,7 @@ func allCases() []testCase {
 		testCase{name: "example: weights of a model to three hosts, in Python", run: exampleWeights},
 		testCase{name: "example: a replicated log, with a quorum of two of three followers", run: exampleLog},
 		testCase{name: "example: a replicated log with fewer followers than the quorum", run: exampleLogFails},
+		testCase{name: "example: ext4 on the replicated block device, over verbs, replicas and the switch killed", run: exampleBlock},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
 	cs = append(cs, connectCases()...)
