@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,10 @@ type Options struct {
 	Rate   linkrate.Rate // of each host's link, for what the host sends
 	MTU    int           // path MTU in bytes
 	Dir    string        // holds the files, once for each host
-	Gleamd string        // path; "": found
+	SCP    bool          // by scp too
+	// Without leaves out the cases whose names contain one of these.
+	Without []string
+	Gleamd  string // path; "": found
 }
 
 // defaults take two minutes.
@@ -54,6 +58,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
 	case o.Rate == linkrate.None || o.Rate.Validate() != nil:
 		return fmt.Errorf("--rate %v: want the rate of a link, such as 100mbit", o.Rate)
+	case slices.Contains(o.Without, "") || !slices.Contains(o.cases(), tcpOne) || !slices.Contains(o.cases(), tcpTurns):
+		return fmt.Errorf("--without %q: %q and %q are what the others are compared with", o.Without, tcpOne, tcpTurns)
 	case !rocev2.ValidPathMTU(o.MTU):
 		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	}
@@ -73,10 +79,11 @@ func Command(env *cli.Env) *cobra.Command {
 all by one group, and by plain TCP streams (no encryption, no hashes) to one host, to
 one after the other, to all at once, and along a chain of the hosts, of which each
 writes and passes on what comes. A copy ends when all hosts have flushed it to disk.
-What each host sends has the rate of a link. It needs root, and two minutes; with
---quick half of one.`,
+What each host sends has the rate of a link. With --scp also by scp to one host, to one
+after the other and to all at once. It needs root, and two minutes; with --quick half
+of one.`,
 		Example: `  gleam bench cp --quick
-  gleam bench cp --bytes 1073741824 --rate 200mbit --rounds 1 -o json`,
+  gleam bench cp --bytes 1073741824 --rate 200mbit --rounds 1 --scp --without 'at once' -o json`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -115,6 +122,8 @@ What each host sends has the rate of a link. It needs root, and two minutes; wit
 	f.StringVar(&rate, "rate", rate, "of each host's link, for what the host sends")
 	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
 	f.StringVar(&o.Dir, "dir", o.Dir, "`directory` that has room for the file, once for each host and the sender")
+	f.BoolVar(&o.SCP, "scp", o.SCP, "by scp too (openssh-server), with an sshd and keys of this run at each host")
+	f.StringSliceVar(&o.Without, "without", nil, "leave out the ways whose names contain one of these `words`, such as 'at once'")
 	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
 	f.StringVarP(&format, "output", "o", "table", "table or json")

@@ -13,6 +13,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -43,9 +45,21 @@ const (
 	tcpTurns = "TCP, one after the other"
 	tcpAll   = "TCP, all at once"
 	tcpChain = "TCP, a chain"
+	scpOne   = "scp, one host"
+	scpTurns = "scp, one after the other"
+	scpAll   = "scp, all at once"
 )
 
-var cases = []string{tcpOne, groupOne, groupAll, tcpChain, tcpTurns, tcpAll}
+// cases returns the cases of a run.
+func (o *Options) cases() []string {
+	cs := []string{tcpOne, groupOne, groupAll, tcpChain, tcpTurns, tcpAll}
+	if o.SCP {
+		cs = append(cs, scpOne, scpTurns, scpAll)
+	}
+	return slices.DeleteFunc(cs, func(c string) bool {
+		return slices.ContainsFunc(o.Without, func(w string) bool { return strings.Contains(c, w) })
+	})
+}
 
 // run is a run of the benchmark.
 type run struct {
@@ -54,6 +68,7 @@ type run struct {
 	dir  string // of all files
 	file string
 	s    streams
+	scp  *scp // nil without --scp
 }
 
 // Run measures every case once in each round. say gets progress messages.
@@ -87,9 +102,14 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (_
 			r.s.dirs = append(r.s.dirs, filepath.Join(r.dir, h.Name))
 		}
 	}
+	if o.SCP {
+		if r.scp, err = startSCP(ctx, r.dir, r.s.hosts, r.s.dirs); err != nil {
+			return nil, err
+		}
+	}
 	samples := make(map[string][]float64)
 	for round := range o.Rounds {
-		for _, c := range cases {
+		for _, c := range o.cases() {
 			seconds, err := r.measure(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c, err)
@@ -111,7 +131,7 @@ func (r *run) measure(ctx context.Context, c string) (float64, error) {
 		}
 	}
 	n := r.o.Hosts
-	if c == tcpOne || c == groupOne {
+	if c == tcpOne || c == groupOne || c == scpOne {
 		n = 1
 	}
 	var seconds float64
@@ -121,7 +141,12 @@ func (r *run) measure(ctx context.Context, c string) (float64, error) {
 	} else {
 		start := time.Now()
 		for _, chains := range plan(c, n) {
-			if err = r.s.copy(ctx, r.file, chains); err != nil {
+			if c == scpOne || c == scpTurns || c == scpAll {
+				err = r.scp.copy(ctx, r.file, slices.Concat(chains...))
+			} else {
+				err = r.s.copy(ctx, r.file, chains)
+			}
+			if err != nil {
 				break
 			}
 		}
@@ -138,7 +163,7 @@ func (r *run) measure(ctx context.Context, c string) (float64, error) {
 	return seconds, nil
 }
 
-// plan returns the copies of a case by TCP, one after the other: each has streams at the
+// plan returns the copies of a case, one after the other: each has streams at the
 // same time, and each of these a chain of receivers.
 func plan(c string, n int) (steps [][][]int) {
 	var chain []int
@@ -151,7 +176,7 @@ func plan(c string, n int) (steps [][][]int) {
 	switch c {
 	case tcpChain:
 		return [][][]int{{chain}}
-	case tcpAll:
+	case tcpAll, scpAll:
 		return [][][]int{parallel}
 	}
 	return steps
@@ -245,7 +270,7 @@ type Row struct {
 
 func summarize(o *Options, here machine.Machine, samples map[string][]float64) *Result {
 	r := &Result{Machine: here, Rate: o.Rate, PathMTU: o.MTU, Bytes: o.Bytes, Hosts: o.Hosts, Rounds: o.Rounds}
-	for _, c := range cases {
+	for _, c := range o.cases() {
 		var one, turns []float64
 		for i, s := range samples[c] {
 			one = append(one, s/samples[tcpOne][i])

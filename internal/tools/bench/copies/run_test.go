@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,19 +32,21 @@ func small(t *testing.T) Options {
 func TestRun(t *testing.T) {
 	labtest.Require(t)
 	o := small(t)
+	_, err := exec.LookPath(sshd)
+	o.SCP = err == nil
 	var say, table, json bytes.Buffer
 	r, err := Run(t.Context(), o, machine.Here("test"), &say)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &say)
 	}
-	copies := map[string]float64{tcpTurns: 3, tcpAll: 3}
+	copies := map[string]float64{tcpTurns: 3, tcpAll: 3, scpTurns: 3, scpAll: 3}
 	for _, x := range r.Rows {
 		least := 8 * float64(o.Bytes) / float64(o.Rate) * max(copies[x.Case], 1)
 		if x.Seconds < 0.8*least || x.OfOne <= 0 || x.Turns <= 0 {
 			t.Errorf("%+v, and the link takes %.2f s", x, least)
 		}
 	}
-	if err := r.writeTable(&table); err != nil || strings.Count(table.String(), "\n") != 4+len(cases) {
+	if err := r.writeTable(&table); err != nil || strings.Count(table.String(), "\n") != 4+len(o.cases()) {
 		t.Errorf("%v\n%s", err, &table)
 	}
 	if err := cli.WriteJSON(&json, r); err != nil || !strings.Contains(json.String(), `"time_of_tcp_to_one_host"`) {
@@ -70,14 +73,19 @@ func TestCancel(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"":         func(*Options) {},
-		"--hosts":  func(o *Options) { o.Hosts = 1 },
-		"--bytes":  func(o *Options) { o.Bytes = 0 },
-		"--rounds": func(o *Options) { o.Rounds = 0 },
-		"--rate":   func(o *Options) { o.Rate = 0 },
-		"--mtu":    func(o *Options) { o.MTU = 1500 },
+		"":          func(*Options) {},
+		"--hosts":   func(o *Options) { o.Hosts = 1 },
+		"--bytes":   func(o *Options) { o.Bytes = 0 },
+		"--rounds":  func(o *Options) { o.Rounds = 0 },
+		"--rate":    func(o *Options) { o.Rate = 0 },
+		"--mtu":     func(o *Options) { o.MTU = 1500 },
+		"--without": func(o *Options) { o.Without = []string{"one host"} },
 	} {
 		o := defaults()
+		o.SCP, o.Without = true, []string{"at once"}
+		if n := len(o.cases()); n != 7 {
+			t.Errorf("%d cases without two of nine", n)
+		}
 		change(&o)
 		if err := o.check(); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want+" ") {
 			t.Errorf("%s: %v", want, err)
