@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,6 +24,8 @@ type options struct {
 	rate    string
 	rounds  int
 	mtu     int
+	sizes   string
+	depths  string
 	time    time.Duration
 	timeout int
 	dead    time.Duration
@@ -33,6 +37,8 @@ func (o *options) flags() {
 	flag.StringVar(&o.rate, "rate", "100mbit", "of each host's link, for what it sends")
 	flag.IntVar(&o.rounds, "rounds", 3, "measure everything so often, and take medians")
 	flag.IntVar(&o.mtu, "mtu", 1024, "path MTU")
+	flag.StringVar(&o.sizes, "sizes", "4096,8192,65536,524288", "bytes of a write, with -bench copies")
+	flag.StringVar(&o.depths, "depths", "1,32", "writes under way, with -bench copies")
 	flag.DurationVar(&o.time, "time", 2*time.Second, "of a measurement")
 	flag.IntVar(&o.timeout, "timeout", 16, "of queue pairs: 4.096 us * 2^n")
 	flag.DurationVar(&o.dead, "dead-after", 400*time.Millisecond, "silence after which the switch removes a replica")
@@ -76,16 +82,33 @@ type measured struct {
 	size, depth int
 }
 
+// matrix returns the sizes and depths that are measured.
+func (o *options) matrix() (sizes, depths []int, err error) {
+	for flag, to := range map[*string]*[]int{&o.sizes: &sizes, &o.depths: &depths} {
+		for s := range strings.SplitSeq(*flag, ",") {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return nil, nil, fmt.Errorf("-sizes and -depths want numbers with commas between, not %q", *flag)
+			}
+			*to = append(*to, n)
+		}
+	}
+	return sizes, depths, nil
+}
+
 // bench measures each setup in each round, and prints medians, and the medians of the rounds' ratios.
 func bench(ctx context.Context, o *options) error {
 	var setups []setup
-	sizes, depths := []int{4 << 10, 8 << 10, 64 << 10, 512 << 10}, []int{1, 32}
+	sizes, depths, err := o.matrix()
+	if err != nil {
+		return err
+	}
 	switch o.bench {
 	case "copies":
 		setups = []setup{{name: "one copy", replicas: 1}, {name: "3 copies, group", replicas: 3}, {name: "3 copies, unicasts", replicas: 3, unicast: true}, {name: "8 copies, group", replicas: 8}}
 	case "loss":
 		setups = []setup{{name: "3 copies", replicas: 3}, {name: "3 copies, 0.1 % lost", replicas: 3, loss: 0.001}}
-		sizes, depths = []int{8 << 10}, []int{1, 32}
+		sizes = []int{8 << 10}
 	case "death":
 		return death(ctx, o)
 	default:
@@ -115,7 +138,7 @@ func bench(ctx context.Context, o *options) error {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "SIZE\tDEPTH\t\tIOPS\tMB/s\tP50\tP99\tP99.9\tIOPS OF %s\tP50 OF IT\n", setups[0].name)
+	fmt.Fprintf(t, "SIZE\tDEPTH\t\tIOPS\tMB/s\tP50\tP99\tP99.9\tIOPS OF %s\tP50 OF IT\tCORES\tCPU/WRITE\n", setups[0].name)
 	for _, size := range sizes {
 		for _, depth := range depths {
 			base := all[measured{setups[0], size, depth}]
@@ -132,11 +155,12 @@ func bench(ctx context.Context, o *options) error {
 				ms := func(of func(f *rig.Figures) time.Duration) string {
 					return fmt.Sprintf("%.2f ms", mid(func(i int) float64 { return of(fs[i]).Seconds() * 1000 }))
 				}
-				fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.2f\t%s\t%s\t%s\t%.3f\t%.3f\n", size, depth, s.name,
+				fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.2f\t%s\t%s\t%s\t%.3f\t%.3f\t%.2f\t%.0f us\n", size, depth, s.name,
 					mid(func(i int) float64 { return fs[i].IOPS }), mid(func(i int) float64 { return fs[i].MBs }),
 					ms(func(f *rig.Figures) time.Duration { return f.P50 }), ms(func(f *rig.Figures) time.Duration { return f.P99 }),
 					ms(func(f *rig.Figures) time.Duration { return f.P999 }),
-					mid(func(i int) float64 { return fs[i].IOPS / base[i].IOPS }), mid(func(i int) float64 { return float64(fs[i].P50) / float64(base[i].P50) }))
+					mid(func(i int) float64 { return fs[i].IOPS / base[i].IOPS }), mid(func(i int) float64 { return float64(fs[i].P50) / float64(base[i].P50) }),
+					mid(func(i int) float64 { return fs[i].Cores }), mid(func(i int) float64 { return 1e6 * fs[i].Cores / fs[i].IOPS }))
 			}
 		}
 	}

@@ -25,6 +25,8 @@ type Figures struct {
 	IOPS, MBs           float64
 	P50, P99, P999, Max time.Duration
 	Writes              int
+	// Cores is the CPU time of fio, the gateway, the switch and the replicas, by the time that fio ran.
+	Cores float64
 }
 
 // Fio runs a job.
@@ -36,7 +38,13 @@ func (d *Device) Fio(ctx context.Context, j Job) (*Figures, error) {
 	}, j.More...)...)
 	var said bytes.Buffer
 	c.Stderr = &said
+	start := time.Now()
+	before, err := d.cpu()
+	if err != nil {
+		return nil, err
+	}
 	out, err := c.Output()
+	ran := time.Since(start)
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("fio is not installed: apt-get install fio")
 	}
@@ -62,10 +70,16 @@ func (d *Device) Fio(ctx context.Context, j Job) (*Figures, error) {
 	if err != nil || len(r.Jobs) != 1 || r.Jobs[0].Error != 0 {
 		return nil, fmt.Errorf("fio: %w\n%s%s", err, said.Bytes(), out)
 	}
+	after, err := d.cpu()
+	if err != nil {
+		return nil, err
+	}
+	used := after - before + c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	w := r.Jobs[0].Write
 	at := func(p string) time.Duration { return time.Duration(w.Clat.Percentile[p]) }
 	return &Figures{
 		IOPS: w.IOPS, MBs: float64(w.BW) / 1e6, Writes: w.Total, Max: time.Duration(w.Lat.Max),
-		P50: at("50.000000"), P99: at("99.000000"), P999: at("99.900000"),
+		P50: at("50.000000"), P99: at("99.000000"), P999: min(at("99.900000"), time.Duration(w.Lat.Max)), // fio's percentiles are rounded up
+		Cores: used.Seconds() / ran.Seconds(),
 	}, nil
 }
