@@ -8,6 +8,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong reports to operators and users.
 var _ = []mutant.Mutant{
 	mutant.New("the command line has a default virtual QPN of its own", "user", mutant.In(DefaultQPN,
-		"= uint32(mcast.DefaultQPN)",
-		"= uint32(mcast.DefaultQPN) &^ 0xfff")),
+		"= QPN(mcast.DefaultQPN)",
+		"= QPN(mcast.DefaultQPN) &^ 0xfff")),
 }

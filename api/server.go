@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -94,24 +93,8 @@ func (h *handler) ending() context.Context {
 	return h.end
 }
 
-// Handler returns the handler of Serve:
-//
-//	GET    /v1/groups        []Group
-//	GET    /v1/ended         []Group that are no more, oldest first
-//	POST   /v1/groups        Register, answered with 204; PUT does the same
-//	GET    /v1/groups/{ip}   Group
-//	DELETE /v1/groups/{ip}   answered with 204
-//	POST   /v1/created       CreateGroup, answered with 204
-//	POST   /v1/groups/{ip}/members        AddMember, answered with 204
-//	DELETE /v1/groups/{ip}/members/{ip}   answered with 204
-//	PATCH  /v1/groups/{ip}/members/{ip}   MoveMember, answered with 204
-//	GET    /v1/events?since=N&wait=D      Events after N, waiting up to D, at most a minute
-//	GET    /v1/ports         []Port
-//	PATCH  /v1/ports/{name}  SetPort, answered with 204
-//	GET    /v1/topology      Topology
-//	GET    /v1/stats         Stats
-//	POST   /v1/reload        Reloaded
-//	GET    /v1/version       Version
+// Handler returns the handler of Serve. openapi.json describes its paths, which are those
+// of the table routes.
 //
 // Every answer that is not 2xx has an Error as its body: 400 for a request that makes
 // no sense, 403 for a right that this user lacks, 404 for a group, port or path that is
@@ -119,51 +102,6 @@ func (h *handler) ending() context.Context {
 // more at once than a user may have, 500 for anything else. The returned handler has no
 // users and no restrictions.
 func Handler(b Backend, v Version) http.Handler { return &handler{backend: b, versionInfo: v} }
-
-// endpoint answers one method of one path; arg is the path's {ip} or {name}.
-type endpoint func(r *http.Request, arg string) (any, error)
-
-// route finds the endpoints of path by method; nil if there is no such path.
-// A table of our own rather than http.ServeMux, whose own answers to unknown
-// paths and methods are plain text.
-func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
-	switch path {
-	case "/v1/groups":
-		return map[string]endpoint{"GET": h.groups, "POST": h.register, "PUT": h.register}, ""
-	case "/v1/created":
-		return map[string]endpoint{"POST": h.create}, ""
-	case "/v1/ended":
-		return map[string]endpoint{"GET": h.gone}, ""
-	case "/v1/ports":
-		return map[string]endpoint{"GET": h.ports}, ""
-	case "/v1/topology":
-		return map[string]endpoint{"GET": h.topology}, ""
-	case "/v1/stats":
-		return map[string]endpoint{"GET": h.stats}, ""
-	case "/v1/reload":
-		return map[string]endpoint{"POST": h.reload}, ""
-	case "/v1/version":
-		return map[string]endpoint{"GET": h.version}, ""
-	case "/v1/events":
-		return map[string]endpoint{"GET": h.events}, ""
-	}
-	if arg, ok := strings.CutPrefix(path, "/v1/ports/"); ok && !strings.Contains(arg, "/") {
-		return map[string]endpoint{"PATCH": h.setPort}, arg
-	}
-	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok && !strings.Contains(arg, "/") {
-		return map[string]endpoint{"GET": h.group, "DELETE": h.remove}, arg
-	}
-	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok {
-		group, rest, _ := strings.Cut(arg, "/")
-		if rest == "members" {
-			return map[string]endpoint{"POST": h.addMember}, group
-		}
-		if m, ok := strings.CutPrefix(rest, "members/"); ok && !strings.Contains(m, "/") {
-			return map[string]endpoint{"DELETE": h.removeMember, "PATCH": h.moveMember}, arg
-		}
-	}
-	return nil, ""
-}
 
 // statusError is an Error with a status that is not the Error's usual one.
 type statusError struct {
@@ -179,42 +117,43 @@ func refuse(status int, format string, args ...any) error {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	methods, arg := h.route(r.URL.Path)
 	var answer any
-	work, err := h.enter(r)
+	found, arg, err := find(r.Method, r.URL.Path)
+	work, refused := h.enter(r)
 	defer work.done()
-	if err != nil {
+	switch {
+	case refused != nil:
+		err = refused
 		h.auditRefused(r, err)
 		w.Header().Set("Connection", "close") // a body is not read
-	} else if methods == nil {
-		err = refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
-	} else if ep := methods[r.Method]; ep != nil {
+	case err != nil:
+		if allow := methodsOf(r.URL.Path); allow != "" {
+			w.Header().Set("Allow", allow)
+		}
+	default:
 		r = r.WithContext(context.WithValue(r.Context(), workKey{}, work))
-		if r.Method == http.MethodGet {
-			answer, err = ep(r, arg)
-		} else {
-			answer, err = h.audited(r, func(r *http.Request) (any, error) { return ep(r, arg) })
-		}
-	} else {
-		var allow []string
-		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-			if methods[m] != nil {
-				allow = append(allow, m)
+		if found.follow != nil && wantsLines(r) {
+			err = found.follow(h, w, r)
+			if err == nil {
+				return
 			}
+		} else if r.Method == http.MethodGet {
+			answer, err = found.do(h, r, arg)
+		} else {
+			answer, err = h.audited(r, func(r *http.Request) (any, error) { return found.do(h, r, arg) })
 		}
-		w.Header().Set("Allow", strings.Join(allow, ", "))
-		err = refuse(http.StatusMethodNotAllowed, "%s is not possible on %s; %s is", r.Method, r.URL.Path, strings.Join(allow, ", "))
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		status, e := errorAnswer(err)
 		write(w, status, e)
-		return
-	}
-	if answer == nil {
+	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
-		return
+	case found.lines && wantsLines(r):
+		writeLines(w, answer)
+	default:
+		write(w, http.StatusOK, answer)
 	}
-	write(w, http.StatusOK, answer)
 }
 
 // errorAnswer turns an endpoint's error into a status and a body.
@@ -346,43 +285,6 @@ func (h *handler) removeMember(r *http.Request, arg string) (any, error) {
 	}
 	describe(r, group, "remove member %s", member.Unmap())
 	return nil, h.backend.RemoveMember(group, member.Unmap())
-}
-
-// maxPollTime bounds the time of a request for events.
-const maxPollTime = time.Minute
-
-func (h *handler) events(r *http.Request, _ string) (any, error) {
-	q := r.URL.Query()
-	var since uint64
-	var wait time.Duration
-	var err error
-	for key := range q {
-		switch v := q.Get(key); key {
-		case "since":
-			if since, err = strconv.ParseUint(v, 10, 64); err != nil {
-				return nil, refuse(http.StatusBadRequest, "since=%q: not the number of an event", v)
-			}
-		case "wait":
-			if wait, err = time.ParseDuration(v); err != nil || wait < 0 {
-				return nil, refuse(http.StatusBadRequest, "wait=%q: not a duration such as 30s", v)
-			}
-		default:
-			return nil, refuse(http.StatusBadRequest, "%q: no such parameter; there are since and wait", key)
-		}
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxPollTime))
-	defer cancel()
-	stop := context.AfterFunc(h.ending(), cancel) // so that the daemon can stop
-	defer stop()
-	work := workOf(r)
-	if err := work.poll(); err != nil {
-		return nil, err
-	}
-	es, err := h.backend.Events(ctx, since)
-	if err != nil {
-		return nil, err
-	}
-	return es, work.resume(r.Context())
 }
 
 func (h *handler) ports(*http.Request, string) (any, error) {

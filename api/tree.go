@@ -24,7 +24,7 @@ type TreeLeg struct {
 	Members int    `json:"members"`          // behind it
 	Live    int    `json:"live"`             // of them
 	Source  bool   `json:"source"`           // the source is behind it
-	AckPSN  uint32 `json:"ack_psn"`          // in the source's space
+	AckPSN  PSN    `json:"ack_psn"`          // in the source's space
 	Lag     int    `json:"lag"`
 	Pending string `json:"pending,omitempty"` // as of a Member
 	Awaited bool   `json:"awaited"`           // the group's ACK waits for it

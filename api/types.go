@@ -14,7 +14,7 @@ import (
 // Group is one registered group and how its transfer stands.
 type Group struct {
 	IP            netip.Addr `json:"ip"`
-	QPN           uint32     `json:"qpn"`
+	QPN           QPN        `json:"qpn"`
 	PMTU          int        `json:"path_mtu"`
 	Policy        string     `json:"policy"`             // strict, evict or quorum:K
 	Origin        string     `json:"origin"`             // envelope, rdma-cm or api
@@ -31,8 +31,8 @@ type Group struct {
 	IsolationText string     `json:"isolated,omitempty"` // why some of its members may not send
 	Ended         *Ended     `json:"ended,omitempty"`    // of a group that has ended: the rest is its final state
 	Source        netip.Addr `json:"source,omitzero"`
-	AckPSN        uint32     `json:"ack_psn"`            // acked: every live receiver has all up to here
-	NextPSN       uint32     `json:"next_psn"`           // nxt: the PSN after the last that was forwarded
+	AckPSN        PSN        `json:"ack_psn"`            // acked: every live receiver has all up to here
+	NextPSN       PSN        `json:"next_psn"`           // nxt: the PSN after the last that was forwarded
 	WaitsFor      netip.Addr `json:"waits_for,omitzero"` // the member whose ACK the group waits for
 	Members       []Member   `json:"members"`
 	Counters      Counters   `json:"counters"`
@@ -80,8 +80,8 @@ type Repair struct {
 // FormerMember is a member that has gone since its group was registered.
 type FormerMember struct {
 	IP     netip.Addr `json:"ip"`
-	QPN    uint32     `json:"qpn"`
-	PSN    *uint32    `json:"psn,omitempty"` // evicted: it had everything up to here, in the source's space
+	QPN    QPN        `json:"qpn"`
+	PSN    *PSN       `json:"psn,omitempty"` // evicted: it had everything up to here, in the source's space
 	Reason string     `json:"reason"`
 	Time   time.Time  `json:"time"`
 }
@@ -89,14 +89,14 @@ type FormerMember struct {
 // Member is one member of a Group.
 type Member struct {
 	IP      netip.Addr `json:"ip"`
-	QPN     uint32     `json:"qpn"`
+	QPN     QPN        `json:"qpn"`
 	Port    string     `json:"port"`
 	MAC     string     `json:"mac"`
 	VLAN    uint16     `json:"vlan,omitempty"`
 	Switch  string     `json:"switch,omitempty"` // ID of the neighbour that it is behind; Port and MAC are the neighbour's
 	Role    string     `json:"role"`             // source, receiver, receive-only (never the source), joining (receives from the next message on)
 	Live    bool       `json:"live"`
-	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
+	AckPSN  PSN        `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
 	Pending string     `json:"pending,omitempty"` // kind of the pending NAK; repair: the switch resends missing packets
 	Window  bool       `json:"window"`
@@ -206,7 +206,7 @@ type Window struct {
 // protocol.
 type Register struct {
 	Group   netip.Addr       `json:"group"`
-	QPN     uint32           `json:"qpn"`
+	QPN     QPN              `json:"qpn"`
 	PMTU    int              `json:"path_mtu"`
 	Policy  string           `json:"policy"` // strict (default), evict or quorum:K
 	Window  *Window          `json:"window,omitempty"`
@@ -272,9 +272,9 @@ type Event struct {
 	Kind   string     `json:"kind"`
 	Group  netip.Addr `json:"group,omitzero"`
 	Member netip.Addr `json:"member,omitzero"`
-	QPN    uint32     `json:"qpn,omitempty"` // of Member
+	QPN    QPN        `json:"qpn,omitempty"` // of Member
 	By     string     `json:"by,omitempty"`  // author of the request: key and address, or user and process
-	PSN    *uint32    `json:"psn,omitempty"`
+	PSN    *PSN       `json:"psn,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 }
 
@@ -288,9 +288,9 @@ type Events struct {
 // RegisterMember is one member of a Register.
 type RegisterMember struct {
 	IP     netip.Addr `json:"ip"`
-	QPN    uint32     `json:"qpn"`
-	SQPSN  uint32     `json:"sq_psn"`
-	RQPSN  uint32     `json:"rq_psn"`
+	QPN    QPN        `json:"qpn"`
+	SQPSN  PSN        `json:"sq_psn"`
+	RQPSN  PSN        `json:"rq_psn"`
 	Window *Window    `json:"window,omitempty"`
 	// ReceiveOnly members never become the source.
 	ReceiveOnly bool `json:"receive_only,omitempty"`

@@ -17,7 +17,7 @@ import (
 // Defaults of a Register whose fields are left out.
 const (
 	DefaultPMTU = rocev2.DefaultPathMTU // bytes
-	DefaultQPN  = uint32(mcast.DefaultQPN)
+	DefaultQPN  = QPN(mcast.DefaultQPN)
 )
 
 // Policies, as in Register.Policy and Group.Policy.
@@ -251,10 +251,10 @@ func addrProblem(a netip.Addr) string {
 	return ""
 }
 
-func qpnProblem(q uint32) string {
+func qpnProblem(q QPN) string {
 	return fmt.Sprintf("%#x is no RC queue pair's number; 0x10 to 0xfffffe are", q)
 }
 
-func psnProblem(p uint32) string {
+func psnProblem(p PSN) string {
 	return fmt.Sprintf("%#x does not fit 24 bits", p)
 }

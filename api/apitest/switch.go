@@ -15,7 +15,7 @@ import (
 // more drops than the other.
 func Switch() *Backend {
 	ip := netip.MustParseAddr
-	psn, at := uint32(0xFFFFF0), time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)
+	psn, at := api.PSN(0xFFFFF0), time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)
 	return &Backend{
 		GroupList: []api.Group{{
 			IP: ip("10.77.254.1"), QPN: 0x1000, PMTU: 1024, Policy: "strict", Origin: "envelope", Epoch: 3,
@@ -46,7 +46,7 @@ func Switch() *Backend {
 		}},
 		GoneList: []api.Group{{
 			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", Origin: "api", Epoch: 1, State: "running", Source: ip("10.77.0.1"),
-			Ended: &api.Ended{Reason: "replaced by a newer epoch", Time: at},
+			Members: []api.Member{}, Ended: &api.Ended{Reason: "replaced by a newer epoch", Time: at},
 		}, {
 			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", DeadAfterMS: 100, Origin: "envelope", Epoch: 2,
 			Master: "10.77.0.1:4797", State: "failed", Failure: "because of 10.77.0.2 qpn 0x12: silent", Source: ip("10.77.0.1"), AckPSN: 7, NextPSN: 12,

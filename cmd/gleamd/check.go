@@ -24,7 +24,7 @@ func inspect(cfg *config.Config) []control.Finding {
 	}
 	if c := &cfg.API; c.Listen.IsValid() && endsSoon(c) {
 		found = append(found, control.Finding{
-			Text: fmt.Sprintf("api.certificate: %v ends, or has ended, at %s: clients refuse it then", c.Certificate, c.Identity().Expiry().UTC().Format(time.RFC3339)), Remedy: "issue a new one",
+			Text: fmt.Sprintf("api.certificate: %v ends, or has ended, at %s: clients refuse it then", c.Certificate, c.Identity().Expiry().Local().Format(time.RFC3339)), Remedy: "issue a new one",
 		})
 	}
 	if missing := missingCapabilities(); len(missing) > 0 {

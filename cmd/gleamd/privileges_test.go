@@ -175,7 +175,7 @@ func life(t *testing.T, as []string) {
 	}
 	group := lab.StarGroupsIPv4.Addr().Next()
 	member := func(i int) api.RegisterMember {
-		return api.RegisterMember{IP: star.Hosts[i].IPv4, QPN: uint32(0x11 + i)}
+		return api.RegisterMember{IP: star.Hosts[i].IPv4, QPN: api.QPN(0x11 + i)}
 	}
 	limit := linkrate.Rate(50_000_000)
 	for what, err := range map[string]error{

@@ -89,7 +89,7 @@ func startRestartable(t *testing.T, more string) (*process, []restartHost) {
 		}
 		n := qp.Info()
 		reg.Members = append(reg.Members, api.RegisterMember{
-			IP: n.IP, QPN: uint32(n.QPN), SQPSN: uint32(n.SQPSN), RQPSN: uint32(n.RQPSN), Window: &api.Window{VA: mr.Addr(), Len: restartMemory, RKey: mr.RKey()},
+			IP: n.IP, QPN: api.QPN(n.QPN), SQPSN: api.PSN(n.SQPSN), RQPSN: api.PSN(n.RQPSN), Window: &api.Window{VA: mr.Addr(), Len: restartMemory, RKey: mr.RKey()},
 		})
 		hosts = append(hosts, restartHost{qp, mr})
 	}

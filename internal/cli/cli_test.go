@@ -63,6 +63,7 @@ func run(t *testing.T, socket string, args ...string) (stdout, stderr string, co
 // own. `gleam` is followed by its arguments in the lines below it; no-daemon makes it
 // call a socket that does not exist.
 func TestTranscripts(t *testing.T) {
+	inZone(t, "test", 2*time.Hour)
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		socket := serve(t, apitest.Switch())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -291,4 +292,11 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%v: exit %d, %s%s", tt.args, code, stdout, stderr)
 		}
 	}
+}
+
+// inZone sets the local time zone of a test.
+func inZone(t *testing.T, name string, offset time.Duration) {
+	was := time.Local
+	time.Local = time.FixedZone(name, int(offset.Seconds()))
+	t.Cleanup(func() { time.Local = was })
 }

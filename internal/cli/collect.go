@@ -280,7 +280,7 @@ func ratesOf(a, b *api.Group, over time.Duration) *rates {
 	if a.Source != b.Source || !a.Source.IsValid() {
 		return r // their PSNs are two sources'
 	}
-	was := make(map[string]uint32)
+	was := make(map[string]api.PSN)
 	for who, psn := range acknowledged(a) {
 		was[who] = psn
 	}
@@ -293,8 +293,8 @@ func ratesOf(a, b *api.Group, over time.Duration) *rates {
 }
 
 // acknowledged has the PSNs that each leg of a group has acknowledged, by switch or member.
-func acknowledged(g *api.Group) map[string]uint32 {
-	psns := make(map[string]uint32)
+func acknowledged(g *api.Group) map[string]api.PSN {
+	psns := make(map[string]api.PSN)
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Switch == "" && m.Role != "source" {
 			psns[m.IP.String()] = m.AckPSN

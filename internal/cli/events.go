@@ -90,12 +90,12 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 	}
 }
 
-// timeFormat is how moments are shown, in UTC.
-const timeFormat = "2006-01-02T15:04:05.000Z"
+// localTime shows a moment in local time with its offset.
+func localTime(t time.Time) string { return t.Local().Format("2006-01-02T15:04:05.000-07:00") }
 
-func eventTime(e *api.Event) string { return e.Time.UTC().Format(timeFormat) }
+func eventTime(e *api.Event) string { return localTime(e.Time) }
 
-func optional24(n *uint32) string {
+func optional24(n *api.PSN) string {
 	if n == nil {
 		return "-"
 	}

@@ -29,7 +29,7 @@ func fastPathRows(row func(key, format string, args ...any), g *api.Group) {
 		api.WayFast: "fast: XDP replicates and stores the data", api.WaySlow: "slow: the worker forwards the data", api.WayNever: "never fast",
 	}[f.Way]
 	if !f.Since.IsZero() {
-		s += ", since " + f.Since.UTC().Format(timeFormat)
+		s += ", since " + localTime(f.Since)
 	}
 	if f.Reason != "" {
 		s += "; " + f.Reason

@@ -64,7 +64,7 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 		}
 		end := lease(g.LeaseLeft)
 		if g.Ended != nil {
-			end = g.Ended.Time.UTC().Format(timeFormat) + "\t" + g.Ended.Reason
+			end = localTime(g.Ended.Time) + "\t" + g.Ended.Reason
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
 			g.IP, number24(g.QPN), state, len(g.Members), addrText(g.Source), ack, next, addrText(g.WaitsFor),

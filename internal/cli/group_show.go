@@ -101,7 +101,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
 	}
 	if g.Ended != nil {
-		row("ended", "%s, %s; what follows was its last state", g.Ended.Reason, g.Ended.Time.UTC().Format(timeFormat))
+		row("ended", "%s, %s; what follows was its last state", g.Ended.Reason, localTime(g.Ended.Time))
 	}
 	row("state", "%s", g.State)
 	if g.Failure != "" {
@@ -184,7 +184,7 @@ func formerTable(w *tabwriter.Writer, g *api.Group) {
 	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
 	for i := range g.Former {
 		f := &g.Former[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, f.Time.UTC().Format(timeFormat))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, localTime(f.Time))
 	}
 }
 

@@ -47,7 +47,7 @@ func (g *growing) Group(ip netip.Addr) (*api.Group, error) {
 		return nil, err
 	}
 	g.step++
-	n := uint32(g.step-1) * 1000
+	n := api.PSN(g.step-1) * 1000
 	x.Counters.DataIn, x.Counters.Copies = uint64(n), uint64(2*n)
 	x.AckPSN, x.NextPSN = 0xfffff0+n, (0xfffff0+n+11)&0xffffff
 	x.AckPSN &= 0xffffff
@@ -185,7 +185,7 @@ func TestGroupTreeRates(t *testing.T) {
 		}
 		Hops []struct {
 			From, To, Member string
-			Ack_PSN          uint32
+			Ack_PSN          api.PSN
 			Rate             float64 `json:"packets_per_second"`
 			Bytes            float64 `json:"bytes_per_second"`
 		}

@@ -61,7 +61,7 @@ func WriteJSON(w io.Writer, v any) error {
 }
 
 // number24 shows a PSN or QPN.
-func number24(n uint32) string { return fmt.Sprintf("0x%06x", n) }
+func number24[N ~uint32](n N) string { return fmt.Sprintf("0x%06x", n) }
 
 // addrText shows an address that may be missing.
 func addrText(a netip.Addr) string {

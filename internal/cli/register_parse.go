@@ -49,7 +49,7 @@ func (f *registerFlags) common() (*api.Register, error) {
 	if n, err = parseNumber(f.qpn, 32); err != nil {
 		return nil, fmt.Errorf("--qpn: %w", err)
 	}
-	r.QPN = uint32(n)
+	r.QPN = api.QPN(n)
 	if n, err = parseNumber(f.pmtu, 31); err != nil {
 		return nil, fmt.Errorf("--pmtu: %w", err)
 	}
@@ -169,7 +169,7 @@ func parseMember(text string) (m api.RegisterMember, err error) {
 	for _, f := range []struct {
 		key string
 		to  *uint32
-	}{{"qpn", &m.QPN}, {"sq-psn", &m.SQPSN}, {"rq-psn", &m.RQPSN}} {
+	}{{"qpn", (*uint32)(&m.QPN)}, {"sq-psn", (*uint32)(&m.SQPSN)}, {"rq-psn", (*uint32)(&m.RQPSN)}} {
 		n, err := fields.number(f.key, 32)
 		if err != nil {
 			return m, err

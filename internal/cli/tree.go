@@ -33,7 +33,7 @@ type hop struct {
 	Reason string     `json:"reason,omitempty"` // why it is down
 	Role   string     `json:"role,omitempty"`   // of the member
 	Live   bool       `json:"live"`
-	AckPSN uint32     `json:"ack_psn"`
+	AckPSN api.PSN    `json:"ack_psn"`
 	Lag    int        `json:"lag"`
 	// Members and LiveMembers are those behind a switch.
 	Members     int     `json:"members,omitempty"`

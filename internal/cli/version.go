@@ -6,7 +6,6 @@ package cli
 import (
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +50,6 @@ func versionTable(w *tabwriter.Writer, v *versions) {
 	fmt.Fprintln(w, "PROGRAM\tVERSION\tGO\tPID\tSTARTED")
 	fmt.Fprintf(w, "gleam\t%s\t%s\t-\t-\n", v.Gleam.Version, v.Gleam.Go)
 	if d := v.Gleamd; d != nil {
-		fmt.Fprintf(w, "gleamd\t%s\t%s\t%d\t%s\n", d.Version, d.Go, d.Pid, d.Started.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "gleamd\t%s\t%s\t%d\t%s\n", d.Version, d.Go, d.Pid, localTime(d.Started))
 	}
 }

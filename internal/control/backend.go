@@ -297,7 +297,7 @@ func (c *control) show(g *group) api.Group {
 func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	st := &now.Status
 	a := api.Group{
-		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
+		Members: []api.Member{}, IP: g.reg.Group, QPN: api.QPN(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
@@ -325,7 +325,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	}
 	if st.HasSource {
 		a.State = "running"
-		a.AckPSN, a.NextPSN = uint32(st.Acked), uint32(st.Nxt)
+		a.AckPSN, a.NextPSN = api.PSN(st.Acked), api.PSN(st.Nxt)
 	}
 	if st.Failed {
 		a.State, a.Failure = "failed", g.applied.failure
@@ -336,8 +336,8 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		}
 		m, r, at := &st.Members[i], &g.slots[i].record, &g.slots[i].location
 		am := api.Member{
-			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
-			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
+			IP: r.IP, QPN: api.QPN(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
+			Pending: pendingName(m.Pending), AckPSN: api.PSN(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
 		if pi := c.dir.portOf(&g.slots[i]); pi >= 0 {
 			am.Port, am.MAC = c.ports[pi].Name, at.MAC.String()

@@ -246,7 +246,7 @@ func (c *control) logRefused(e cm.Event, suppressed uint64) {
 		reason += ": " + e.Refusal.Text
 	}
 	c.notify(true, "connection refused or ended", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
-	c.journal.add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: uint32(e.QPN), Reason: "RDMA-CM: " + reason})
+	c.journal.add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: "RDMA-CM: " + reason})
 }
 
 // serveConnections lets the manager's timers expire, tells it what the registrar has

@@ -34,12 +34,12 @@ func (f *fakeSwitch) create(n, expect int) *api.CreateGroup {
 }
 
 // members returns the members of group n, with their queue pairs.
-func (f *fakeSwitch) members(n int) map[netip.Addr]uint32 {
+func (f *fakeSwitch) members(n int) map[netip.Addr]api.QPN {
 	g, err := f.Group(fakeGroup(n))
 	if err != nil {
 		return nil
 	}
-	all := make(map[netip.Addr]uint32)
+	all := make(map[netip.Addr]api.QPN)
 	for _, m := range g.Members {
 		all[m.IP] = m.QPN
 	}

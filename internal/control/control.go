@@ -133,7 +133,7 @@ func (c *control) sendOutput() {
 // report tells the operator of e, and gives a local registration's waiter its outcome.
 func (c *control) report(e *envelope.Event) {
 	defer c.keep(e.Group)
-	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN), By: c.audit(e)}
+	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: api.QPN(e.Member.QPN), By: c.audit(e)}
 	g := c.dir.groups[e.Group]
 	switch e.Kind {
 	case envelope.Registered:
@@ -184,7 +184,7 @@ func (c *control) report(e *envelope.Event) {
 		case envelope.Left:
 			j.Kind = api.EventLeft
 		case envelope.Evicted:
-			psn := uint32(e.PSN)
+			psn := api.PSN(e.PSN)
 			j.Kind, j.Reason, j.PSN = api.EventEvicted, envelope.Cause(e.Code), &psn
 		}
 		if g != nil {

@@ -56,7 +56,7 @@ func (f *fakeSwitch) treeGroup(h *fakeHellos, r *fakeRoutes, grace time.Duration
 	master := netip.MustParseAddrPort("10.77.0.200:5000")
 	reg := envelope.Registration{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Lease: time.Minute}
 	for i, k := range []int{0, 100} {
-		m := f.record(k, uint32(0x100+i))
+		m := f.record(k, api.QPN(0x100+i))
 		reg.Members = append(reg.Members, record(&m))
 	}
 	other, err := envelope.NewRegistrar(envelope.RegistrarConfig{

@@ -82,7 +82,7 @@ func TestDialledGroup(t *testing.T) {
 	if err != nil || first.Origin != "rdma-cm" || first.Replies != api.RepliesSource || first.Dialled.IsValid() || second.Dialled != fakeGroup(0) || first.QPN == second.QPN {
 		t.Fatalf("%+v\n%+v, %v", first, second, err)
 	}
-	if want := map[netip.Addr]uint32{fakeHost(0): 0x101, fakeHost(1): 0x211, fakeHost(2): 0x212}; f.members(1)[fakeHost(1)] != want[fakeHost(1)] || f.members(1)[fakeHost(0)] != want[fakeHost(0)] {
+	if want := map[netip.Addr]api.QPN{fakeHost(0): 0x101, fakeHost(1): 0x211, fakeHost(2): 0x212}; f.members(1)[fakeHost(1)] != want[fakeHost(1)] || f.members(1)[fakeHost(0)] != want[fakeHost(0)] {
 		t.Errorf("members %v, want %v", f.members(1), want)
 	}
 	for n, g := range []*api.Group{first, second} { // on the wire both are the first one

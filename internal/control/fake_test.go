@@ -196,16 +196,16 @@ func (f *fakeSwitch) know(hosts int) {
 }
 
 // record is host i's member of a group: its PSNs begin at 1000*i.
-func (f *fakeSwitch) record(i int, qpn uint32) api.RegisterMember {
-	return api.RegisterMember{IP: fakeHost(i), QPN: qpn, SQPSN: uint32(1000 * i), RQPSN: uint32(1000 * i)}
+func (f *fakeSwitch) record(i int, qpn api.QPN) api.RegisterMember {
+	return api.RegisterMember{IP: fakeHost(i), QPN: qpn, SQPSN: api.PSN(1000 * i), RQPSN: api.PSN(1000 * i)}
 }
 
 // register registers group n of the first hosts, as many as the argument says, with the QPNs from qpn on.
-func (f *fakeSwitch) register(n, members int, qpn uint32, policy string) *api.Register {
+func (f *fakeSwitch) register(n, members int, qpn api.QPN, policy string) *api.Register {
 	f.t.Helper()
 	r := &api.Register{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024, Policy: policy, NoRepair: true}
 	for i := range members {
-		r.Members = append(r.Members, f.record(i, qpn+uint32(i)))
+		r.Members = append(r.Members, f.record(i, qpn+api.QPN(i)))
 	}
 	if err := f.Register(r); err != nil {
 		f.t.Fatal(err)
@@ -273,7 +273,7 @@ func (f *fakeSwitch) register1(n, members int) {
 	f.t.Helper()
 	reg := envelope.Registration{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024}
 	for i := range members {
-		m := f.record(i, uint32(0x100+i))
+		m := f.record(i, api.QPN(0x100+i))
 		reg.Members = append(reg.Members, record(&m))
 	}
 	if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {

@@ -20,7 +20,7 @@ func TestFastPathIsRequired(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: api.PolicyStrict, NoRepair: true}
 	for i := range 3 {
-		r.Members = append(r.Members, f.record(i, uint32(0x100+i)))
+		r.Members = append(r.Members, f.record(i, api.QPN(0x100+i)))
 	}
 	f.control.do(func() { f.control.dir.defaults.fastRequired = true })
 	if err := f.Register(r); err == nil || !strings.Contains(err.Error(), "it needs local repair") {

@@ -75,12 +75,12 @@ func TestProofs(t *testing.T) {
 }
 
 // enroll registers group n of the first hosts by an envelope of host 0.
-func (f *fakeSwitch) enroll(n, members int, qpn uint32) {
+func (f *fakeSwitch) enroll(n, members int, qpn api.QPN) {
 	f.t.Helper()
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
 	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: members}
 	for i := range members {
-		m := f.record(i, qpn+uint32(i))
+		m := f.record(i, qpn+api.QPN(i))
 		body.Members = append(body.Members, record(&m))
 	}
 	message := &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}

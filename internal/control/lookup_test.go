@@ -29,7 +29,7 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 	go func() {
 		r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: "strict", NoRepair: true}
 		for i := range 3 {
-			r.Members = append(r.Members, f.record(i, uint32(0x100+i)))
+			r.Members = append(r.Members, f.record(i, api.QPN(0x100+i)))
 		}
 		failed <- f.Register(r)
 	}()
@@ -46,7 +46,7 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 		}
 		reg := envelope.Registration{Group: fakeGroup(1), QPN: 0x4711, PMTU: 1024}
 		for i := 1; i < 4; i++ {
-			m := f.record(i, uint32(0x200+i))
+			m := f.record(i, api.QPN(0x200+i))
 			reg.Members = append(reg.Members, record(&m))
 		}
 		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {

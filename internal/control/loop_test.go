@@ -57,7 +57,7 @@ func TestRenewalsComeFirst(t *testing.T) {
 	}
 	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 3, Lease: time.Second}
 	for i := range 3 {
-		m := f.record(i, uint32(0x100+i))
+		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))
 	}
 	f.control.do(func() { // the answer to one without an instance has it

@@ -171,9 +171,9 @@ func (g *group) markGone(i int) { g.slots[i].gone = true }
 
 // rememberFormer records a member that has gone, for operators.
 func (g *group) rememberFormer(e *envelope.Event) {
-	f := api.FormerMember{IP: e.Member.IP, QPN: uint32(e.Member.QPN), Reason: e.EndReason.String(), Time: time.Now()}
+	f := api.FormerMember{IP: e.Member.IP, QPN: api.QPN(e.Member.QPN), Reason: e.EndReason.String(), Time: time.Now()}
 	if e.EndReason == envelope.Evicted {
-		psn := uint32(e.PSN)
+		psn := api.PSN(e.PSN)
 		f.PSN, f.Reason = &psn, "evicted: "+envelope.Cause(e.Code)
 	}
 	if len(g.former) >= maxFormerMembers {

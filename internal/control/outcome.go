@@ -164,8 +164,8 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 		}
 		return
 	}
-	psn := uint32(d.PSN)
-	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: uint32(m.QPN), PSN: &psn}
+	psn := api.PSN(d.PSN)
+	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: api.QPN(m.QPN), PSN: &psn}
 	switch d.Kind {
 	case mcast.MemberEvicted:
 		c.warnEviction(g, d)

@@ -114,7 +114,7 @@ func TestNewsDuringNews(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	const groups = 3 * outcomeBatch
 	for n := range groups {
-		f.register(n, 3, uint32(0x1000+16*n), "evict")
+		f.register(n, 3, api.QPN(0x1000+16*n), "evict")
 	}
 	for round := range 5 {
 		f.feed(0, turns(20, rocev2.PSN(10*round))...)
@@ -176,7 +176,7 @@ func TestOldOutcomesDoNotHitNewRegistrations(t *testing.T) {
 		t.Fatalf("group show: %+v, %v", g, err)
 	}
 	for i := 3; i < 5; i++ {
-		if err := f.AddMember(r.Group, &api.AddMember{RegisterMember: f.record(i, uint32(0x100+i))}); err != nil {
+		if err := f.AddMember(r.Group, &api.AddMember{RegisterMember: f.record(i, api.QPN(0x100+i))}); err != nil {
 			t.Errorf("add a member: %v", err)
 		}
 	}
@@ -214,9 +214,9 @@ func TestSlotsAreReusedUnderNews(t *testing.T) {
 	f := newFakeSwitch(t, 4, 1)
 	r := f.register(0, 3, 0x100, "evict")
 	for i := range 100 {
-		qpn := uint32(0x200 + i)
+		qpn := api.QPN(0x200 + i)
 		m := f.record(3, qpn)
-		m.SQPSN, m.RQPSN = uint32(i), uint32(i)
+		m.SQPSN, m.RQPSN = api.PSN(i), api.PSN(i)
 		f.control.do(func() { f.feed(0, turns(2, rocev2.PSN(i))...) })
 		if err := f.AddMember(r.Group, &api.AddMember{RegisterMember: m}); err != nil {
 			t.Fatalf("member %d: %v", i, err)
@@ -331,7 +331,7 @@ func TestFailureSaysWhy(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: "strict", DeadAfterMS: 50, NoRepair: true}
 	for i := range 3 {
-		r.Members = append(r.Members, f.record(i, 0x100+uint32(i)))
+		r.Members = append(r.Members, f.record(i, 0x100+api.QPN(i)))
 	}
 	if err := f.Register(r); err != nil {
 		t.Fatal(err)

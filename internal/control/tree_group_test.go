@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -46,7 +47,7 @@ func (f *fakeSwitch) treeRegistration() *envelope.Registration {
 		Legs:       []mcast.Neighbor{2, 0, 1, 2, 0, 2},
 	}}
 	for i, k := range []int{10, 0, 11, 12, 1, 13} {
-		m := f.record(k, uint32(0x100+i))
+		m := f.record(k, api.QPN(0x100+i))
 		reg.Members = append(reg.Members, record(&m))
 	}
 	return reg

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/control/fib"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -43,7 +44,7 @@ func TestUpdateInTree(t *testing.T) {
 			t.Fatalf("installed: %+v", v)
 		}
 		g := d.groups[r.Group]
-		fresh := func(k int) envelope.MemberRecord { m := f.record(k, uint32(0x200+k)); return record(&m) }
+		fresh := func(k int) envelope.MemberRecord { m := f.record(k, api.QPN(0x200+k)); return record(&m) }
 		// Numbers 1 to 6 are hosts 10, 0, 11, 12, 1 and 13. Host 0 and host 12 leave, hosts 2 and 14 join.
 		n := updated(r, 1, []uint32{1, 3, 5, 6, 7, 8}, []mcast.Neighbor{1, 1, 0, 1, 0, 1},
 			r.Members[0], r.Members[2], r.Members[4], r.Members[5], fresh(2), fresh(14))

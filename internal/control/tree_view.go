@@ -49,7 +49,7 @@ func (c *control) describeTree(g *group, st *mcast.GroupStatus) *api.Tree {
 		}
 		l.Source = l.Source || m.Source
 		l.Awaited = l.Awaited || m.HoldsACK
-		l.AckPSN, l.Lag, l.Pending = uint32(m.Acked), int(m.Lag), pendingName(m.Pending)
+		l.AckPSN, l.Lag, l.Pending = api.PSN(m.Acked), int(m.Lag), pendingName(m.Pending)
 		if m.Recovering && l.Pending == "" {
 			l.Pending = "repair"
 		}

@@ -114,7 +114,7 @@ func TestBrowser(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	register := func(group netip.Addr, qpn uint32) {
+	register := func(group netip.Addr, qpn api.QPN) {
 		t.Helper()
 		r := &api.Register{Group: group, PMTU: 1024}
 		for _, h := range bed.Star.Hosts {

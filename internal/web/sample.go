@@ -113,7 +113,7 @@ type groupEpoch struct {
 }
 
 type stall struct {
-	acked uint32
+	acked api.PSN
 	since time.Time
 }
 

@@ -224,13 +224,13 @@ func TestSlowBrowserIsDropped(t *testing.T) {
 // A group whose acked does not move stalls, unless nothing is outstanding.
 func TestStalls(t *testing.T) {
 	s := newSampler(t.Context(), apitest.Switch(), api.Version{}, Interval)
-	at := func(seconds int, acked, next uint32) float64 {
+	at := func(seconds int, acked, next api.PSN) float64 {
 		list, _ := s.bound([]api.Group{{IP: netip.MustParseAddr("10.0.0.1"), AckPSN: acked, NextPSN: next}}, time.Unix(int64(seconds), 0))
 		return list[0].StallSeconds
 	}
 	for i, c := range []struct {
 		seconds     int
-		acked, next uint32
+		acked, next api.PSN
 		want        float64
 	}{{0, 5, 9, 0}, {1, 5, 9, 1}, {3, 5, 9, 3}, {4, 6, 9, 0}, {6, 6, 9, 2}, {7, 0xffffff, 0, 0}, {9, 0xffffff, 0, 0}} {
 		if got := at(c.seconds, c.acked, c.next); got != c.want {

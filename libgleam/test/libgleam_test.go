@@ -78,7 +78,7 @@ func (w *world) checkRegistered(t *testing.T, group string, v6 bool) {
 	}
 	for i := range w.Hosts {
 		at := slices.IndexFunc(g.Members, func(m api.Member) bool { return m.IP.String() == w.ip(i, v6) })
-		if at < 0 || g.Members[at].QPN != 0x20+uint32(i) || !g.Members[at].Window {
+		if at < 0 || g.Members[at].QPN != 0x20+api.QPN(i) || !g.Members[at].Window {
 			t.Errorf("host %d is not registered as it said: %+v", i, g.Members)
 		} else if only := g.Members[at].Role == "receive-only"; only != (i == receiver) {
 			t.Errorf("host %d is registered as %s", i, g.Members[at].Role)

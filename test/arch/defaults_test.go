@@ -24,7 +24,7 @@ import (
 func TestOneDefaultQPN(t *testing.T) {
 	r := api.Register{}
 	r.Default()
-	if r.QPN != uint32(mcast.DefaultQPN) || endpoint.DefaultVirtualQPN != mcast.DefaultQPN || !mcast.DefaultQPN.Valid() {
+	if r.QPN != api.QPN(mcast.DefaultQPN) || endpoint.DefaultVirtualQPN != mcast.DefaultQPN || !mcast.DefaultQPN.Valid() {
 		t.Errorf("default virtual QPNs: API %#x, endpoint %#x, core %#x", r.QPN, endpoint.DefaultVirtualQPN, mcast.DefaultQPN)
 	}
 	number := fmt.Sprintf("%#x", uint32(mcast.DefaultQPN))

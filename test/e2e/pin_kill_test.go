@@ -64,7 +64,7 @@ func TestKilledGleamdLeavesPins(t *testing.T) {
 	}
 	reg := &api.Register{Group: group4, QPN: virtualQPN, PMTU: 1024, Policy: "evict"}
 	for i, h := range d.star.Hosts {
-		reg.Members = append(reg.Members, api.RegisterMember{IP: h.IPv4, QPN: uint32(0x100 + i)})
+		reg.Members = append(reg.Members, api.RegisterMember{IP: h.IPv4, QPN: api.QPN(0x100 + i)})
 	}
 	release := func(names ...string) (n int) {
 		t.Helper()

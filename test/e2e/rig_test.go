@@ -326,7 +326,7 @@ func (r *rig) registration() *api.Register {
 	for _, h := range r.hosts {
 		i := h.qp.Info()
 		reg.Members = append(reg.Members, api.RegisterMember{
-			IP: i.IP, QPN: uint32(i.QPN), SQPSN: uint32(i.SQPSN), RQPSN: uint32(i.RQPSN),
+			IP: i.IP, QPN: api.QPN(i.QPN), SQPSN: api.PSN(i.SQPSN), RQPSN: api.PSN(i.RQPSN),
 			Window: &api.Window{VA: h.mr.Addr(), Len: uint64(h.mr.Len()), RKey: h.mr.RKey()},
 		})
 	}

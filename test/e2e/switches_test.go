@@ -200,7 +200,7 @@ func says(n *notes, text string) bool {
 func (s *chainSwitch) register(members ...string) error {
 	r := &api.Register{Group: netip.MustParseAddr("10.77.254.9"), QPN: 0x4711, PMTU: 1024, Policy: api.PolicyStrict, NoRepair: true}
 	for i, m := range members {
-		r.Members = append(r.Members, api.RegisterMember{IP: netip.MustParseAddr(m), QPN: uint32(0x100 + i), SQPSN: 1, RQPSN: 1})
+		r.Members = append(r.Members, api.RegisterMember{IP: netip.MustParseAddr(m), QPN: api.QPN(0x100 + i), SQPSN: 1, RQPSN: 1})
 	}
 	return s.engine.Register(r)
 }

@@ -5,7 +5,7 @@
 // (api.Events) and "trouble" (api.Error). Texts of the switch enter as text, never as HTML.
 
 const $ = id => document.getElementById(id);
-const hex = n => "0x" + n.toString(16).padStart(6, "0");
+const hex = n => "0x" + n.toString(16).padStart(6, "0"); // of a number: QPNs and PSNs come as such text
 const count = n => n.toLocaleString("en");
 const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
@@ -135,8 +135,8 @@ function drawGroups() {
     ["Source", g => g.source || "–"],
     ["Data in", g => units(rate(s => groupOf(s, g).counters.data_in), "packet/s"), "number"],
     ["Copies", g => units(rate(s => groupOf(s, g).counters.copies), "packet/s"), "number"],
-    ["ack_psn", g => hex(g.ack_psn), "number"],
-    ["next_psn", g => hex(g.next_psn), "number"],
+    ["ack_psn", g => g.ack_psn, "number"],
+    ["next_psn", g => g.next_psn, "number"],
     ["Policy", g => g.policy],
   ], sample.groups, g => g.ip, g => [g.stall_seconds || g.failure, g.ip === chosen]);
   put($("groups-note"), sample.groups.length
@@ -156,8 +156,8 @@ function drawDetail(g) {
     ["Role", m => m.role],
     ["Alive", m => m.live ? "yes" : "no"],
     ["Port", m => m.port + (m.switch ? " (" + m.switch + ")" : "")],
-    ["QPN", m => hex(m.qpn), "number"],
-    ["ack_psn", m => hex(m.ack_psn), "number"],
+    ["QPN", m => m.qpn, "number"],
+    ["ack_psn", m => m.ack_psn, "number"],
     ["Lag", m => count(m.lag), "number"],
     ["Pending", m => m.pending || "–"],
     ["Remark", m => [m.ip === g.waits_for ? "the group's ACK waits for it" : "", m.diagnosis || ""].filter(Boolean).join("; ")],
@@ -223,7 +223,7 @@ function drawPorts() {
 function drawAttention() {
   const list = [];
   for (const g of sample.groups) {
-    if (g.stall_seconds) list.push(["stall " + g.ip, "Group " + g.ip + " stalls" + (g.waits_for ? ": its ACK waits for " + g.waits_for : "") + ", at PSN " + hex((g.ack_psn + 1) & 0xffffff)]);
+    if (g.stall_seconds) list.push(["stall " + g.ip, "Group " + g.ip + " stalls" + (g.waits_for ? ": its ACK waits for " + g.waits_for : "") + ", at PSN " + hex((Number(g.ack_psn) + 1) & 0xffffff)]);
     if (g.failure) list.push(["failure " + g.ip, "Group " + g.ip + " has failed: " + g.failure]);
     for (const m of g.members) if (m.diagnosis) list.push(["diagnosis " + g.ip + m.ip, "Member " + m.ip + " of " + g.ip + ": " + m.diagnosis]);
   }
@@ -245,7 +245,7 @@ function addEvents(es) {
     const li = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
     time.dateTime = e.time;
     time.textContent = new Date(e.time).toLocaleTimeString("en-GB");
-    text.textContent = [e.group, e.member, e.kind, e.psn === undefined ? "" : "at PSN " + hex(e.psn), e.reason, e.by && "by " + e.by].filter(Boolean).join(" ");
+    text.textContent = [e.group, e.member, e.kind, e.psn === undefined ? "" : "at PSN " + e.psn, e.reason, e.by && "by " + e.by].filter(Boolean).join(" ");
     text.className = bad.has(e.kind) ? "bad" : "";
     li.append(time, text);
     $("events").prepend(li);

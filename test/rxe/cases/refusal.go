@@ -118,7 +118,7 @@ func wrongKeyAtReceiver(ctx context.Context, b *bench) (err error) {
 	spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024}
 	g := &group{spec: &spec, ip: groupAddr(1, false), rkey: 0x1234567}
 	defer func() { err = errors.Join(err, g.close()) }()
-	reg := api.Register{Group: g.ip, QPN: uint32(endpoint.DefaultVirtualQPN), PMTU: spec.mtu,
+	reg := api.Register{Group: g.ip, QPN: api.QPN(endpoint.DefaultVirtualQPN), PMTU: spec.mtu,
 		Window: &api.Window{VA: windowBase, Len: memory, RKey: g.rkey}}
 	for i, h := range spec.hosts {
 		mb, err := spec.equip(i, h)
@@ -136,7 +136,7 @@ func wrongKeyAtReceiver(ctx context.Context, b *bench) (err error) {
 			w.RKey ^= 0x100
 		}
 		reg.Members = append(reg.Members, api.RegisterMember{
-			IP: info.IP, QPN: uint32(info.QPN), SQPSN: uint32(info.SQPSN), RQPSN: uint32(info.RQPSN), Window: w})
+			IP: info.IP, QPN: api.QPN(info.QPN), SQPSN: api.PSN(info.SQPSN), RQPSN: api.PSN(info.RQPSN), Window: w})
 	}
 	if err := b.daemon.client.Register(ctx, &reg); err != nil {
 		return err

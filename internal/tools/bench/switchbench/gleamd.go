@@ -98,13 +98,13 @@ type unservableError struct{ reason string }
 func (e *unservableError) Error() string { return e.reason }
 
 func registration(s *testbed, next rocev2.PSN) *api.Register {
-	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
+	r := &api.Register{Group: groupIP, QPN: api.QPN(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
 	for r.PMTU < s.benchCase.payload {
 		r.PMTU *= 2
 	}
 	for i, h := range s.star.Hosts {
 		r.Members = append(r.Members, api.RegisterMember{
-			IP: h.IPv4, QPN: uint32(memberQPN) + uint32(i), SQPSN: uint32(next), RQPSN: uint32(next.Add(int32(rqPSN * i))),
+			IP: h.IPv4, QPN: api.QPN(memberQPN) + api.QPN(i), SQPSN: api.PSN(next), RQPSN: api.PSN(next.Add(int32(rqPSN * i))),
 		})
 	}
 	return r
