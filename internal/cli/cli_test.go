@@ -53,7 +53,22 @@ func serve(t *testing.T, b api.Backend) (socket string) {
 // run executes a command line and returns its output and its exit code.
 func run(t *testing.T, socket string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, msg bytes.Buffer
+	return runAt(t, 0, socket, args...)
+}
+
+// terminal is an output of some columns.
+type terminal struct {
+	bytes.Buffer
+	columns int
+}
+
+func (t *terminal) Columns() int { return t.columns }
+
+// runAt is run at a terminal of some columns; 0: none.
+func runAt(t *testing.T, columns int, socket string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	out := terminal{columns: columns}
+	var msg bytes.Buffer
 	env := &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket, Build: api.Version{Version: "v1.2.4", Go: "go1.27"}}
 	code = cli.Run(t.Context(), env, args)
 	return out.String(), msg.String(), code
@@ -61,7 +76,7 @@ func run(t *testing.T, socket string, args ...string) (stdout, stderr string, co
 
 // TestTranscripts runs the command lines in testdata, each file against a switch of its
 // own. `gleam` is followed by its arguments in the lines below it; no-daemon makes it
-// call a socket that does not exist.
+// call a socket that does not exist, terminal gives it 80 columns.
 func TestTranscripts(t *testing.T) {
 	inZone(t, "test", 2*time.Hour)
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
@@ -71,7 +86,11 @@ func TestTranscripts(t *testing.T) {
 			if d.HasArg("no-daemon") {
 				s = filepath.Join(filepath.Dir(socket), "none.sock")
 			}
-			stdout, stderr, code := run(t, s, strings.Fields(d.Input)...)
+			columns := 0
+			if d.HasArg("terminal") {
+				columns = 80
+			}
+			stdout, stderr, code := runAt(t, columns, s, strings.Fields(d.Input)...)
 			var b strings.Builder
 			for line := range strings.Lines(stdout) {
 				b.WriteString(strings.TrimRight(line, " \n") + "\n")

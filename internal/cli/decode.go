@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +51,7 @@ It asks no daemon.`,
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			fmt.Fprintf(env.Stderr, "%d messages of RDMA-CM, %d other frames\n", len(list), others)
-			return out.print(env.Stdout, list, func(w *tabwriter.Writer) { decodedTable(w, list) })
+			return out.print(env.Stdout, list, func(w io.Writer) { decodedTable(w, list) })
 		},
 	}
 	out.addTo(c)
@@ -101,7 +100,7 @@ func decodeCapture(r io.Reader) (list []decoded, others int, err error) {
 	}
 }
 
-func decodedTable(w *tabwriter.Writer, list []decoded) {
+func decodedTable(w io.Writer, list []decoded) {
 	fmt.Fprintln(w, "TIME\tFROM\tTO\tMESSAGE\tLOCAL ID\tREMOTE ID\tDETAIL")
 	for i := range list {
 		d := &list[i]

@@ -5,9 +5,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,8 @@ func eventsCommand(env *Env) *cobra.Command {
 		Use:   "events",
 		Short: "What has happened to groups and members: who joined, left, was evicted and why",
 		Long: `Prints the events that gleamd still has, oldest first, and with --follow every
-new one as it comes. In JSON, --follow prints one object a line.`,
+new one as it comes. In JSON, --follow prints one object a line, in YAML
+one document each.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			es, err := env.client().Events(c.Context(), 0, 0)
@@ -33,9 +33,9 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 				return err
 			}
 			if follow {
-				return env.follow(c.Context(), es, out.format)
+				return env.follow(c.Context(), es, &out)
 			}
-			return out.print(env.Stdout, es.Events, func(w *tabwriter.Writer) {
+			return out.print(env.Stdout, es.Events, func(w io.Writer) {
 				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPSN\tREASON")
 				for i := range es.Events {
 					e := &es.Events[i]
@@ -62,7 +62,7 @@ func eventReason(e *api.Event) string {
 
 // follow prints events as they come. Columns are wide enough for IPv4; a line
 // does not wait for the ones after it.
-func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
+func (e *Env) follow(ctx context.Context, es *api.Events, out *output) error {
 	client := e.client()
 	defer client.Close()
 	for {
@@ -71,13 +71,10 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 		}
 		for i := range es.Events {
 			v := &es.Events[i]
-			if format == formatJSON {
-				if err := json.NewEncoder(e.Stdout).Encode(v); err != nil {
-					return err
-				}
-				continue
+			line := fmt.Sprintf("%s  %-10s  %-15s  %-15s  %-8s  %s", eventTime(v), v.Kind, addrText(v.Group), addrText(v.Member), optional24(v.PSN), text(eventReason(v)))
+			if err := out.printLine(e.Stdout, v, line); err != nil {
+				return err
 			}
-			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, addrText(v.Group), addrText(v.Member), optional24(v.PSN), text(eventReason(v)))
 		}
 		next, err := client.Events(ctx, es.Last, pollWait)
 		if ctx.Err() != nil {

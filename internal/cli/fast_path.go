@@ -5,8 +5,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -63,7 +63,7 @@ func usage(f *api.PortFastPath) string {
 
 // fastPathTable shows whether the fast path uses the ports, and what drivers did with the
 // copies.
-func fastPathTable(w *tabwriter.Writer, ports []api.Port) {
+func fastPathTable(w io.Writer, ports []api.Port) {
 	if !slices.ContainsFunc(ports, func(p api.Port) bool { return p.FastPath != nil }) {
 		return
 	}

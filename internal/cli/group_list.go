@@ -5,8 +5,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +31,7 @@ func groupListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, groups, func(w *tabwriter.Writer) { groupTable(w, groups) })
+			return out.print(env.Stdout, groups, func(w io.Writer) { groupTable(w, groups) })
 		},
 	}
 	out.addTo(c)
@@ -39,7 +39,7 @@ func groupListCommand(env *Env) *cobra.Command {
 	return c
 }
 
-func groupTable(w *tabwriter.Writer, groups []api.Group) {
+func groupTable(w io.Writer, groups []api.Group) {
 	gone := len(groups) > 0 && groups[0].Ended != nil
 	last := "LEASE"
 	if gone {

@@ -6,11 +6,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,19 +35,15 @@ func groupShowCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, g, func(w *tabwriter.Writer) {
+			return out.print(env.Stdout, g, func(w io.Writer) {
 				groupSummary(w, g)
-				// Flushed, so that the tables do not share column widths.
-				w.Flush()
 				fmt.Fprintln(w)
 				memberTable(w, g)
 				if slices.ContainsFunc(g.Members, func(m api.Member) bool { return m.Diagnosis != "" }) {
-					w.Flush()
 					fmt.Fprintln(w)
 					diagnosisTable(w, g)
 				}
 				if len(g.Former) > 0 {
-					w.Flush()
 					fmt.Fprintln(w)
 					formerTable(w, g)
 				}
@@ -80,7 +76,7 @@ var repliesText = map[string]string{
 	api.RepliesLeader: "leader: data of the first listener goes to the program that has connected, that of the others is acknowledged and dropped",
 }
 
-func groupSummary(w *tabwriter.Writer, g *api.Group) {
+func groupSummary(w io.Writer, g *api.Group) {
 	row := func(key, format string, args ...any) { fmt.Fprintf(w, key+"\t"+format+"\n", args...) }
 	row("group", "%s", g.IP)
 	row("QPN", "%s", number24(g.QPN))
@@ -161,7 +157,7 @@ func limits(g *api.Group) string {
 }
 
 // diagnosisTable lists known problems of members.
-func diagnosisTable(w *tabwriter.Writer, g *api.Group) {
+func diagnosisTable(w io.Writer, g *api.Group) {
 	fmt.Fprintln(w, "MEMBER\tLIKELY WRONG")
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Diagnosis != "" {
@@ -180,7 +176,7 @@ func countTable(m map[string]uint64) string {
 }
 
 // formerTable lists former members, with the reasons.
-func formerTable(w *tabwriter.Writer, g *api.Group) {
+func formerTable(w io.Writer, g *api.Group) {
 	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
 	for i := range g.Former {
 		f := &g.Former[i]
@@ -188,7 +184,7 @@ func formerTable(w *tabwriter.Writer, g *api.Group) {
 	}
 }
 
-func memberTable(w *tabwriter.Writer, g *api.Group) {
+func memberTable(w io.Writer, g *api.Group) {
 	fmt.Fprintln(w, "MEMBER\tROLE\tLIVE\tQPN\tACKED\tLAG\tPENDING\tPORT\tMAC\tVLAN\tWINDOW\tAWAITED")
 	for i := range g.Members {
 		m := &g.Members[i]

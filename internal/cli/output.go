@@ -4,28 +4,38 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
-	"text/tabwriter"
+	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/theory/jsonpath"
 )
 
 // output is the -o of every command that reads.
-type output struct{ format string }
+type output struct {
+	format string
+	path   *jsonpath.Path // of formatPath
+}
 
+// Formats of output.
 const (
-	formatTable = "table"
-	formatJSON  = "json"
+	formatTable = "table"    // fits the terminal, if it is one
+	formatWide  = "wide"     // the table with all its columns
+	formatJSON  = "json"     // as the API has it
+	formatYAML  = "yaml"     // the same
+	formatPath  = "jsonpath" // =QUERY: what a query of RFC 9535 finds in the JSON, one a line
 )
 
 // addTo gives c its -o flag.
 func (o *output) addTo(c *cobra.Command) {
 	o.format = formatTable
-	c.Flags().VarP(o, "output", "o", "table or json")
-	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatTable, formatJSON}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().VarP(o, "output", "o", "table, wide, json, yaml or jsonpath=QUERY")
+	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatTable, formatWide, formatJSON, formatYAML, formatPath + "="}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // String, Set and Type make *output a pflag.Value.
@@ -33,24 +43,93 @@ func (o *output) String() string { return o.format }
 
 // Set implements pflag.Value.
 func (o *output) Set(s string) error {
-	if s != formatTable && s != formatJSON {
-		return fmt.Errorf("want %s or %s", formatTable, formatJSON)
+	if query, ok := strings.CutPrefix(s, formatPath+"="); ok {
+		path, err := jsonpath.Parse(query)
+		if err != nil {
+			return fmt.Errorf("%q is no query such as $[*].ip (RFC 9535): %w", query, err)
+		}
+		o.format, o.path = formatPath, path
+		return nil
 	}
-	o.format = s
-	return nil
+	switch s {
+	case formatTable, formatWide, formatJSON, formatYAML:
+		o.format = s
+		return nil
+	}
+	return fmt.Errorf("want %s, %s, %s, %s or %s=QUERY", formatTable, formatWide, formatJSON, formatYAML, formatPath)
 }
 
 // Type implements pflag.Value.
 func (o *output) Type() string { return "format" }
 
-// print writes v as JSON, or by table.
-func (o *output) print(w io.Writer, v any, table func(*tabwriter.Writer)) error {
-	if o.format == formatJSON {
+// print writes v in a format for programs, or by table, whose columns are separated by tabs.
+func (o *output) print(w io.Writer, v any, table func(io.Writer)) error {
+	width := 0
+	switch o.format {
+	case formatJSON:
 		return WriteJSON(w, v)
+	case formatYAML:
+		return writeYAML(w, v)
+	case formatPath:
+		return writeFound(w, o.path, v)
+	case formatTable:
+		width = columnsOf(w)
 	}
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	table(tw)
-	return tw.Flush()
+	var text bytes.Buffer
+	table(&text)
+	return writeTable(w, text.String(), width)
+}
+
+// printLine writes one of many values as they come; line is it as a line of a table.
+func (o *output) printLine(w io.Writer, v any, line string) error {
+	switch o.format {
+	case formatJSON:
+		return json.NewEncoder(w).Encode(v)
+	case formatYAML:
+		if _, err := fmt.Fprintln(w, "---"); err != nil {
+			return err
+		}
+		return writeYAML(w, v)
+	case formatPath:
+		return writeFound(w, o.path, v)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// writeYAML writes v with the keys of its JSON, in their order.
+func writeYAML(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		b, err = yaml.JSONToYAML(b)
+	}
+	if err != nil {
+		return fmt.Errorf("as YAML: %w", err)
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// writeFound writes what path finds in the JSON of v, one a line: text as it is, the rest as
+// JSON.
+func writeFound(w io.Writer, path *jsonpath.Path, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var input any
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&input); err != nil {
+		return err
+	}
+	for _, found := range path.Select(input) {
+		if s, ok := found.(string); ok {
+			fmt.Fprintln(w, s)
+		} else if err := json.NewEncoder(w).Encode(found); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WriteJSON writes v as indented JSON, as all commands do with --output json.

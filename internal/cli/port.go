@@ -5,9 +5,9 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -41,18 +41,13 @@ gleam stats and at gleam group show, or capture at the hosts.`,
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, ports, func(w *tabwriter.Writer) {
+			return out.print(env.Stdout, ports, func(w io.Writer) {
 				portTable(w, ports)
-				// Flushed, so that the tables do not share column widths.
-				w.Flush()
 				fmt.Fprintln(w)
 				egressTable(w, ports)
-				w.Flush()
 				fmt.Fprintln(w)
 				ringTable(w, ports)
-				w.Flush()
 				xdpTable(w, ports)
-				w.Flush()
 				fastPathTable(w, ports)
 			})
 		},
@@ -61,7 +56,7 @@ gleam stats and at gleam group show, or capture at the hosts.`,
 	return c
 }
 
-func portTable(w *tabwriter.Writer, ports []api.Port) {
+func portTable(w io.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tIFINDEX\tMAC\tMTU\tSTATE\tXDP\tAF_XDP\tQUEUES\tVLAN\tRX FRAMES\tTX FRAMES")
 	for i := range ports {
 		p := &ports[i]
@@ -88,7 +83,7 @@ func afXDP(p *api.Port) string {
 }
 
 // egressTable shows the ports' egress queues and their counters.
-func egressTable(w *tabwriter.Writer, ports []api.Port) {
+func egressTable(w io.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tRATE\tQUEUED BYTES\tFRAMES\tHIGHEST\tLIMIT\tCE MARKED\tDROPPED")
 	for i := range ports {
 		p, e := &ports[i], &ports[i].Egress
@@ -97,7 +92,7 @@ func egressTable(w *tabwriter.Writer, ports []api.Port) {
 }
 
 // ringTable shows the AF_XDP sockets, and how full their rings are.
-func ringTable(w *tabwriter.Writer, ports []api.Port) {
+func ringTable(w io.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tDRIVER\tQUEUE\tWORKER\tRX RING\tFILL RING\tTX RING\tCOMPLETION RING")
 	for i := range ports {
 		p := &ports[i]
@@ -114,7 +109,7 @@ func ringTable(w *tabwriter.Writer, ports []api.Port) {
 func ring(r api.Ring) string { return fmt.Sprintf("%d of %d", r.Used, r.Size) }
 
 // xdpTable shows the exits of the XDP program that packets have taken.
-func xdpTable(w *tabwriter.Writer, ports []api.Port) {
+func xdpTable(w io.Writer, ports []api.Port) {
 	head := "\nPORT\tXDP EXIT\tPACKETS"
 	for i := range ports {
 		for _, reason := range slices.Sorted(maps.Keys(ports[i].XDP)) {

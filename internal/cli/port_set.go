@@ -7,9 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,12 +33,10 @@ func portShowCommand(env *Env) *cobra.Command {
 			if i < 0 {
 				return fmt.Errorf("no port %s: see `gleam port list`", args[0])
 			}
-			return out.print(env.Stdout, &ports[i], func(w *tabwriter.Writer) {
+			return out.print(env.Stdout, &ports[i], func(w io.Writer) {
 				portSummary(w, &ports[i])
-				w.Flush()
 				fmt.Fprintln(w)
 				ringTable(w, ports[i:i+1])
-				w.Flush()
 				xdpTable(w, ports[i:i+1])
 			})
 		},
@@ -47,7 +45,7 @@ func portShowCommand(env *Env) *cobra.Command {
 	return c
 }
 
-func portSummary(w *tabwriter.Writer, p *api.Port) {
+func portSummary(w io.Writer, p *api.Port) {
 	row := func(key, format string, args ...any) { fmt.Fprintf(w, key+"\t"+format+"\n", args...) }
 	e := &p.Egress
 	row("port", "%s, interface %d", p.Name, p.Ifindex)

@@ -5,8 +5,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +34,7 @@ is there. Groups under a key that is no longer configured end with their leases.
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, x, func(w *tabwriter.Writer) { reloadedTable(w, x) })
+			return out.print(env.Stdout, x, func(w io.Writer) { reloadedTable(w, x) })
 		},
 	}
 	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members behind them, and group prefixes with groups")
@@ -42,7 +42,7 @@ is there. Groups under a key that is no longer configured end with their leases.
 	return c
 }
 
-func reloadedTable(w *tabwriter.Writer, x *api.Reloaded) {
+func reloadedTable(w io.Writer, x *api.Reloaded) {
 	if len(x.Applied)+len(x.NeedsRestart) == 0 {
 		fmt.Fprintln(w, "nothing has changed")
 		return

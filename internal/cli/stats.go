@@ -5,10 +5,10 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,14 +31,14 @@ are somebody's mistake. docs/COUNTERS.md says what each reason means.`,
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, s, func(w *tabwriter.Writer) { statsTable(w, s) })
+			return out.print(env.Stdout, s, func(w io.Writer) { statsTable(w, s) })
 		},
 	}
 	out.addTo(c)
 	return c
 }
 
-func statsTable(w *tabwriter.Writer, s *api.Stats) {
+func statsTable(w io.Writer, s *api.Stats) {
 	row := func(key string, value any) { fmt.Fprintf(w, "%s\t%v\n", key, value) }
 	row("uptime", seconds(s.Uptime).Round(time.Second))
 	row("groups", s.Groups)

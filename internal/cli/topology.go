@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +40,7 @@ group tree), and shows every link of the fabric.`,
 			if err != nil {
 				return err
 			}
-			return out.print(env.Stdout, t, func(w *tabwriter.Writer) { topologyTable(w, t) })
+			return out.print(env.Stdout, t, func(w io.Writer) { topologyTable(w, t) })
 		},
 	}
 	out.addTo(c)
@@ -58,7 +58,7 @@ func (e *Env) wholeTopology(ctx context.Context, asking *remoteAsking, out *outp
 	if first.Topology == nil {
 		return errors.New(first.Error)
 	}
-	return out.print(e.Stdout, x.list, func(w *tabwriter.Writer) {
+	return out.print(e.Stdout, x.list, func(w io.Writer) {
 		fmt.Fprintln(w, "SWITCH\tAPI\tPORT\tLINK\tNEIGHBOUR\tMTU\tREASON")
 		for _, s := range x.list {
 			if s.Topology == nil {
@@ -84,13 +84,12 @@ func neighbourAt(t *api.Topology, port string) string {
 	return ""
 }
 
-func topologyTable(w *tabwriter.Writer, t *api.Topology) {
+func topologyTable(w io.Writer, t *api.Topology) {
 	if t.Switch == "" {
 		fmt.Fprintln(w, "this switch has no keys of switches (switch.keys): it exchanges no hellos, and knows no other switch")
 		return
 	}
 	fmt.Fprintf(w, "switch %s\n\n", t.Switch)
-	w.Flush()
 	fmt.Fprintln(w, "PORT\tMAC\tMTU\tLINK\tHELLOS SENT\tRECEIVED\tDROPPED\tREASON")
 	for i := range t.Links {
 		l := &t.Links[i]
@@ -100,7 +99,6 @@ func topologyTable(w *tabwriter.Writer, t *api.Topology) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\n", l.Port, l.MAC, l.MTU, l.State, l.Sent, l.Received, dropped, text(l.Reason))
 	}
-	w.Flush()
 	for i := range t.Links {
 		dropTable(w, &t.Links[i])
 	}
@@ -110,7 +108,6 @@ func topologyTable(w *tabwriter.Writer, t *api.Topology) {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%v\t%v\t%s\t%s\n",
 			n.Number, n.Port, n.Switch, n.MAC, n.MTU, n.State, seconds(n.Age).Round(time.Second), seconds(n.Hold), n.Session, text(n.Reason))
 	}
-	w.Flush()
 	fmt.Fprintln(w, "\nNEXT HOP\tPORT\tMAC\tSWITCH\tHOSTS\tREASON")
 	for i := range t.NextHops {
 		h := &t.NextHops[i]
@@ -119,7 +116,7 @@ func topologyTable(w *tabwriter.Writer, t *api.Topology) {
 }
 
 // dropTable shows the hellos of a port that had no effect.
-func dropTable(w *tabwriter.Writer, l *api.Link) {
+func dropTable(w io.Writer, l *api.Link) {
 	for _, reason := range slices.Sorted(maps.Keys(l.Drops)) {
 		fmt.Fprintf(w, "\n%s: %d %s", l.Port, l.Drops[reason], reason)
 	}

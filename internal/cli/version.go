@@ -5,7 +5,7 @@ package cli
 
 import (
 	"fmt"
-	"text/tabwriter"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -39,14 +39,14 @@ so on standard error and still succeeds.`,
 				v.Gleamd = nil
 				fmt.Fprintf(env.Stderr, "gleam: gleamd's version is unknown: %s\n", err)
 			}
-			return out.print(env.Stdout, v, func(w *tabwriter.Writer) { versionTable(w, &v) })
+			return out.print(env.Stdout, v, func(w io.Writer) { versionTable(w, &v) })
 		},
 	}
 	out.addTo(c)
 	return c
 }
 
-func versionTable(w *tabwriter.Writer, v *versions) {
+func versionTable(w io.Writer, v *versions) {
 	fmt.Fprintln(w, "PROGRAM\tVERSION\tGO\tPID\tSTARTED")
 	fmt.Fprintf(w, "gleam\t%s\t%s\t-\t-\n", v.Gleam.Version, v.Gleam.Go)
 	if d := v.Gleamd; d != nil {
