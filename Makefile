@@ -111,6 +111,11 @@ test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes 
 	@scripts/need chromium:chromium
 	@scripts/test web
 
+.PHONY: test-metrics
+test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed, the alert fires (root)
+	@scripts/need prometheus:prometheus promtool:prometheus
+	@scripts/test metrics
+
 test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
 	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils
 	@scripts/test block

@@ -87,6 +87,9 @@ func (x *route) match(path string) (arg string, ok bool) {
 // find returns the route of a request. http.ServeMux is not used, as its answers to
 // unknown paths and methods are plain text.
 func find(method, path string) (x *route, arg string, err error) {
+	if metricsRoute.path == path && metricsRoute.method == method {
+		return &metricsRoute, "", nil
+	}
 	for i := range routes {
 		if x = &routes[i]; x.method == method {
 			if arg, ok := x.match(path); ok {

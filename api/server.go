@@ -149,6 +149,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, status, e)
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
+	case found == &metricsRoute:
+		answer.(http.Handler).ServeHTTP(w, r)
 	case found.lines && wantsLines(r):
 		writeLines(w, answer)
 	default:

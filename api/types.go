@@ -31,9 +31,10 @@ type Group struct {
 	IsolationText string     `json:"isolated,omitempty"` // why some of its members may not send
 	Ended         *Ended     `json:"ended,omitempty"`    // of a group that has ended: the rest is its final state
 	Source        netip.Addr `json:"source,omitzero"`
-	AckPSN        PSN        `json:"ack_psn"`            // acked: every live receiver has all up to here
-	NextPSN       PSN        `json:"next_psn"`           // nxt: the PSN after the last that was forwarded
-	WaitsFor      netip.Addr `json:"waits_for,omitzero"` // the member whose ACK the group waits for
+	AckPSN        PSN        `json:"ack_psn"`                 // acked: every live receiver has all up to here
+	NextPSN       PSN        `json:"next_psn"`                // nxt: the PSN after the last that was forwarded
+	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for
+	StallSeconds  float64    `json:"stall_seconds,omitempty"` // for which ack_psn has not moved, though packets are outstanding, from StallTime on
 	Members       []Member   `json:"members"`
 	Counters      Counters   `json:"counters"`
 
@@ -121,6 +122,8 @@ type Stats struct {
 	Rx          uint64  `json:"rx"`           // group data packets in
 	RxBytes     uint64  `json:"rx_bytes"`     // their payload
 	Copies      uint64  `json:"copies"`       // data packets out
+	Resent      uint64  `json:"resent"`       // of copies, those from packet memory: repairs, and packets that were held
+	PSNProbes   uint64  `json:"psn_probes"`   // probes of receivers' numbering
 	CEMarked    uint64  `json:"ce_marked"`    // of them, those that got Congestion Experienced here
 	FeedbackIn  uint64  `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
 	FeedbackOut uint64  `json:"feedback_out"` // towards sources
@@ -260,6 +263,12 @@ const (
 	EventConflict   = "conflict"   // the switches of a group disagree on its source: a neighbour sends data of Member, and that of the source is not acknowledged at PSN
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
+
+// EventKinds are all kinds of Event.
+var EventKinds = []string{
+	EventRegistered, EventUpdated, EventRebuilt, EventRejected, EventJoined, EventLeft, EventRemoved, EventEvicted, EventFailed, EventRefused,
+	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventMTU, EventMismatch,
+}
 
 // EventMismatch is the Kind of an Event about a member whose packets do not fit its
 // registration: Reason names the number that is likely wrong.

@@ -69,6 +69,12 @@ func (b *Backend) Groups() ([]api.Group, error) {
 	return slices.Clone(b.GroupList), b.Fail
 }
 
+// BusiestGroups returns the first n groups, and how many others there are.
+func (b *Backend) BusiestGroups(n int) ([]api.Group, int, error) {
+	list, err := b.Groups()
+	return list[:min(n, len(list))], max(0, len(list)-n), err
+}
+
 // EndedGroups implements api.Backend.
 func (b *Backend) EndedGroups() ([]api.Group, error) { return b.GoneList, b.Fail }
 

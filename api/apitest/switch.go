@@ -94,7 +94,7 @@ func Switch() *Backend {
 			},
 		},
 		Totals: &api.Stats{
-			Uptime: 3725.4, Groups: 2, Rx: 1000, RxBytes: 1_024_000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
+			Uptime: 3725.4, Groups: 2, Rx: 1000, RxBytes: 1_024_000, Copies: 2990, Resent: 96, PSNProbes: 4, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
 			Epoch: 1772366400000, Events: map[string]uint64{api.EventRegistered: 1, api.EventEvicted: 1}, Registrations: map[string]uint64{api.OutcomeAccepted: 2, "table_full": 1},
 			Workers: []api.Worker{

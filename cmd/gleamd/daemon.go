@@ -25,11 +25,17 @@ import (
 
 // engine is what gleamd runs: control.Engine, or a fake in tests.
 type engine interface {
-	api.Backend
+	backend
 	Run(context.Context) error
 	Reconfigure(now, next *config.Config, force bool) (control.Lost, error)
 	Progress(context.Context) error
 	Close() error
+}
+
+// backend is what the API, the live page and the metrics are made of.
+type backend interface {
+	api.Backend
+	BusiestGroups(n int) (list []api.Group, leftOut int, err error)
 }
 
 // daemon is gleamd with what it touches of the world.
@@ -134,6 +140,11 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer page.close()
+	scraping, err := listenMetrics(ctx, &cfg.Metrics, log)
+	if err != nil {
+		return err
+	}
+	defer scraping.close()
 	build := api.Build(started)
 	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
 	for _, s := range said {
@@ -163,7 +174,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
 		again := &reloader{file: file, start: cfg, running: cfg, eng: eng, remote: remote, log: log}
-		err = d.serve(ctx, &reloadable{Backend: eng, reload: again.reload, remote: remote, page: page}, eng, ln, build, access, log)
+		err = d.serve(ctx, &reloadable{backend: eng, reload: again.reload, remote: remote, page: page, scraping: scraping}, eng, ln, build, access, log)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -180,6 +191,7 @@ func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Li
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var runErr, apiErr, remoteErr error
+	b.scraping.of(b, build)
 	wg.Go(func() {
 		runErr = eng.Run(ctx)
 		if runErr == nil && ctx.Err() == nil {
@@ -198,6 +210,7 @@ func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Li
 		})
 	}
 	wg.Go(func() { b.page.serve(ctx, b, build) })
+	wg.Go(func() { b.scraping.serve(ctx) })
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))
 	if err := notify(manager.SdNotifyReady); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))

@@ -19,16 +19,18 @@ import (
 // reloadable is the switch with its configuration file: SIGHUP and the API reload that one
 // after the other.
 type reloadable struct {
-	api.Backend
+	backend
 	mu     sync.Mutex
 	reload func(api.Reload) (*api.Reloaded, error)
 	remote *remoteAPI // nil: there is none
 	page   *livePage  // nil: there is none
+
+	scraping *scraping // nil: there is none
 }
 
 // Stats implements api.Backend.
 func (b *reloadable) Stats() (*api.Stats, error) {
-	s, err := b.Backend.Stats()
+	s, err := b.backend.Stats()
 	if s != nil && b.remote != nil {
 		s.Remote = b.remote.api.Stats()
 	}

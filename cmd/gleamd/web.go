@@ -27,23 +27,33 @@ func listenWeb(ctx context.Context, c *config.Web, log *zap.Logger) (*livePage, 
 	if !c.Listen.IsValid() {
 		return nil, nil
 	}
-	ln, err := api.ListenTCP(ctx, "web.listen", c.Listen)
+	ln, scheme, err := listenPage(ctx, "web", c, log)
 	if err != nil {
 		return nil, err
 	}
-	scheme := "http"
-	if f := c.Identity(); f != nil {
-		t, err := f.PageServer()
-		if err != nil {
-			ln.Close()
-			return nil, err
-		}
-		ln, scheme = tls.NewListener(ln, t), "https"
-	} else if !c.Listen.Addr().IsLoopback() {
-		log.Warn("the live page is served without TLS: its token and all that it shows cross the network in the clear", zap.Stringer("address", ln.Addr()))
-	}
 	log.Info("the live page is open", zap.String("url", scheme+"://"+ln.Addr().String()+"/"))
 	return &livePage{ln: ln, log: log, config: web.Config{Names: c.Names, Token: c.Token.Bytes()}}, nil
+}
+
+// listenPage opens an address that a section of the configuration has, with TLS if it has
+// certificates.
+func listenPage(ctx context.Context, section string, c *config.Web, log *zap.Logger) (ln net.Listener, scheme string, err error) {
+	if ln, err = api.ListenTCP(ctx, section+".listen", c.Listen); err != nil {
+		return nil, "", err
+	}
+	f := c.Identity()
+	if f == nil {
+		if !c.Listen.Addr().IsLoopback() {
+			log.Warn("served without TLS: the token and all that is shown cross the network in the clear", zap.String("section", section), zap.Stringer("address", ln.Addr()))
+		}
+		return ln, "http", nil
+	}
+	t, err := f.PageServer()
+	if err != nil {
+		ln.Close()
+		return nil, "", err
+	}
+	return tls.NewListener(ln, t), "https", nil
 }
 
 // serve serves the page until ctx ends. The switch goes on without it.

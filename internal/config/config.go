@@ -28,6 +28,7 @@ type Config struct {
 	Switch           Switch         `yaml:"switch"`
 	API              API            `yaml:"api"`
 	Web              Web            `yaml:"web"`
+	Metrics          Metrics        `yaml:"metrics"`
 	User             string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
 	Limits           Limits         `yaml:"limits"`
 	Repair           Repair         `yaml:"repair"`
@@ -272,6 +273,7 @@ func Default() *Config {
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		Switch:           Switch{HelloInterval: 100 * time.Millisecond, GracePeriod: 3 * time.Second},
 		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
+		Metrics:          Metrics{Groups: 50},
 		User:             UserAuto,
 		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKsPerPort: 100_000, EnvelopesPerPort: 2000, EnvelopesPerAddress: 500, NeighboursPerPort: 1000},
 		Repair:           Repair{GroupBytes: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},

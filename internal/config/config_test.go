@@ -140,6 +140,7 @@ envelope:
 switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms, grace_period: 20s}
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm, listen: "10.0.0.1:99", advertise: "10.0.0.2:98", certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, operators: [ann]}
 web: {listen: "127.0.0.1:97", names: [Switch.example], certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, token_file: gleam.key}
+metrics: {listen: "127.0.0.1:96", names: [Meter.example], certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, token_file: gleam.key, socket: true, groups: 7}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
@@ -175,6 +176,8 @@ log: {level: error, format: json}
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm", Listen: netip.MustParseAddrPort("10.0.0.1:99"), Advertise: netip.MustParseAddrPort("10.0.0.2:98"),
 			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
 		Web:    Web{Listen: netip.MustParseAddrPort("127.0.0.1:97"), Names: []string{"switch.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret},
+		Metrics: Metrics{Listen: netip.MustParseAddrPort("127.0.0.1:96"), Names: []string{"meter.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret,
+			Socket: true, Groups: 7},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
 		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, State: "/var/lib/g", UnconfirmedMoves: MoveEvict,
 		XDP: XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true}, FastPath: FastPathAuto, FastPathMemory: 2_000_000,

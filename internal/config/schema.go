@@ -28,6 +28,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 			d.api(&c.API, v)
 		}},
 		field{"web", func(v value) { d.web(&c.Web, v) }},
+		field{"metrics", func(v value) { d.metrics(&c.Metrics, v) }},
 		field{"user", d.user(&c.User)},
 		field{"limits", func(v value) {
 			d.mapping(v,
@@ -106,6 +107,7 @@ var reloads = []struct{ key, restart string }{
 	{"api.ca", ""},
 	{"api.operators", ""},
 	{"web", "its socket is made before privileges are given up"},
+	{"metrics", "its socket is made before privileges are given up"},
 	{"user", "privileges are given up once"},
 	{"limits", ""},
 	{"repair", "its memory is divided at start"},

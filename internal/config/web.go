@@ -34,15 +34,18 @@ func (w *Web) Identity() *identity.Files {
 	return &identity.Files{Certificate: w.Certificate, Key: w.Key, CA: w.CA}
 }
 
-func (d *decoder) web(w *Web, v value) {
-	seen := d.mapping(v,
-		field{"listen", d.endpoint(&w.Listen)},
-		field{"names", func(v value) { d.hostNames(&w.Names, v) }},
-		field{"certificate", d.identityFile(&w.Certificate, identity.ReadCertificates)},
-		field{"key", d.identityFile(&w.Key, identity.ReadKey)},
-		field{"ca", d.identityFile(&w.CA, identity.ReadCertificates)},
-		field{"token_file", func(v value) { d.secretFile(new(string), &w.Token, v) }},
-	)
+func (d *decoder) web(w *Web, v value) { d.page(w, v) }
+
+// page reads the keys of something that is served by HTTP, and those of more.
+func (d *decoder) page(w *Web, v value, more ...field) {
+	seen := d.mapping(v, append([]field{
+		{"listen", d.endpoint(&w.Listen)},
+		{"names", func(v value) { d.hostNames(&w.Names, v) }},
+		{"certificate", d.identityFile(&w.Certificate, identity.ReadCertificates)},
+		{"key", d.identityFile(&w.Key, identity.ReadKey)},
+		{"ca", d.identityFile(&w.CA, identity.ReadCertificates)},
+		{"token_file", func(v value) { d.secretFile(new(string), &w.Token, v) }},
+	}, more...)...)
 	listen, on := seen["listen"]
 	for _, name := range []string{"names", "certificate", "key", "ca", "token_file"} {
 		if at, ok := seen[name]; ok && !on && (name != "names" || len(w.Names) > 0) {

@@ -272,7 +272,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	}
 	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.totals(), own.registrations()
 	s.Workers, s.Queues, s.Times.ACK, s.Times.Stall = w.Workers, w.Queues, w.ACK, w.Stalls
-	s.RxBytes = w.DataBytes
+	s.RxBytes, s.Resent, s.PSNProbes = w.DataBytes, w.Resent, w.Keepalives
 	for i := range s.Workers {
 		s.Workers[i].Groups = load[s.Workers[i].Worker]
 	}
@@ -322,6 +322,9 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		if key, ok := c.registrar.Key(g.reg.Group); ok {
 			a.Key = uint16(key)
 		}
+	}
+	if d := now.Stalled.Seconds(); d >= api.StallTime && !st.Failed {
+		a.StallSeconds = d
 	}
 	if st.HasSource {
 		a.State = "running"

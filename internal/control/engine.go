@@ -41,6 +41,7 @@ type Engine struct {
 	guardLog *portGuardLog
 	started  time.Time
 	devices  *locate.Devices
+	ranking  ranking
 	pinner   *pinner // nil if members are not pinned
 	keeper   *keeper // nil if groups are not kept over a restart
 

@@ -103,6 +103,7 @@ func (d dropReason) Text() string {
 // by Plane.Stats.
 type counters struct {
 	dataIn, copies          uint64
+	resent                  uint64 // copies of retained packets, of copies
 	dataBytes               uint64 // payload of the data that was forwarded
 	feedbackIn, feedbackOut uint64
 	keepalives              uint64 // keepalive probes of members' numbering
@@ -119,6 +120,7 @@ func (c *counters) add(o *counters) {
 	c.dataIn += o.dataIn
 	c.copies += o.copies
 	c.dataBytes += o.dataBytes
+	c.resent += o.resent
 	c.feedbackIn += o.feedbackIn
 	c.feedbackOut += o.feedbackOut
 	c.keepalives += o.keepalives

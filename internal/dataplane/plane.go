@@ -316,7 +316,8 @@ func (p *Plane) Outcomes(worker int, to []mcast.Outcomes) (n, left int, err erro
 // Stats are the counters of all workers.
 type Stats struct {
 	DataIn, Copies          uint64
-	DataBytes               uint64
+	DataBytes, Resent       uint64
+	Keepalives              uint64
 	FeedbackIn, FeedbackOut uint64
 	Neighbour               uint64
 	EnvelopeIn, EnvelopeOut uint64
@@ -352,7 +353,7 @@ func (p *Plane) Stats() (*Stats, error) {
 		s.FramesFree += p.workers.depot.Len()
 	}
 	s.Queues = p.slowPath.queues()
-	s.DataBytes = c.dataBytes
+	s.DataBytes, s.Resent, s.Keepalives = c.dataBytes, c.resent, c.keepalives
 	s.DataIn, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
 	s.Normal, s.Drops = c.unserved()

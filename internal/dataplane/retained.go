@@ -29,6 +29,7 @@ func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 
 // copyRetained stages a copy of a retained packet.
 func (w *worker) copyRetained(c *mcast.Copy) {
+	w.count.resent++
 	if c.Frame&ringHandle != 0 {
 		w.copyFromRing(c)
 		return

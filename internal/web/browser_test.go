@@ -201,7 +201,7 @@ func TestBrowser(t *testing.T) {
 	}
 	do("the second group by keyboard", chromedp.KeyEvent(kb.Enter), has("#members-title", second.String()), has("#members", removed.String()))
 
-	do("the page after two samples more", chromedp.Sleep(2*stallTime+100*time.Millisecond))
+	do("the page after two samples more", chromedp.Sleep(2*api.StallTime*time.Second+100*time.Millisecond))
 	if groups := text(`document.querySelector("#groups").innerText`); strings.Contains(groups, "stalled") {
 		t.Errorf("a group without data stalls:\n%s", groups)
 	}

@@ -5,7 +5,6 @@ package web
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -18,10 +17,6 @@ const (
 	maxMembers = 4096 // of all groups
 )
 
-// stallTime is the time without progress, with packets outstanding, from which on a group
-// stalls.
-const stallTime = time.Second
-
 // sample is what the page shows of one moment.
 type sample struct {
 	Time     time.Time     `json:"time"`
@@ -33,17 +28,16 @@ type sample struct {
 	Stats    *api.Stats    `json:"stats"`
 }
 
-// group is a group, with what its samples tell.
+// group is a group with its most important members.
 type group struct {
 	api.Group
-	StallSeconds   float64 `json:"stall_seconds,omitempty"` // for which acked has not moved, though packets are outstanding
-	MembersLeftOut int     `json:"members_left_out,omitempty"`
+	MembersLeftOut int `json:"members_left_out,omitempty"`
 }
 
 // sample asks the switch.
 func (s *sampler) sample(now time.Time) (*sample, error) {
 	x := &sample{Time: now, Version: s.version}
-	list, err := s.backend.Groups()
+	list, leftOut, err := s.backend.BusiestGroups(maxGroups)
 	if err != nil {
 		return nil, err
 	}
@@ -56,26 +50,14 @@ func (s *sampler) sample(now time.Time) (*sample, error) {
 	if x.Stats, err = s.backend.Stats(); err != nil {
 		return nil, err
 	}
-	x.Groups, x.LeftOut = s.bound(list, now)
+	x.Groups, x.LeftOut = bound(list), leftOut
 	return x, nil
 }
 
-// bound returns the groups that a sample has: those that stall first, then those with
-// outstanding packets, each with its most important members.
-func (s *sampler) bound(list []api.Group, now time.Time) (kept []group, leftOut int) {
-	next := make(stalls, len(list))
+// bound reduces the groups' members to the most important ones.
+func bound(list []api.Group) (kept []group) {
 	for i := range list {
-		g := group{Group: list[i]}
-		g.StallSeconds = s.stalls.of(&list[i], now, next)
-		kept = append(kept, g)
-	}
-	s.stalls = next
-	if len(kept) > maxGroups {
-		slices.SortStableFunc(kept, func(a, b group) int {
-			return cmp.Or(cmp.Compare(b.StallSeconds, a.StallSeconds), cmp.Compare(b.Unacknowledged(), a.Unacknowledged()))
-		})
-		leftOut = len(kept) - maxGroups
-		kept = kept[:maxGroups]
+		kept = append(kept, group{Group: list[i]})
 	}
 	room := maxMembers
 	for i := range kept {
@@ -88,7 +70,7 @@ func (s *sampler) bound(list []api.Group, now time.Time) (kept []group, leftOut 
 		}
 		room = max(0, room-len(g.Members))
 	}
-	return kept, leftOut
+	return kept
 }
 
 // rank orders members by how much an operator wants to see them.
@@ -100,36 +82,6 @@ func rank(m *api.Member, g *api.Group) int {
 		return 2
 	case m.Role == "source":
 		return 1
-	}
-	return 0
-}
-
-// stalls has, for each group with outstanding packets, since when acked is where it is.
-type stalls map[groupEpoch]stall
-
-type groupEpoch struct {
-	ip    netip.Addr
-	epoch uint64
-}
-
-type stall struct {
-	acked api.PSN
-	since time.Time
-}
-
-// of returns the seconds for which g stalls, and notes its progress in next.
-func (s stalls) of(g *api.Group, now time.Time, next stalls) float64 {
-	if g.Unacknowledged() == 0 || g.State == "failed" {
-		return 0
-	}
-	key := groupEpoch{g.IP, g.Epoch}
-	at, known := s[key]
-	if !known || at.acked != g.AckPSN {
-		at = stall{g.AckPSN, now}
-	}
-	next[key] = at
-	if d := now.Sub(at.since); d >= stallTime {
-		return d.Seconds()
 	}
 	return 0
 }

@@ -31,7 +31,6 @@ type sampler struct {
 	mu      sync.Mutex
 	readers map[*reader]struct{}
 	running bool
-	stalls  stalls
 	events  *api.Events // the last ones, for browsers that come
 }
 
@@ -59,7 +58,6 @@ func (s *sampler) join() (in <-chan []byte, leave func(), ok bool) {
 	s.readers[r] = struct{}{}
 	if !s.running {
 		s.running = true
-		s.stalls = nil
 		go s.run()
 	}
 	return r.in, func() {

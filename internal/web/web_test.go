@@ -97,9 +97,9 @@ type counting struct {
 	samples atomic.Int64
 }
 
-func (c *counting) Groups() ([]api.Group, error) {
+func (c *counting) BusiestGroups(n int) ([]api.Group, int, error) {
 	c.samples.Add(1)
-	return c.Backend.Groups()
+	return c.Backend.BusiestGroups(n)
 }
 
 // serve serves the page of b at an address of the loopback.
@@ -221,24 +221,6 @@ func TestSlowBrowserIsDropped(t *testing.T) {
 	}
 }
 
-// A group whose acked does not move stalls, unless nothing is outstanding.
-func TestStalls(t *testing.T) {
-	s := newSampler(t.Context(), apitest.Switch(), api.Version{}, Interval)
-	at := func(seconds int, acked, next api.PSN) float64 {
-		list, _ := s.bound([]api.Group{{IP: netip.MustParseAddr("10.0.0.1"), AckPSN: acked, NextPSN: next}}, time.Unix(int64(seconds), 0))
-		return list[0].StallSeconds
-	}
-	for i, c := range []struct {
-		seconds     int
-		acked, next api.PSN
-		want        float64
-	}{{0, 5, 9, 0}, {1, 5, 9, 1}, {3, 5, 9, 3}, {4, 6, 9, 0}, {6, 6, 9, 2}, {7, 0xffffff, 0, 0}, {9, 0xffffff, 0, 0}} {
-		if got := at(c.seconds, c.acked, c.next); got != c.want {
-			t.Errorf("%d: stalls for %v s, want %v", i, got, c.want)
-		}
-	}
-}
-
 // A sample is bounded, has the member that a group waits for, and counts what it leaves out.
 func TestSampleIsBounded(t *testing.T) {
 	var list []api.Group
@@ -249,8 +231,12 @@ func TestSampleIsBounded(t *testing.T) {
 		}
 		list = append(list, g)
 	}
-	s := newSampler(t.Context(), apitest.Switch(), api.Version{}, Interval)
-	kept, out := s.bound(list, time.Now())
+	s := newSampler(t.Context(), &apitest.Backend{GroupList: list, Totals: &api.Stats{}}, api.Version{}, Interval)
+	x, err := s.sample(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, out := x.Groups, x.LeftOut
 	members := 0
 	for _, g := range kept {
 		members += len(g.Members)

@@ -41,6 +41,7 @@ var rooms = []room{
 	{dir: "internal/sandbox", knows: []string{}},
 	{dir: "api", knows: []string{"internal/rocev2", "internal/mcast", "internal/config/linkrate", "internal/config/identity"}},
 	{dir: "internal/web", knows: []string{"api"}},
+	{dir: "internal/metrics", knows: []string{"api"}},
 	{dir: "internal/bpf", knows: []string{"internal/rocev2"}},
 	{dir: "internal/dataplane/xsk", knows: []string{}},
 	{dir: "internal/dataplane/spsc", knows: []string{}},
