@@ -175,7 +175,7 @@ log: {level: error, format: json}
 		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond, GracePeriod: 20 * time.Second},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm", Listen: netip.MustParseAddrPort("10.0.0.1:99"), Advertise: netip.MustParseAddrPort("10.0.0.2:98"),
 			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
-		Web:    Web{Listen: netip.MustParseAddrPort("127.0.0.1:97"), Names: []string{"switch.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret},
+		Web: Web{Listen: netip.MustParseAddrPort("127.0.0.1:97"), Names: []string{"switch.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret},
 		Metrics: Metrics{Listen: netip.MustParseAddrPort("127.0.0.1:96"), Names: []string{"meter.example"}, Certificate: files.Certificate, Key: files.Key, CA: files.CA, Token: secret,
 			Socket: true, Groups: 7},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},

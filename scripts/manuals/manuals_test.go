@@ -61,7 +61,7 @@ func TestEachKeyIsExplained(t *testing.T) {
 		want["api."+key] = true
 	}
 	for _, key := range []string{"listen", "certificate", "key", "ca", "token_file"} {
-		want["web."+key] = true
+		want["web."+key], want["metrics."+key] = true, true
 	}
 	keysOf(v, "", want)
 	_, entries, err := reference(string(text))

@@ -24,6 +24,7 @@ const (
 	bareRow      = "bare"
 	gleamdRow    = "gleamd"
 	gleamdAckRow = "gleamd-ack8"
+	scrapedRow   = "gleamd-metrics"
 	gleamdRow2   = "gleamd-w2"
 	gleamdRow4   = "gleamd-w4"
 	fastRow      = "gleamd-fast"
@@ -53,6 +54,7 @@ var allRows = []measuredRow{
 	{bareRow, "bare AF_XDP loop", bareMethod, 0, 0},
 	{gleamdRow, "gleamd", gleamdMethod, sparseAcks, 0},
 	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks, 0},
+	{scrapedRow, "gleamd, metrics scraped each second", scrapedMethod, sparseAcks, 0},
 	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks, 0},
 	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks, 0},
 	{fastRow, "gleamd, fast path in XDP, window of 512 packets", fastMethod, sparseAcks, fastWindow},

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
@@ -32,6 +33,8 @@ type testbed struct {
 	// renew, if the method needs it, readies it for a stream that begins with the
 	// generator's next PSN.
 	renew func() error
+	// engine is gleamd's, where a row is gleamd.
+	engine *control.Engine
 }
 
 // openTestbed builds everything and starts the method. On an error nothing is left.
