@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,8 +71,21 @@ func Attach(socket, device string) (_ *Kernel, err error) {
 			return nil, errors.Join(fmt.Errorf("%s, request 0x%x: %w", device, r.request, err), k.device.Close())
 		}
 	}
-	go func() { k.ended <- unix.IoctlSetInt(int(k.device.Fd()), nbdDoIt, 0) }()
+	go func() { k.ended <- doIt(int(k.device.Fd())) }()
 	return k, nil
+}
+
+// doIt returns when the device has ended. A signal to its thread, such as that of a child's end, would end it.
+func doIt(fd int) error {
+	runtime.LockOSThread() // the thread ends with the goroutine
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^uint64(0)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil); err != nil {
+		return err
+	}
+	return unix.IoctlSetInt(fd, nbdDoIt, 0)
 }
 
 // Detach ends the device, and returns an error if it had ended before.
