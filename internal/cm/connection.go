@@ -56,7 +56,7 @@ type connection struct {
 // handle gives an event to c and does what follows from it.
 func (m *Manager) handle(c *connection, e event) {
 	t := c.state.next(e)
-	was := c.state
+	was, isHeld := c.state, c.isHeld
 	c.state = t.to
 	if t.to != was {
 		m.timers.stop(c)
@@ -100,6 +100,11 @@ func (m *Manager) handle(c *connection, e event) {
 	case sendDREP:
 		m.send(c, &Message{Attribute: DisconnectReply})
 	case sendDREQ:
+		if was == accepted && isHeld { // a program whose DREQ is there before its RTU never sees the connection begin
+			m.send(c, &Message{Attribute: ReadyToUse})
+			m.timers.set(c, m.now+rtuInterval)
+			break
+		}
 		m.send(c, &Message{Attribute: DisconnectRequest, DREQ: DREQ{QPN: c.record.QPN}})
 		c.tries++
 		m.timers.set(c, m.now+repeatInterval)

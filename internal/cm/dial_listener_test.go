@@ -105,6 +105,35 @@ func TestListenerIsLate(t *testing.T) {
 	}
 }
 
+// A dialler that leaves at once may be faster than the file that the listeners' RTUs wait for:
+// they are connected before they are disconnected.
+func TestDiallerIsFast(t *testing.T) {
+	held := 0
+	for seed := range uint64(20) {
+		w := newDialWorld(t, seed, 1, 3, 1)
+		c := w.order[0].connect(7471, "")
+		for i := 0; c.state != "established" && i < 1000; i++ {
+			w.run(5 * time.Millisecond)
+		}
+		var all []*kconn
+		for _, k := range w.listeners() {
+			all = append(all, k.only())
+		}
+		w.run(5 * time.Millisecond)
+		held += len(w.m.held)
+		w.order[0].disconnect(c, false)
+		w.run(aWhile)
+		for i, x := range all {
+			if !slices.Equal(x.events, []string{"established", "disconnected"}) {
+				t.Errorf("seed %d: listener %d: %v", seed, i, x.events)
+			}
+		}
+	}
+	if held == 0 {
+		t.Error("no RTU has waited for the file")
+	}
+}
+
 // A listener that leaves or dies goes alone; without any the dialler is told.
 func TestListenersLeave(t *testing.T) {
 	w := newDialWorld(t, 0, 1, 3, 1)

@@ -39,6 +39,8 @@ var _ = []mutant.Mutant{
 		"c.state == replied || c.state == established", "c.state == replied")),
 	mutant.New("an RTU is sent once", "CM", mutant.In((*Manager).handle,
 		"if c.tries++; c.tries < rtuTries {", "if c.tries++; c.tries < rtuTries-2 {")),
+	mutant.New("a DREQ overtakes the RTU that waits for the file", "CM", mutant.In((*Manager).handle,
+		"if was == accepted && isHeld {", "if was == accepted && !isHeld {")),
 	mutant.New("two sessions have one key", "CM", mutant.In((*Manager).assign,
 		"if m.listeners[key] == nil {", "if m.listeners[key] == nil || true {")),
 	mutant.New("all REQs to listeners have one GUID", "CM", mutant.In((*connection).request,
