@@ -35,21 +35,7 @@ func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 // R_Key (C9-88). The length changes, so the ICRC is computed anew; that of the message
 // has been verified.
 func (w *worker) copyAsEmptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable, l *leg) {
-	bth := f.BTH()
-	_, tci := f.VLAN()
-	path := rocev2.Path{
-		SrcMAC: w.ports[l.port].mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: tci&^vidMask | l.vlan,
-		Src: g.ip, Dst: l.ip, TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
-	}
-	if f.IsIPv6() {
-		path.TTL, path.FlowLabel = f.IPv6().HopLimit(), f.IPv6().FlowLabel()
-	} else {
-		path.TTL, path.ID = f.IPv4().TTL(), f.IPv4().ID()
-	}
-	pkt := rocev2.Packet{
-		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq() || c.Flags&mcast.SetAckReq != 0, PKey: bth.PKey(),
-		DestQP: l.qpn, PSN: c.PSN,
-	}
+	path, pkt := emptyWrite(c, f, g, l, w.ports[l.port])
 	if buf, ok := w.beginFrame(l.port); ok {
 		n := rocev2.BuildPacket(buf, &path, &pkt, nil)
 		if l2Len := l.l2Len(); n > l2Len {
@@ -58,4 +44,24 @@ func (w *worker) copyAsEmptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable,
 		w.endFrame(l.port, n)
 		w.count.copies++
 	}
+}
+
+// emptyWrite returns the WRITE of no bytes that the leg's member gets in the place of f.
+func emptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable, l *leg, p *port) (path rocev2.Path, pkt rocev2.Packet) {
+	bth := f.BTH()
+	_, tci := f.VLAN()
+	path = rocev2.Path{
+		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: tci&^vidMask | l.vlan,
+		Src: g.ip, Dst: l.ip, TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
+	}
+	if f.IsIPv6() {
+		path.TTL, path.FlowLabel = f.IPv6().HopLimit(), f.IPv6().FlowLabel()
+	} else {
+		path.TTL, path.ID = f.IPv4().TTL(), f.IPv4().ID()
+	}
+	pkt = rocev2.Packet{
+		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq() || c.Flags&mcast.SetAckReq != 0, PKey: bth.PKey(),
+		DestQP: l.qpn, PSN: c.PSN,
+	}
+	return path, pkt
 }

@@ -115,3 +115,12 @@ func (m *messages) advance(a rocev2.PSN) {
 		m.count--
 	}
 }
+
+// last returns the MSN when all messages in flight are complete.
+func (m *messages) last() rocev2.MSN {
+	n := m.completed
+	for i := range m.count {
+		n = n.Add(int32(m.at(i).count))
+	}
+	return n
+}

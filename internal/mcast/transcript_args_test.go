@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // The arguments of a transcript's commands.
@@ -71,4 +72,12 @@ func setRole(m *MemberSpec, role string) {
 	case "follows":
 		m.Reply = ReplyDiscarded
 	}
+}
+
+var opNames = map[string]rocev2.Opcode{
+	"SendFirst": rocev2.SendFirst, "SendMiddle": rocev2.SendMiddle, "SendLast": rocev2.SendLast,
+	"SendOnly": rocev2.SendOnly, "WriteFirst": rocev2.WriteFirst, "WriteMiddle": rocev2.WriteMiddle,
+	"WriteLast": rocev2.WriteLast, "WriteOnly": rocev2.WriteOnly, "Read": rocev2.ReadRequest,
+	"CompareSwap": rocev2.CompareSwap, "Flush": rocev2.Flush, "AtomicWrite": rocev2.AtomicWrite,
+	"SendOnlyInv": rocev2.SendOnlyInv, "ReadRespOnly": rocev2.ReadRespOnly, "Unknown": 0x15,
 }

@@ -38,9 +38,12 @@ func (a args) fastPath() (f FastPathSpec) {
 func (s *transcript) input(a args, p *Packet) {
 	if a.d.HasArg("forwarded") {
 		s.sw.InputForwarded(s.now, 0, p, &s.out)
-	} else {
-		s.sw.Input(s.now, p, &s.out)
+		return
 	}
+	if s.explained != nil {
+		defer s.explained.check(a.t, s.sw, s.now, p, &s.out)()
+	}
+	s.sw.Input(s.now, p, &s.out)
 }
 
 func (s *transcript) offload(a args, w *strings.Builder) {

@@ -50,6 +50,8 @@ import (
 //	session nbr=1 5     the session with neighbour 1; 0: it is cut off
 //	report nbr=1 session=5 seq=1 [ack=N] [poll] [term=N] [outdated=N] [crossings=N] [member=N] [joined] [suspended] [requests] [doubtful]
 //	room N              a call has room for N copies of retained frames
+//	data|ack|nak|… explain   the explanation of the packet, which is not given to the switch
+//	waits               what the next acknowledgement waits for
 //	show                the group's state
 type transcript struct {
 	sw   *Switch
@@ -68,8 +70,9 @@ type transcript struct {
 	toSwitch []reportFrom
 	manual   bool // reports are printed, and come as commands
 
-	paused [26]time.Duration // by port; each member has a port of its own
-	before func()            // if set: called before each call of the switch
+	paused    [26]time.Duration // by port; each member has a port of its own
+	before    func()            // if set: called before each call of the switch
+	explained *explained        // if set: each packet is explained before it is served
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -174,6 +177,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.apply(w, DeleteGroup{})
 	case "update":
 		s.update(a, w)
+	case "waits":
+		s.waits(w)
 	case "show":
 		s.show(w)
 	case "positions":
@@ -355,14 +360,6 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	}
 }
 
-var opNames = map[string]rocev2.Opcode{
-	"SendFirst": rocev2.SendFirst, "SendMiddle": rocev2.SendMiddle, "SendLast": rocev2.SendLast,
-	"SendOnly": rocev2.SendOnly, "WriteFirst": rocev2.WriteFirst, "WriteMiddle": rocev2.WriteMiddle,
-	"WriteLast": rocev2.WriteLast, "WriteOnly": rocev2.WriteOnly, "Read": rocev2.ReadRequest,
-	"CompareSwap": rocev2.CompareSwap, "Flush": rocev2.Flush, "AtomicWrite": rocev2.AtomicWrite,
-	"SendOnlyInv": rocev2.SendOnlyInv, "ReadRespOnly": rocev2.ReadRespOnly, "Unknown": 0x15,
-}
-
 func (s *transcript) packets(a args, w *strings.Builder) {
 	p := Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf(a.str("from", "A")), Neighbor: Neighbor(a.hex("nbr")),
@@ -437,6 +434,10 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 			s.first = p
 		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
 			p.Payload = uint16(left)
+		}
+		if a.d.HasArg("explain") {
+			s.explain(&p, w)
+			continue
 		}
 		if a.d.Cmd == "data" {
 			s.invite(&p)

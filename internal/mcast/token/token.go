@@ -6,6 +6,7 @@ package token
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -283,3 +284,11 @@ func (m *Machine) Waiting() (waiting, children int) { return len(m.queue), len(m
 
 // Wanted reports whether others wait for the end of the turn of the member that is served.
 func (m *Machine) Wanted() bool { return m.wanted }
+
+// Clone returns a copy of m that shares no memory with it, in a copy of its switch.
+func (m *Machine) Clone(sw Switch) *Machine {
+	n := *m
+	n.cfg.Switch, n.cfg.Children = sw, slices.Clone(m.cfg.Children)
+	n.queue, n.children = slices.Clone(m.queue), slices.Clone(m.children)
+	return &n
+}
