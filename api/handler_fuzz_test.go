@@ -26,6 +26,8 @@ func FuzzHandler(f *testing.F) {
 	f.Add("PATCH", "/v1/ports/p1", "", `{"rate":20000}`)
 	f.Add("DELETE", "/v1/groups/10.77.254.1/members/10.77.0.1", "", "")
 	f.Add("GET", "/v1/events", "since=0&wait=1ms", "")
+	f.Add("GET", "/v1/groups/10.77.254.1/explain", "from=10.77.0.1&op=write-middle&psn=0x10&va=1&rkey=0&ack_req=true", "")
+	f.Add("GET", "/v1/groups/10.77.254.1/ack", "", "")
 	h := api.Handler(apitest.Switch(), build)
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)

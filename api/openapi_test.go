@@ -93,8 +93,11 @@ func (s *schemas) operation(x *route) *openapi3.Operation {
 	}
 	for _, q := range x.query {
 		schema := openapi3.NewStringSchema()
-		if q.format != "duration" {
+		switch q.format {
+		case "uint64":
 			schema = openapi3.NewIntegerSchema().WithMin(0)
+		case "boolean":
+			schema = openapi3.NewBoolSchema()
 		}
 		schema.Format = q.format
 		op.AddParameter(openapi3.NewQueryParameter(q.name).WithSchema(schema).WithDescription(q.summary))

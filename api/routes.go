@@ -45,6 +45,8 @@ var routes = []route{
 	{method: "PUT", path: "/v1/groups", summary: "As POST", body: Register{}, do: (*handler).register},
 	{method: "GET", path: "/v1/groups/{group}", summary: "One group", answer: Group{}, do: (*handler).group},
 	{method: "DELETE", path: "/v1/groups/{group}", summary: "Delete a group", do: (*handler).remove},
+	{method: "GET", path: "/v1/groups/{group}/explain", summary: "What the switch would do to a packet: it is put to a copy of the group's state", query: explainParams, answer: Explanation{}, do: (*handler).explain},
+	{method: "GET", path: "/v1/groups/{group}/ack", summary: "What the next acknowledgement to the group's source waits for", answer: ACKExplanation{}, do: (*handler).explainACK},
 	{method: "POST", path: "/v1/groups/{group}/members", summary: "Add a member to a group that was registered by hand", body: AddMember{}, do: (*handler).addMember},
 	{method: "PATCH", path: "/v1/groups/{group}/members/{member}", summary: "Confirm that a member has moved, in all its groups", body: MoveMember{}, do: (*handler).moveMember},
 	{method: "DELETE", path: "/v1/groups/{group}/members/{member}", summary: "Remove a member from a group that was registered by hand", do: (*handler).removeMember},

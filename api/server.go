@@ -83,6 +83,7 @@ type handler struct {
 	shares *[numRoles]userShares
 
 	refusals rateLimit // that Audit gets
+	explains [numRoles]explainLimit
 }
 
 // ending is a context that ends when the server does.

@@ -339,6 +339,10 @@ type Backend interface {
 	Ports() ([]Port, error)
 	SetPort(name string, s *SetPort) error
 	Topology() (*Topology, error)
+	// Explain puts a packet to a copy of the group's state, and ExplainACK says what its next
+	// acknowledgement waits for. Neither changes anything.
+	Explain(group netip.Addr, p *ExplainPacket) (*Explanation, error)
+	ExplainACK(group netip.Addr) (*ACKExplanation, error)
 	Stats() (*Stats, error)
 	// Audit gets each requested change, after it was done or refused.
 	Audit(*Change)
