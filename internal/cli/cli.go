@@ -37,6 +37,8 @@ type Env struct {
 	// Release removes a killed gleamd's entries at ports, at all ports if none is named,
 	// and returns the number of entries.
 	Release func(ports ...string) (int, error)
+	// Counters returns the reasons and exits that packets are counted by; nil: they are not known.
+	Counters func() []Counter
 }
 
 // Command makes a command of its own for the tree: packages that do more than call the
@@ -60,7 +62,7 @@ of another machine, whose configuration has api.listen.`,
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
 	env.Remote.addTo(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), decodeCommand(env), versionCommand(env))
+	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), decodeCommand(env), explainCommand(env), versionCommand(env))
 	for _, c := range more {
 		root.AddCommand(c(env))
 	}

@@ -26,7 +26,7 @@ func counters() string {
 <!-- Made of the descriptions in the code: go test ./test/arch -run TestCountersDocument -write -->
 
 What is not served has a counter and a reason. ` + "`gleam stats`" + ` prints those of the whole switch in two sections (` + "`normal` and `drops`" + ` in the API);
-` + "`gleam group show`" + ` those of one group, ` + "`gleam port show`" + ` the exits of a port's XDP program.
+` + "`gleam group show`" + ` those of one group, ` + "`gleam port show`" + ` the exits of a port's XDP program. ` + "`gleam explain counter NAME`" + ` prints a row of this page.
 
 `)
 	for _, section := range []struct {
