@@ -42,6 +42,8 @@ var totals = []Counter{
 	{"rx", "gleam stats (data packets in)", CounterTotal, "data packets of members that came, with repetitions and refused ones"},
 	{"rx_bytes", "gleam stats -o json", CounterTotal, "bytes of payload of the data packets that came"},
 	{"copies", "gleam stats (copies out)", CounterTotal, "copies that went to receivers, those of the fast path and of the store included"},
+	{"resent", "gleam stats -o json", CounterTotal, "of copies, those from packet memory: repairs (R43), packets that waited for a port (R51) and packets that were held (R96)"},
+	{"psn_probes", "gleam stats -o json", CounterTotal, "keepalive probes, by which members show which PSN they expect (R52)"},
 	{"ce_marked", "gleam stats (copies marked CE)", CounterTotal, "copies that were marked for congestion, as the queue of their port was long"},
 	{"feedback_in", "gleam stats (feedback in)", CounterTotal, "ACKs, NAKs, RNR NAKs and CNPs of receivers"},
 	{"feedback_out", "gleam stats (feedback out)", CounterTotal, "ACKs, NAKs, RNR NAKs and CNPs to sources"},
