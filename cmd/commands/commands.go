@@ -15,12 +15,13 @@ import (
 	"github.com/gleam-rdma/gleam/internal/tools/bench"
 	"github.com/gleam-rdma/gleam/internal/tools/cp"
 	"github.com/gleam-rdma/gleam/internal/tools/demo"
+	"github.com/gleam-rdma/gleam/internal/tools/doctor"
 	"github.com/gleam-rdma/gleam/internal/tools/perf"
 	"github.com/gleam-rdma/gleam/internal/tools/simulate"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon.
-var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command}
+var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command, doctor.Command(ConfigFile)}
 
 // ConfigFile is gleamd's configuration, unless --config names another.
 const ConfigFile = "/etc/gleam/gleamd.yaml"

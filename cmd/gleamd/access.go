@@ -14,6 +14,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/privilege"
 )
 
 // userGroup looks up a group of users. One that does not exist is nil.
@@ -31,7 +32,7 @@ func userGroup(name string) (*api.UserGroup, error) {
 
 // openTo gives the socket to the user that gleamd becomes, and to the group of users who
 // may change groups. said are what an operator may not expect of it.
-func openTo(ln *api.Listener, id identity, c *config.API) (access api.Access, said []string, err error) {
+func openTo(ln *api.Listener, id privilege.Identity, c *config.API) (access api.Access, said []string, err error) {
 	if access.Change, err = userGroup(c.Group); err != nil {
 		return access, nil, err
 	}
@@ -49,10 +50,10 @@ func openTo(ln *api.Listener, id identity, c *config.API) (access api.Access, sa
 			return access, nil, fmt.Errorf("api.read_group: there is no group %s (groupadd --system %s)", c.ReadGroup, c.ReadGroup)
 		}
 	}
-	err = ln.Give(id.uid, gid)
+	err = ln.Give(id.UID, gid)
 	if errors.Is(err, unix.EPERM) && gid >= 0 && os.Geteuid() != 0 {
 		said = append(said, fmt.Sprintf("%s is not in group %s, so the socket is not that group's (usermod -aG %s)", id, c.Group, c.Group))
-		err = ln.Give(id.uid, -1)
+		err = ln.Give(id.UID, -1)
 	}
 	return access, said, err
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/privilege"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
@@ -125,7 +126,7 @@ func TestRolesByPeerCredentials(t *testing.T) {
 		{"an operator registers", stranger, operators, "POST", "/v1/groups", body, 204, ""},
 		{"a stranger deletes", stranger, stranger, "DELETE", "/v1/groups/" + group.String(), "", 403, "usermod -aG daemon USER"},
 		{"an operator sets a port", stranger, operators, "PATCH", port, `{"rate":0}`, 204, ""},
-		{"gleamd's user deletes", firstNameless, firstNameless, "DELETE", "/v1/groups/" + group.String(), "", 204, ""},
+		{"gleamd's user deletes", privilege.FirstNameless, privilege.FirstNameless, "DELETE", "/v1/groups/" + group.String(), "", 204, ""},
 		{"root sets a port", 0, 0, "PATCH", port, `{"rate":0}`, 204, ""},
 	} {
 		status, text, err := ask(dialAs(t, p.socket, tt.uid, tt.gid), tt.method, tt.path, tt.body)

@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/privilege"
 )
 
 // engine is what gleamd runs: control.Engine, or a fake in tests.
@@ -43,10 +44,10 @@ type daemon struct {
 	stdout, stderr io.Writer
 	journal        sendJournal // nil: stderr does not go there
 	open           func(*config.Config, control.Notify) (engine, error)
-	inspect        func(*config.Config) []control.Finding // for --check
-	identify       func(want string) (identity, error)    // the user to become
-	confine        func(identity) error                   // to what a running switch needs
-	hangup         <-chan os.Signal                       // SIGHUP, which must not end the switch
+	inspect        func(*config.Config) []control.Finding        // for --check
+	identify       func(want string) (privilege.Identity, error) // the user to become
+	confine        func(privilege.Identity) error                // to what a running switch needs
+	hangup         <-chan os.Signal                              // SIGHUP, which must not end the switch
 }
 
 // main executes args and returns the exit code.

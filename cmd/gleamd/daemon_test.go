@@ -24,6 +24,8 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/doctor"
+	"github.com/gleam-rdma/gleam/internal/privilege"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -118,8 +120,10 @@ func newBench(t *testing.T, extra string) *bench {
 	}
 	b.stdout, b.stderr = &b.out, &b.err
 	b.inspect = func(*config.Config) []control.Finding { return nil }
-	b.identify = func(string) (identity, error) { return identity{uid: os.Geteuid(), gid: os.Getegid()}, nil }
-	b.confine = func(identity) error { return b.confineErr }
+	b.identify = func(string) (privilege.Identity, error) {
+		return privilege.Identity{UID: os.Geteuid(), GID: os.Getegid()}, nil
+	}
+	b.confine = func(privilege.Identity) error { return b.confineErr }
 	b.open = func(cfg *config.Config, say control.Notify) (engine, error) {
 		if b.openErr != nil {
 			return nil, b.openErr
@@ -245,7 +249,9 @@ func TestFailures(t *testing.T) {
 		}},
 		{"not confined", "gleamd: confine this process: it will not\n", func(b *bench) { b.confineErr = errors.New("confine this process: it will not") }},
 		{"user", "/gleamd.yaml: there is no such user\n", func(b *bench) {
-			b.identify = func(string) (identity, error) { return identity{}, errors.New("there is no such user") }
+			b.identify = func(string) (privilege.Identity, error) {
+				return privilege.Identity{}, errors.New("there is no such user")
+			}
 		}},
 		{"socket", "not a socket", func(b *bench) { os.WriteFile(b.socket, nil, 0o600) }},
 	} {
@@ -267,7 +273,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, b.out.String(), b.err.String())
 	}
 	b = newBench(t, "")
-	b.inspect = inspect
+	b.inspect = func(cfg *config.Config) []control.Finding { return doctor.Start(cfg, false) }
 	b.main(t.Context(), []string{"--check", "-c", b.file})
 	if want := "gleamd: port p1: there is no interface of this name here: "; !strings.Contains(b.err.String(), want) {
 		t.Errorf("got %q, want %q and the existing ones", b.err.String(), want)
@@ -294,7 +300,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckPortsRefusesLoopback(t *testing.T) {
-	found := inspect(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}})
+	found := doctor.Start(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}}, false)
 	if len(found) < 2 || !found[0].Fatal || !strings.Contains(found[0].String(), "port lo: not an Ethernet interface") ||
 		!found[1].Fatal || !strings.Contains(found[1].String(), "nothere0") {
 		t.Errorf("got %v", found)
@@ -305,7 +311,7 @@ func TestCheckPortsRefusesLoopback(t *testing.T) {
 func TestCheckLooksAtTheState(t *testing.T) {
 	labtest.Require(t)
 	missing := filepath.Join(t.TempDir(), "missing")
-	found := inspect(&config.Config{User: config.UserAuto, State: missing})
+	found := doctor.Start(&config.Config{User: config.UserAuto, State: missing}, false)
 	if !slices.ContainsFunc(found, func(f control.Finding) bool {
 		return f.Fatal && strings.Contains(f.String(), "key state: ") && strings.Contains(f.String(), missing)
 	}) {

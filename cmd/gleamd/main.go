@@ -20,6 +20,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/doctor"
+	"github.com/gleam-rdma/gleam/internal/privilege"
 	"github.com/gleam-rdma/gleam/internal/sandbox"
 )
 
@@ -30,7 +32,7 @@ func main() {
 	d := &daemon{
 		stdout: os.Stdout, stderr: os.Stderr, journal: systemJournal(), hangup: hangup,
 		open: func(cfg *config.Config, say control.Notify) (engine, error) {
-			id, err := systemAccounts.identify(cfg.User, os.Geteuid(), os.Getegid())
+			id, err := privilege.Identify(cfg.User, os.Geteuid(), os.Getegid())
 			if err != nil {
 				return nil, err
 			}
@@ -38,11 +40,11 @@ func main() {
 			if err := sandbox.DropBounding(); err != nil {
 				return nil, err
 			}
-			return control.OpenFor(id.uid, cfg, say)
+			return control.OpenFor(id.UID, cfg, say)
 		},
-		inspect: inspect,
-		identify: func(want string) (identity, error) {
-			return systemAccounts.identify(want, os.Geteuid(), os.Getegid())
+		inspect: func(cfg *config.Config) []control.Finding { return doctor.Start(cfg, false) },
+		identify: func(want string) (privilege.Identity, error) {
+			return privilege.Identify(want, os.Geteuid(), os.Getegid())
 		},
 		confine: confine,
 	}

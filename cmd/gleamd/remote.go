@@ -7,12 +7,12 @@ import (
 	"context"
 	"net"
 	"reflect"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/doctor"
 )
 
 // remoteAPI is the API over TCP. A nil one does nothing.
@@ -57,12 +57,9 @@ func (r *remoteAPI) reload(now, next *config.API) {
 	r.warnOfEnd(next)
 }
 
-// endsSoon reports that the certificate has ended, or ends within a week.
-func endsSoon(c *config.API) bool { return time.Until(c.Identity().Expiry()) < 7*24*time.Hour }
-
 // warnOfEnd tells that the certificate has ended, or ends soon.
 func (r *remoteAPI) warnOfEnd(c *config.API) {
-	if endsSoon(c) {
+	if doctor.EndsSoon(c) {
 		r.log.Warn("the certificate of the API over TCP has ended, or ends soon: clients refuse it then; replace the file and type gleam reload",
 			zap.Stringer("certificate", c.Certificate), zap.Time("end", c.Identity().Expiry()))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 
@@ -122,7 +123,7 @@ func TestEndedCertificateIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := 0
-		for _, f := range inspect(cfg) {
+		for _, f := range doctor.Start(cfg, false) {
 			if strings.Contains(f.String(), "api.certificate: "+certificate+" ends, or has ended, at "+until.UTC().Format(time.RFC3339)) && !f.Fatal {
 				found++
 			}

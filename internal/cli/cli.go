@@ -68,7 +68,7 @@ of another machine, whose configuration has api.listen.`,
 	}
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.HasSubCommands() {
+		if c.HasSubCommands() && c.RunE == nil {
 			noun(c)
 		}
 	}
@@ -91,6 +91,10 @@ func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 			fmt.Fprintf(env.Stderr, "gleam: %s\n", err)
 		}
 		return ExitInterrupted
+	}
+	var code Exit
+	if errors.As(err, &code) {
+		return int(code)
 	}
 	fmt.Fprintf(env.Stderr, "gleam: %s\n", err)
 	var usage usageError
@@ -117,6 +121,10 @@ func besidesCanceled(err error) []error {
 	}
 	return rest
 }
+
+// Client returns a client of the daemon that --address or --socket names, for commands outside
+// of this package.
+func (e *Env) Client() *api.Client { return e.client() }
 
 // client returns a client of the daemon that --address or --socket names.
 func (e *Env) client() *api.Client {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // maxSwitches bounds the switches that are asked: one that lies could name any number.
@@ -27,29 +27,16 @@ var switchID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // treeSwitch is a switch of a group's tree, and what it has answered.
 type treeSwitch struct {
-	Switch  string     `json:"switch"`            // its ID
-	Address string     `json:"address,omitempty"` // of its API; none for the one that is asked first
-	Error   string     `json:"error,omitempty"`   // why it has not answered
-	Group   *api.Group `json:"group,omitempty"`   // what it has answered
-	Rates   *rates     `json:"rates,omitempty"`   // between two answers
+	Switch  string       `json:"switch"`            // its ID
+	Address string       `json:"address,omitempty"` // of its API; none for the one that is asked first
+	Error   string       `json:"error,omitempty"`   // why it has not answered
+	Group   *api.Group   `json:"group,omitempty"`   // what it has answered
+	Rates   *watch.Rates `json:"rates,omitempty"`   // between two answers
 
 	Topology *api.Topology `json:"topology,omitempty"`
 
 	client *api.Client
 	asked  time.Time
-}
-
-// rates are the changes of a group's counters at a switch, per second.
-type rates struct {
-	Seconds     float64 `json:"seconds"` // that they were measured for
-	DataIn      float64 `json:"data_in"`
-	Copies      float64 `json:"copies"`
-	Repairs     float64 `json:"repairs"` // of Copies
-	FeedbackIn  float64 `json:"feedback_in"`
-	FeedbackOut float64 `json:"feedback_out"`
-	// Progress is how many packets the receivers behind each leg have acknowledged, by the
-	// ID of the switch, or the address of the member.
-	Progress map[string]float64 `json:"progress"`
 }
 
 // collector asks the switches of a group's tree, from the first one on.
@@ -248,7 +235,7 @@ func (c *collector) sample(ctx context.Context, after time.Duration) error {
 		}
 		was, at := s.Group, s.asked
 		if c.ask(ctx, s) == nil { // else there are no rates
-			s.Rates = ratesOf(was, s.Group, s.asked.Sub(at))
+			s.Rates = watch.Between(was, s.Group, s.asked.Sub(at))
 		}
 	})
 	return ctx.Err()
@@ -261,51 +248,6 @@ func (c *collector) close() {
 			s.client.Close()
 		}
 	}
-}
-
-// ratesOf compares two answers of a switch about one registration; nil if they are of two.
-func ratesOf(a, b *api.Group, over time.Duration) *rates {
-	if over <= 0 || a.Epoch != b.Epoch || b.Counters.DataIn < a.Counters.DataIn {
-		return nil
-	}
-	per := func(a, b uint64) float64 { return float64(b-min(a, b)) / over.Seconds() }
-	r := &rates{
-		Seconds: over.Seconds(), DataIn: per(a.Counters.DataIn, b.Counters.DataIn), Copies: per(a.Counters.Copies, b.Counters.Copies),
-		FeedbackIn: per(a.Counters.FeedbackIn, b.Counters.FeedbackIn), FeedbackOut: per(a.Counters.FeedbackOut, b.Counters.FeedbackOut),
-		Progress: make(map[string]float64),
-	}
-	if a.Repair != nil && b.Repair != nil {
-		r.Repairs = per(a.Repair.Copies, b.Repair.Copies)
-	}
-	if a.Source != b.Source || !a.Source.IsValid() {
-		return r // their PSNs are two sources'
-	}
-	was := make(map[string]api.PSN)
-	for who, psn := range acknowledged(a) {
-		was[who] = psn
-	}
-	for who, psn := range acknowledged(b) {
-		if before, ok := was[who]; ok {
-			r.Progress[who] = float64(max(0, rocev2.PSN(psn).Sub(rocev2.PSN(before)))) / over.Seconds()
-		}
-	}
-	return r
-}
-
-// acknowledged has the PSNs that each leg of a group has acknowledged, by switch or member.
-func acknowledged(g *api.Group) map[string]api.PSN {
-	psns := make(map[string]api.PSN)
-	for i := range g.Members {
-		if m := &g.Members[i]; m.Switch == "" && m.Role != "source" {
-			psns[m.IP.String()] = m.AckPSN
-		}
-	}
-	if g.Tree != nil {
-		for i := range g.Tree.Legs {
-			psns[g.Tree.Legs[i].Switch] = g.Tree.Legs[i].AckPSN
-		}
-	}
-	return psns
 }
 
 // isUnknownGroup reports that a switch has no such group.

@@ -132,6 +132,23 @@ func writeFound(w io.Writer, path *jsonpath.Path, v any) error {
 	return nil
 }
 
+// Output is the flag -o of a command outside of this package.
+type Output struct{ output }
+
+// AddTo gives c its -o flag.
+func (o *Output) AddTo(c *cobra.Command) { o.addTo(c) }
+
+// ForPeople reports that -o asks for no format for programs.
+func (o *Output) ForPeople() bool { return o.format == formatTable || o.format == formatWide }
+
+// Print writes v in a format for programs, or as text writes it.
+func (o *Output) Print(w io.Writer, v any, text func(io.Writer) error) error {
+	if o.ForPeople() {
+		return text(w)
+	}
+	return o.print(w, v, nil)
+}
+
 // WriteJSON writes v as indented JSON, as all commands do with --output json.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

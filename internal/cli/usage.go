@@ -22,6 +22,12 @@ func UsageErrorf(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// Exit is an exit code by which a command answers, such as the number of its findings' kind. Run
+// prints nothing for it.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // noun makes c, which only has subcommands, refuse other arguments. Cobra by itself
 // prints help and calls it a success.
 func noun(c *cobra.Command) *cobra.Command {

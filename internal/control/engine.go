@@ -179,8 +179,8 @@ func (e *Engine) report(found []Finding) {
 		if f.Port != "" {
 			kv = append(kv, "port", f.Port)
 		}
-		if f.Remedy != "" {
-			kv = append(kv, "remedy", f.Remedy)
+		if r := f.repair(); r != "" {
+			kv = append(kv, "remedy", r)
 		}
 		e.notify(true, f.Text, kv...)
 	}

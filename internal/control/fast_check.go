@@ -72,7 +72,7 @@ func olderThan(release string, major, minor int) bool {
 // here. links are the ports' interfaces, by index in the configuration; nil: there is none.
 func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(name string) string) (found []Finding) {
 	add := func(port, remedy, text string, args ...any) {
-		found = append(found, Finding{Port: port, Text: fmt.Sprintf(text, args...), Remedy: remedy})
+		found = append(found, Finding{Check: CheckFastPath, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
 	}
 	required := cfg.FastPath == config.FastPathRequire
 	if olderThan(h.release, 5, 18) {
@@ -96,7 +96,8 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 		case cfg.XDP.Mode == config.XDPGeneric:
 			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", stay)
 		case a.MTU > bpf.MaxSingleBufferMTU:
-			add(a.Name, fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU), "its MTU of %d takes several buffers: %s", a.MTU, stay)
+			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, stay)
+			found[len(found)-1].Command = fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU)
 		case cfg.Ports[i].Rate != 0:
 			add(a.Name, "no rate for this port", "it has a rate: %s", stay)
 		case cfg.Ports[i].HasOwnECN():

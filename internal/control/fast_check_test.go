@@ -52,7 +52,7 @@ func TestCheckFastPath(t *testing.T) {
 			continue
 		}
 		for i, w := range tc.want {
-			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.Remedy == "" {
+			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.repair() == "" {
 				t.Errorf("%s: %v (fatal: %v), want %q", tc.name, f, f.Fatal, w)
 			}
 		}

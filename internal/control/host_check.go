@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/config"
@@ -24,10 +25,13 @@ const usualPMTU = 1024
 // Finding is a property of this machine that keeps the switch, or groups, from working.
 // If Fatal is set, the switch does not start.
 type Finding struct {
-	Fatal  bool
-	Port   string // empty: not about one port
-	Text   string
-	Remedy string // empty if Text contains it
+	Check   string // that has found it
+	Fatal   bool
+	Port    string // empty: not about one port
+	Text    string
+	Cost    string // what comes of it; empty if Text contains it
+	Command string // repairs it, for a shell
+	Remedy  string // in words; empty if Text or Command contains it
 
 	watched bool // a running switch watches it, and says so itself
 }
@@ -38,11 +42,32 @@ func (f Finding) String() string {
 	if f.Port != "" {
 		s = "port " + f.Port + ": " + s
 	}
-	if f.Remedy != "" {
-		s += ": " + f.Remedy
+	if r := f.repair(); r != "" {
+		s += ": " + r
 	}
 	return s
 }
+
+// repair returns command and remedy in a line.
+func (f *Finding) repair() string {
+	if f.Command != "" && f.Remedy != "" {
+		return f.Command + ", " + f.Remedy
+	}
+	return f.Command + f.Remedy
+}
+
+// Checks that findings of this package are of.
+const (
+	CheckInterfaces = "interfaces"
+	CheckSwitchID   = "switch-id"
+	CheckLinks      = "links"
+	CheckXDP        = "xdp-programs"
+	CheckMTU        = "mtu"
+	CheckRoutes     = "routes"
+	CheckPrefixes   = "group-prefixes"
+	CheckFastPath   = "fast-path"
+	CheckStateFile  = "state-file"
+)
 
 // hostNetwork is the kernel's network configuration, in the network namespace of the
 // calling thread.
@@ -57,17 +82,17 @@ type hostNetwork struct {
 func Check(cfg *config.Config) (found []Finding) {
 	for i := range cfg.Ports {
 		if _, _, err := iface.Find(&cfg.Ports[i]); err != nil {
-			found = append(found, Finding{Fatal: true, Text: err.Error()})
+			found = append(found, Finding{Check: CheckInterfaces, Fatal: true, Text: err.Error()})
 		}
 	}
 	if len(cfg.Switch.Keys) > 0 {
 		if _, err := neighbours.ID(&cfg.Switch); err != nil {
-			found = append(found, Finding{Fatal: true, Text: err.Error()})
+			found = append(found, Finding{Check: CheckSwitchID, Fatal: true, Text: err.Error()})
 		}
 	}
 	s, err := readHostNetwork()
 	if err != nil {
-		return append(found, Finding{Text: fmt.Sprintf("addresses and routes are not checked: %v", err)})
+		return append(found, Finding{Check: CheckRoutes, Text: fmt.Sprintf("addresses and routes are not checked: %v", err)})
 	}
 	return append(append(found, s.check(cfg)...), s.checkFastPath(cfg)...)
 }
@@ -141,24 +166,25 @@ func (s *hostNetwork) checkPrefixes(ports []config.Port, prefixes []netip.Prefix
 // checkPort checks one port and the interfaces on top of it.
 func (s *hostNetwork) checkPort(link netlink.Link, above []int, prefixes []netip.Prefix) (found []Finding) {
 	a := link.Attrs()
-	warn := func(remedy, text string, args ...any) {
-		found = append(found, Finding{Port: a.Name, Text: fmt.Sprintf(text, args...), Remedy: remedy})
-	}
+	warn := func(f Finding) { f.Port = a.Name; found = append(found, f) }
 	switch {
 	case a.RawFlags&unix.IFF_UP == 0:
-		warn(fmt.Sprintf("ip link set %s up", a.Name), "port is down")
+		warn(Finding{Check: CheckLinks, Text: "port is down", Cost: noMembers, Command: fmt.Sprintf("ip link set %s up", a.Name)})
 	case !iface.Running(a):
-		warn("plug it in, or look at the other end of the link", "port is down: the interface has no carrier")
+		warn(Finding{Check: CheckLinks, Text: "port is down: the interface has no carrier", Cost: noMembers, Remedy: "plug it in, or look at the other end of the link"})
 	}
-	if a.Xdp != nil && a.Xdp.Attached {
-		warn(fmt.Sprintf("look at `ip link show dev %s`", a.Name), "an XDP program is attached, another gleamd's perhaps: a second one cannot be")
-	}
-	for _, p := range prefixes {
-		if need := usualPMTU + rocev2.MaxHeaders(p.Addr().Is4()); a.MTU < need {
-			warn(fmt.Sprintf("ip link set %s mtu %d, or register groups with a smaller one (-m at gleam perf)", a.Name, need),
-				"its MTU of %d is too small for groups of path MTU %d in %s", a.MTU, usualPMTU, p)
-			break
+	if x := a.Xdp; x != nil && x.Attached {
+		f := Finding{
+			Check: CheckXDP, Text: "an XDP program is attached, another gleamd's perhaps: a second one cannot be", Cost: "gleamd does not start",
+			Command: fmt.Sprintf("ip link set dev %s %s off", a.Name, xdpKeyword(x.AttachMode)), Remedy: "or end the program that holds it",
 		}
+		warn(f)
+	}
+	if p, need := widest(prefixes); a.MTU < need {
+		warn(Finding{
+			Check: CheckMTU, Text: fmt.Sprintf("its MTU of %d is too small for groups of path MTU %d in %s", a.MTU, usualPMTU, p), Cost: "groups of that path MTU with members there are rejected",
+			Command: fmt.Sprintf("ip link set %s mtu %d", a.Name, need), Remedy: "or register groups with a smaller one (-m at gleam perf)",
+		})
 	}
 	if slices.ContainsFunc(s.routes, func(r netlink.Route) bool { return leadsThrough(r, above) }) {
 		return found
@@ -172,8 +198,35 @@ func (s *hostNetwork) checkPort(link netlink.Link, above []int, prefixes []netip
 	if top.RawFlags&unix.IFF_UP == 0 {
 		remedy = fmt.Sprintf("ip link set %s up; ", top.Name) + remedy
 	}
-	warn(remedy, "no route leads through %s%s: members behind it are not found, since their locations are looked up in the kernel", a.Name, where)
+	warn(Finding{
+		Check: CheckRoutes, Text: fmt.Sprintf("no route leads through %s%s: members behind it are not found, since their locations are looked up in the kernel", a.Name, where),
+		Cost: "registrations with members there are rejected", Command: remedy,
+	})
 	return found
+}
+
+// widest returns the prefix whose groups' longest packets are the longest, with the MTU that
+// they need.
+func widest(prefixes []netip.Prefix) (p netip.Prefix, need int) {
+	for _, q := range prefixes {
+		if n := usualPMTU + rocev2.MaxHeaders(q.Addr().Is4()); n > need {
+			p, need = q, n
+		}
+	}
+	return p, need
+}
+
+const noMembers = "members behind it get nothing"
+
+// xdpKeyword is the word of ip link for a mode that a program is attached in.
+func xdpKeyword(mode uint32) string {
+	switch mode {
+	case nl.XDP_ATTACHED_SKB:
+		return "xdpgeneric"
+	case nl.XDP_ATTACHED_HW:
+		return "xdpoffload"
+	}
+	return "xdp"
 }
 
 // checkPrefix checks whether hosts and groups of a prefix can reach each other.
@@ -187,8 +240,10 @@ func (s *hostNetwork) checkPrefix(p netip.Prefix, all []int) (found []Finding) {
 		}
 		if p.Contains(net.Addr()) {
 			found = append(found, Finding{
-				Text:   fmt.Sprintf("address %s of %s is inside group prefix %s: whoever sends RoCEv2 there reaches groups, not this machine", net.Addr(), s.name(a.LinkIndex), p),
-				Remedy: "choose another address or prefix",
+				Check: CheckPrefixes, Cost: "that address does not answer as this machine",
+				Command: fmt.Sprintf("ip address del %s dev %s", a.IPNet, s.name(a.LinkIndex)),
+				Text:    fmt.Sprintf("address %s of %s is inside group prefix %s: whoever sends RoCEv2 there reaches groups, not this machine", net.Addr(), s.name(a.LinkIndex), p),
+				Remedy:  "and choose another address or prefix",
 			})
 		}
 		if slices.Contains(all, a.LinkIndex) && net.Bits() <= p.Bits() && net.Masked().Contains(p.Addr()) {
@@ -202,11 +257,13 @@ func (s *hostNetwork) checkPrefix(p netip.Prefix, all []int) (found []Finding) {
 	switch {
 	case !slices.ContainsFunc(s.routes, func(r netlink.Route) bool { return isIPv4(r) == four && leadsThrough(r, all) }):
 		found = append(found, Finding{
+			Check: CheckPrefixes, Cost: "registrations of groups there are rejected",
 			Text:   fmt.Sprintf("no %s route leads through any port: no member of a group in %s is found", family, p),
 			Remedy: fmt.Sprintf("give this switch %s addresses, or take the prefix out of group_prefixes", family),
 		})
 	case !onLink:
 		found = append(found, Finding{
+			Check: CheckPrefixes, Cost: "hosts without one cannot join, nor send",
 			Text:   fmt.Sprintf("group prefix %s is in no subnet of the ports: hosts reach its groups only if they have a route", p),
 			Remedy: fmt.Sprintf("at each host: ip route add %s dev INTERFACE", p),
 		})

@@ -59,7 +59,7 @@ func CheckState(cfg *config.Config, uid int) (found []Finding) {
 		return nil
 	}
 	if fatal, err := statefile.Check(stateFile(cfg), uid); err != nil {
-		found = append(found, Finding{Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
+		found = append(found, Finding{Check: CheckStateFile, Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // Most that a sample has. A page with more could not be read.
@@ -65,23 +66,10 @@ func bound(list []api.Group) (kept []group) {
 		most := max(room/(len(kept)-i), 2)
 		if g.MembersLeftOut = max(0, len(g.Members)-most); g.MembersLeftOut > 0 {
 			g.Members = slices.SortedStableFunc(slices.Values(g.Members), func(a, b api.Member) int {
-				return cmp.Or(cmp.Compare(rank(&b, &g.Group), rank(&a, &g.Group)), cmp.Compare(b.Lag, a.Lag))
+				return cmp.Or(cmp.Compare(watch.Rank(&b, &g.Group), watch.Rank(&a, &g.Group)), cmp.Compare(b.Lag, a.Lag))
 			})[:most]
 		}
 		room = max(0, room-len(g.Members))
 	}
 	return kept
-}
-
-// rank orders members by how much an operator wants to see them.
-func rank(m *api.Member, g *api.Group) int {
-	switch {
-	case m.IP == g.WaitsFor:
-		return 3
-	case !m.Live || m.Diagnosis != "":
-		return 2
-	case m.Role == "source":
-		return 1
-	}
-	return 0
 }

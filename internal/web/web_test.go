@@ -121,8 +121,8 @@ func serve(t *testing.T, b Backend) string {
 	return "http://" + ln.Addr().String()
 }
 
-// watch opens the stream of samples.
-func watch(t *testing.T, url string) (*bufio.Scanner, *http.Response) {
+// follow opens the stream of samples.
+func follow(t *testing.T, url string) (*bufio.Scanner, *http.Response) {
 	t.Helper()
 	r, err := http.Get(url + "/live")
 	if err != nil {
@@ -159,13 +159,13 @@ func TestBrowsersShareSamples(t *testing.T) {
 	url := serve(t, b)
 	var all []*bufio.Scanner
 	for range maxReaders {
-		lines, r := watch(t, url)
+		lines, r := follow(t, url)
 		if r.StatusCode != 200 {
 			t.Fatalf("status %d", r.StatusCode)
 		}
 		all = append(all, lines)
 	}
-	if _, r := watch(t, url); r.StatusCode != http.StatusServiceUnavailable {
+	if _, r := follow(t, url); r.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one browser more: status %d", r.StatusCode)
 	}
 	first := next(t, all[0])

@@ -64,6 +64,9 @@ func ofCommand(s stamp, c *cobra.Command, section int) (files []file) {
 			{cli.ExitOK, "Success."}, {cli.ExitFailed, "The command failed; standard error has the cause."},
 			{cli.ExitUsage, "The command line makes no sense."}, {cli.ExitInterrupted, "A signal ended the command."},
 		} {
+			if own, ok := c.Annotations[fmt.Sprint("exit ", e.code)]; ok {
+				e.text = own
+			}
 			p.item(bold(fmt.Sprint(e.code)))
 			p.text(e.text, true)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package privilege
 
 import (
 	"fmt"
@@ -57,8 +57,8 @@ func TestIdentify(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || id.String() != tt.identity || id.uid != tt.uidG || id.gid != tt.gidG {
-			t.Errorf("%s: %v (gid %d), %v", tt.name, id, id.gid, err)
+		if err != nil || id.String() != tt.identity || id.UID != tt.uidG || id.GID != tt.gidG {
+			t.Errorf("%s: %v (gid %d), %v", tt.name, id, id.GID, err)
 		}
 	}
 }

@@ -1,0 +1,107 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// lately is the time for which a removed member is reported.
+const lately = 10 * time.Minute
+
+// checkGroups reports what gleamd knows to be wrong with groups and their members, and groups
+// that stand still.
+func checkGroups(r *Report, groups []api.Group, now time.Time) {
+	if len(groups) == 0 {
+		r.skip("groups", "there are no groups")
+		return
+	}
+	var found []Finding
+	for i := range groups {
+		g := &groups[i]
+		found = append(found, checkGroup(g)...)
+		if g.StallSeconds == 0 {
+			continue
+		}
+		stalled := time.Duration(g.StallSeconds * float64(time.Second))
+		f := Finding{
+			Severity: Error, Group: g.IP, Text: fmt.Sprintf("%d packets are outstanding, and none was acknowledged for %s", g.Unacknowledged(), stalled.Round(100*time.Millisecond)),
+			Cost: "the source gets no completion", Remedy: "gleam group show " + g.IP.String() + " has what each member lacks",
+		}
+		if g.WaitsFor.IsValid() {
+			f.Member = g.WaitsFor
+			f.Text += ": the group waits for this member"
+			f.Remedy = fmt.Sprintf("see whether the host is up and its queue pair takes packets: ping %s; %s", g.WaitsFor, f.Remedy)
+		}
+		found = append(found, f)
+	}
+	for i := range groups {
+		found = append(found, former(&groups[i], now)...)
+	}
+	r.add("groups", found...)
+}
+
+// checkGroup reports what the switch says of a group.
+func checkGroup(g *api.Group) (found []Finding) {
+	add := func(f Finding) { f.Group = g.IP; found = append(found, f) }
+	if g.State == "failed" {
+		add(Finding{Severity: Error, Text: "the group has failed" + reason(g.Failure), Cost: "its source gets a fatal NAK, and no data is forwarded", Command: "gleam group delete " + g.IP.String(), Remedy: "its master registers it again; queue pairs are connected anew"})
+	}
+	if g.MTUText != "" {
+		add(Finding{Severity: Error, Text: g.MTUText, Cost: "packets of full length do not reach all members, and the source gets no completion", Remedy: "raise the MTU of the port that it names, or register the group with a smaller path MTU"})
+	}
+	if g.IsolationText != "" {
+		add(Finding{Severity: Warning, Text: g.IsolationText, Cost: "members there may receive, and not send", Remedy: "see the port's isolation in the bridge: bridge -d link show"})
+	}
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Diagnosis != "" {
+			add(Finding{Severity: Error, Member: m.IP, Text: m.Diagnosis, Cost: "it does not get the group's data", Remedy: "gleam group show " + g.IP.String() + " and gleam events have more"})
+		}
+	}
+	return found
+}
+
+// former reports members that the switch has removed lately.
+func former(g *api.Group, now time.Time) (found []Finding) {
+	for i := range g.Former {
+		m := &g.Former[i]
+		if m.PSN == nil || now.Sub(m.Time) > lately {
+			continue // it has left, or was removed by the master
+		}
+		found = append(found, Finding{
+			Severity: Warning, Group: g.IP, Member: m.IP, Text: fmt.Sprintf("it was removed at %s: %s", m.Time.Local().Format("15:04:05"), m.Reason),
+			Cost: "it gets nothing more of the group, and lacks what was sent since", Remedy: "see what was wrong with the host, and have it join again; gleam events has the order of things",
+		})
+	}
+	return found
+}
+
+// checkSwitches reports links to other switches that are not up, and members behind them.
+func checkSwitches(r *Report, t *api.Topology) {
+	if t.Switch == "" {
+		r.skip("switches", "it knows no other switches (no keys in the section switch)")
+		return
+	}
+	var found []Finding
+	for i := range t.Neighbours {
+		if n := &t.Neighbours[i]; n.State != api.LinkUp {
+			found = append(found, Finding{
+				Severity: Error, Port: n.Port, Text: fmt.Sprintf("switch %s is down there for %s%s", n.Switch, time.Duration(n.Age*float64(time.Second)).Round(time.Second), reason(n.Reason)),
+				Cost: "groups go other ways, or end if there is none", Remedy: "see the link, and gleamd at that switch; gleam topology has what was heard",
+			})
+		}
+	}
+	for i := range t.Links {
+		if l := &t.Links[i]; l.State != api.LinkUp && l.LastDrop != "" {
+			found = append(found, Finding{
+				Severity: Warning, Port: l.Port, Text: fmt.Sprintf("a hello from %s has no effect: %s", l.LastDropMAC, l.LastDrop),
+				Cost: "groups with members behind that switch cannot be registered", Remedy: "the switches need a key in common, and incarnations of their own (switch.keys, switch.id)",
+			})
+		}
+	}
+	r.add("switches", found...)
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/internal/config"
+)
+
+// command is what errors of a configuration end with where one command repairs them.
+var command = regexp.MustCompile(`; run: (.+)$`)
+
+// checkConfig reads the configuration. It is nil if that fails.
+func checkConfig(r *Report, file string) *config.Config {
+	cfg, err := config.Load(file)
+	if err == nil {
+		r.add("config")
+		return cfg
+	}
+	var found []Finding
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		f := Finding{Severity: Error, Text: line, Cost: "gleamd does not start with this configuration, and does not reload it"}
+		if m := command.FindStringSubmatch(line); m != nil {
+			f.Text, f.Command = strings.TrimSuffix(line, m[0]), m[1]
+		} else {
+			f.Remedy = "reference.yaml beside it, and gleamd.yaml(5), have every key with its values"
+		}
+		found = append(found, f)
+	}
+	r.add("config", found...)
+	return nil
+}
+
+// checkFiles checks who may read or replace the files of the configuration. What is open to
+// everyone, config.Load refuses.
+func checkFiles(r *Report, file string, cfg *config.Config) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		r.skip("key-files", err.Error())
+		return
+	}
+	var found []Finding
+	secrets, others := secretFiles(cfg), []string{file}
+	if regexp.MustCompile(`(?m)^[^#]*\bsecret:`).Match(text) {
+		secrets, others = append(secrets, file), nil
+	}
+	for _, f := range secrets {
+		found = append(found, openSecret(f)...)
+	}
+	for _, f := range others {
+		if mode, ok := modeOf(f); ok && mode&0o022 != 0 {
+			found = append(found, Finding{
+				Severity: Error, Text: fmt.Sprintf("%s may be changed by others than its owner (mode %04o)", f, mode),
+				Cost: "whoever may change it decides at the next start or reload which keys are accepted", Command: "chmod go-w " + f,
+			})
+		}
+	}
+	seen := make(map[string]bool)
+	for _, f := range append(secrets, others...) {
+		dir := filepath.Dir(f)
+		if mode, ok := modeOf(dir); ok && !seen[dir] && mode&0o022 != 0 {
+			found = append(found, Finding{
+				Severity: Error, Text: fmt.Sprintf("others than its owner may replace files in %s (mode %04o)", dir, mode),
+				Cost: "whoever may replace a key there can register and end groups, and read what members get", Command: "chmod go-w " + dir,
+			})
+		}
+		seen[dir] = true
+	}
+	r.add("key-files", found...)
+}
+
+// secretFiles are the files that only gleamd's administrators should read.
+func secretFiles(cfg *config.Config) (files []string) {
+	add := func(file string) {
+		if file != "" && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	for i := range cfg.Envelope.Keys {
+		add(cfg.Envelope.Keys[i].SecretFile)
+	}
+	for i := range cfg.Switch.Keys {
+		add(cfg.Switch.Keys[i].SecretFile)
+	}
+	if k := cfg.API.Key; k != nil {
+		add(k.Path)
+	}
+	if k := cfg.Web.Key; k != nil {
+		add(k.Path)
+	}
+	return files
+}
+
+// openSecret returns what is wrong with the mode of a file with a secret. Its group may read
+// it: that is how operators' programs get it.
+func openSecret(file string) []Finding {
+	mode, ok := modeOf(file)
+	if !ok || mode&0o027 == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Text: fmt.Sprintf("%s has a secret, and others may read or change it (mode %04o)", file, mode),
+		Cost: "whoever has the secret can register and end groups", Command: fmt.Sprintf("chmod %04o %s", mode&^0o027, file),
+	}}
+}
+
+func modeOf(file string) (fs.FileMode, bool) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return 0, false
+	}
+	if st.IsDir() && st.Mode()&os.ModeSticky != 0 {
+		return st.Mode().Perm() &^ 0o022, true // only owners replace files there
+	}
+	return st.Mode().Perm(), true
+}
