@@ -17,11 +17,25 @@ type QPN uint32
 // JSON numbers are read as well.
 type PSN uint32
 
-// MarshalText implements encoding.TextMarshaler.
-func (n QPN) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "0x%06x", uint32(n)), nil }
+// Format prints 0x and six digits for the verbs v and s, and the number for all others.
+func (n QPN) Format(s fmt.State, verb rune) { format24(s, verb, uint32(n)) }
+
+// Format prints 0x and six digits for the verbs v and s, and the number for all others.
+func (n PSN) Format(s fmt.State, verb rune) { format24(s, verb, uint32(n)) }
+
+func format24(s fmt.State, verb rune, n uint32) {
+	if verb == 'v' || verb == 's' {
+		fmt.Fprintf(s, "0x%06x", n)
+		return
+	}
+	fmt.Fprintf(s, fmt.FormatString(s, verb), n)
+}
 
 // MarshalText implements encoding.TextMarshaler.
-func (n PSN) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "0x%06x", uint32(n)), nil }
+func (n QPN) MarshalText() ([]byte, error) { return fmt.Append(nil, n), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (n PSN) MarshalText() ([]byte, error) { return fmt.Append(nil, n), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *QPN) UnmarshalJSON(b []byte) error { return unmarshalNumber(b, (*uint32)(n)) }

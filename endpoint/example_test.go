@@ -13,7 +13,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // The host that creates a group waits for three members, and then writes to the memory of
@@ -36,7 +35,7 @@ func ExampleMaster() {
 	group, err := endpoint.Master(ctx, endpoint.MasterConfig{
 		Local: endpoint.Local{
 			Device:     dev,
-			HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{1: key}, Send: 1}},
+			HostConfig: endpoint.HostConfig{Auth: endpoint.Auth{Keys: endpoint.Keys{1: key}, Send: 1}},
 		},
 		Listener: ln, Members: 3,
 		GroupIP: netip.MustParseAddr("10.77.254.1"),
@@ -86,7 +85,7 @@ func ExampleMember() {
 	group, err := endpoint.Member(ctx, endpoint.MemberConfig{
 		Local: endpoint.Local{
 			Device: dev, Memory: mr,
-			HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{1: key}, Send: 1}},
+			HostConfig: endpoint.HostConfig{Auth: endpoint.Auth{Keys: endpoint.Keys{1: key}, Send: 1}},
 		},
 		Master: "10.77.0.1:7000",
 	})

@@ -19,7 +19,9 @@ var mayBeUnused = map[string]string{
 	"internal/mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
 	"internal/control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
+	"api.LoadCertificates":                        "for applications",
 	"api.QPN.MarshalText":                         "for encoding/json", "api.PSN.MarshalText": "likewise", "api.QPN.UnmarshalJSON": "likewise", "api.PSN.UnmarshalJSON": "likewise",
+	"api.QPN.Format": "for fmt", "api.PSN.Format": "likewise",
 	"internal/config.Secret.MarshalJSON": "for encoding/json", "internal/config.Secret.MarshalText": "for encoding", "internal/config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
 	"internal/mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "internal/mcast.DefaultRepairTries": "likewise",

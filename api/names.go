@@ -1,0 +1,22 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+)
+
+// Types of packages that other modules cannot import.
+type (
+	Rate         = linkrate.Rate  // bit/s; 0: no limit
+	Certificates = identity.Files // what one end of a connection over TCP has
+)
+
+// LoadCertificates reads the files of a client for DialTLS, all in PEM: its certificate, its
+// private key, and the authorities that sign the certificates of servers. An error names
+// the file, and what is wrong with its contents or its mode.
+func LoadCertificates(certificate, key, ca string) (*Certificates, error) {
+	return identity.Load(certificate, key, ca)
+}

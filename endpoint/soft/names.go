@@ -1,0 +1,21 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"github.com/gleam-rdma/gleam/internal/dcqcn"
+	"github.com/gleam-rdma/gleam/internal/rc"
+)
+
+// Types of packages that other modules cannot import.
+type (
+	Personality = rc.Personality // which queue pairs a device behaves like
+	Congestion  = dcqcn.Config   // parameters of DCQCN
+)
+
+// Personalities.
+const (
+	RXE    = rc.RXE    // Linux soft-RoCE
+	Strict = rc.Strict // hardware that checks all that IBTA has a queue pair check
+)
