@@ -4,6 +4,8 @@
 package mcast
 
 import (
+	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
@@ -199,6 +201,33 @@ func BenchmarkInputAck(b *testing.B) {
 					f.ackAll(b)
 					i += n
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkClone measures the copy of a group with 64 packets in flight, which a worker makes for an
+// explanation.
+func BenchmarkClone(b *testing.B) {
+	for _, members := range []int{4, 64, 1024} {
+		b.Run(strconv.Itoa(members), func(b *testing.B) {
+			spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Policy: Evict, Repair: RepairSpec{Bytes: 1 << 20, Timeout: time.Millisecond, Tries: 3}, PSNProbe: time.Millisecond}
+			for i := range members {
+				ip := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+				spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
+				spec.Members = append(spec.Members, MemberSpec{IP: ip, QPN: 0x100, Leg: LegID(i)})
+			}
+			sw := New(Limits{})
+			var out Output
+			if err := sw.Apply(0, PutGroup{spec}, &out); err != nil {
+				b.Fatal(err)
+			}
+			for n := range rocev2.PSN(64) {
+				sw.Input(time.Millisecond, &Packet{Group: groupIP, Src: spec.Members[0].IP, DestQP: groupQPN, Op: rocev2.SendOnly, PSN: n, Payload: 10, Verified: true, Frame: Handle(n), RetainBytes: minFrameBytes}, &out)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				sw.Clone(0)
 			}
 		})
 	}
