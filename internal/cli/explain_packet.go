@@ -276,9 +276,9 @@ func writeExplanation(w io.Writer, x *api.Explanation, all bool) {
 	if p.Port != "" {
 		text += " by port " + p.Port
 	}
-	text += fmt.Sprintf(", PSN %s, to QPN %s, %d bytes", number24(p.PSN), number24(p.QPN), p.Payload)
+	text += fmt.Sprintf(", PSN %s, to QPN %s, %d bytes of payload", number24(p.PSN), number24(p.QPN), p.Payload)
 	if p.DMALen != 0 {
-		text += fmt.Sprintf(", WRITE of %d bytes to 0x%x", p.DMALen, p.VA)
+		text += fmt.Sprintf(", %d bytes from address 0x%x on", p.DMALen, p.VA)
 	}
 	if p.Syndrome != 0 {
 		text += fmt.Sprintf(", syndrome 0x%02x", p.Syndrome)

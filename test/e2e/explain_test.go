@@ -6,11 +6,14 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // TestExplainedPacketsDoIt explains packets and sends them afterwards: the frames that were said come
@@ -80,6 +83,42 @@ func TestExplainedPacketsDoIt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExplainedWait: the queue pair of one receiver is not connected, so that the group's first
+// message waits for it. The explanations of the message and of its acknowledgement name that receiver
+// and the rules; when it is connected, they do not.
+func TestExplainedWait(t *testing.T) {
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, policy: api.PolicyStrict})
+	late := r.hosts[2]
+	r.hosts = r.hosts[:2]
+	r.connect()
+	r.hosts = append(r.hosts, late)
+	if err := r.engine.Register(r.registration()); err != nil {
+		t.Fatal(err)
+	}
+	write := &api.ExplainPacket{From: r.hosts[0].ip, Op: "write-only", AckReq: true}
+	if x := r.explain(write); x.Reason != "awaits_verification" || len(x.Sent) != 0 {
+		t.Fatalf("%+v", x)
+	}
+	f := newForger(r)
+	r.from(0).send(f.write(0, r.hosts[0].qp.Info().SQPSN))
+	names := func() bool {
+		a, err := r.engine.ExplainACK(r.group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range a.Steps {
+			if slices.Contains(s.Rules, "R53") && strings.Contains(s.Text, late.ip.String()) {
+				return true
+			}
+		}
+		return false
+	}
+	until(t, "the receiver that is not connected is named", names)
+	r.hosts = []*rigHost{late}
+	r.connect()
+	until(t, "the message is forwarded", func() bool { x := r.explain(write); return x.Reason == "" && len(x.Sent) == 2 && !names() })
 }
 
 // explain explains a packet for the rig's group.
