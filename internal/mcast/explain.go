@@ -95,26 +95,32 @@ func (x *explainer) run() bool {
 		input = func() { x.sw.InputForwarded(x.now, x.g.id, &p, x.out) }
 	}
 	input()
-	if x.out.NeedVerify {
-		why := rules("R33")
-		if x.isFromSource() && x.psn == x.was.fwd.nxt && x.was.mayBeDamaged(x.now, x.psn) {
-			why = rules("R33", "R64")
-		}
-		if !x.p.Verified {
-			x.add(why, "The ICRC is asked for before this packet is believed, and it is wrong: the packet is dropped, and nothing changes.")
+	for range 2 { // each is asked for once
+		switch {
+		case !x.out.NeedVerify && !x.out.NeedRevoke:
+			return true
+		case x.out.NeedRevoke:
+			x.add(rules("R97"), "The group is on the fast path, and this packet needs a decision: the group is taken back from XDP first.")
+			x.sw.Revoked(x.now, x.g.id, x.out)
+		case !x.p.Verified:
+			x.add(x.rulesOfCheck(), "The ICRC is asked for before this packet is believed, and it is wrong: the packet is dropped, and nothing changes.")
 			x.BadICRC = true
 			return false
+		default:
+			x.add(x.rulesOfCheck(), "The ICRC is checked before this packet is believed: it is right.")
+			p.Verified = true
 		}
-		x.add(why, "The ICRC is checked before this packet is believed: it is right.")
-		p.Verified = true
-		input()
-	}
-	if x.out.NeedRevoke {
-		x.add(rules("R97"), "The group is on the fast path, and this packet needs a decision: the group is taken back from XDP first.")
-		x.sw.Revoked(x.now, x.g.id, x.out)
 		input()
 	}
 	return true
+}
+
+// rulesOfCheck are the rules by which the ICRC is asked for.
+func (x *explainer) rulesOfCheck() []string {
+	if x.isFromSource() && x.psn == x.was.fwd.nxt && x.was.mayBeDamaged(x.now, x.psn) {
+		return rules("R33", "R64")
+	}
+	return rules("R33")
 }
 
 // isFromSource reports whether the packet is a request of the source, as that was before.
@@ -139,8 +145,12 @@ func (x *explainer) identify() {
 	switch {
 	case x.op&rocev2.OpKnown == 0 || p.DestQP != g.qpn:
 		return
+	case x.op&(rocev2.OpRequest|rocev2.OpSend|rocev2.OpWrite) == rocev2.OpRequest:
+		x.add(rules("R22"), "%s is a request of a member.", p.Op.Name())
 	case x.op&rocev2.OpRequest != 0:
 		x.add(rules("R22"), "%s is a request: data of a member, for all other members.", p.Op.Name())
+	case isSelectiveNAK(p):
+		x.add(rules("R22", "R106"), "%s with syndrome 0x%02x is a selective NAK of another switch: it names packets that are missing there.", p.Op.Name(), uint8(p.Syndrome))
 	case p.Op == rocev2.Acknowledge:
 		x.add(rules("R22"), "%s is feedback of a receiver, %s.", p.Op.Name(), syndromeText(p.Syndrome))
 	case p.Op == rocev2.CNP:

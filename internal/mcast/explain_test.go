@@ -59,6 +59,9 @@ func (x *explained) check(t *testing.T, sw *Switch, now time.Duration, p *Packet
 	if len(e.Steps) == 0 {
 		t.Errorf("nothing is said about %+v", p)
 	}
+	if said.NeedRevoke || said.NeedVerify != e.BadICRC {
+		t.Errorf("%+v is not served to its end: %+v", p, e)
+	}
 	return func() {
 		if out.NeedVerify { // p is not verified
 			if !e.BadICRC {
