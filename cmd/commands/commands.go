@@ -18,10 +18,11 @@ import (
 	"github.com/gleam-rdma/gleam/internal/tools/doctor"
 	"github.com/gleam-rdma/gleam/internal/tools/perf"
 	"github.com/gleam-rdma/gleam/internal/tools/simulate"
+	"github.com/gleam-rdma/gleam/internal/tools/top"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon.
-var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command, doctor.Command(ConfigFile)}
+var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command, doctor.Command(ConfigFile), top.Command}
 
 // ConfigFile is gleamd's configuration, unless --config names another.
 const ConfigFile = "/etc/gleam/gleamd.yaml"

@@ -80,6 +80,7 @@ var rooms = []room{
 	{dir: "internal/tools/bench"},
 	{dir: "internal/tools/simulate"},
 	{dir: "internal/tools/doctor"},
+	{dir: "internal/tools/top"},
 	{dir: "cmd"},
 	{dir: "scripts"},
 	{dir: "test"},
