@@ -3,9 +3,10 @@
 //
 // peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX] [OWN-ADDRESS] is one end of a connection
 // by librdmacm: it connects to an address, or listens at one of its own. Then it does the steps:
-// s10 sends ten messages, r10 receives ten and compares them, w1 WRITEs a message to address
-// 0x10000 under R_Key 0x1234, c1 compares what was written to its own memory, d5 does nothing for
-// 5 s. With wait it then
+// s10 sends ten messages, i10 ten with immediate data, r10 receives ten and compares them, j10 likewise with
+// the immediate data; w1 WRITEs a message to address 0x10000 under R_Key 0x1234, v1 message 100 behind it, with
+// immediate data, k1 receives that; c0 and c100 compare what was written to its own memory with that message; d5 does nothing
+// for 5 s, p1 waits for a line on standard input. With wait it then
 // waits until the other end disconnects. With ask it prints its queue pair and its memory before
 // it connects, and reads its private data, in hexadecimal. With key=HEX it connects by gleam_cm_connect
 // under key 1. Exit codes: 0 done, 1 an error, 3 rejected (the reason
@@ -31,7 +32,23 @@ static int fail(const char *what)
 
 static unsigned char byte_at(long message, long i) { return message * 31 + i * 7 + i / 251; }
 
-static void complete(struct rdma_cm_id *id, int sends)
+/* What the steps i, j, v and k have as the immediate data of a message. */
+static uint32_t immediate(long message) { return htonl(0x51000000u + message); }
+
+/* Posts message n of a step. */
+static int post(struct rdma_cm_id *id, char what, long n, char *own, long bytes, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)own, .length = bytes, .lkey = mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .imm_data = immediate(n),
+		.opcode = what == 's' ? IBV_WR_SEND : what == 'i' ? IBV_WR_SEND_WITH_IMM : what == 'w' ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM,
+		.wr.rdma = {.remote_addr = 0x10000 + (what == 'v' ? bytes : 0), .rkey = 0x1234},
+	};
+
+	return ibv_post_send(id->qp, &wr, &bad);
+}
+
+static struct ibv_wc complete(struct rdma_cm_id *id, int sends)
 {
 	struct ibv_wc wc;
 
@@ -41,6 +58,7 @@ static void complete(struct rdma_cm_id *id, int sends)
 		printf("completion with status %d, %s\n", wc.status, ibv_wc_status_str(wc.status));
 		exit(1);
 	}
+	return wc;
 }
 
 int main(int argc, char **argv)
@@ -98,8 +116,8 @@ int main(int argc, char **argv)
 	for (long i = 0; i < DEPTH; i++) // before the first message can come
 		if (rdma_post_recv(id, (void *)i, memory + i * bytes, bytes, mr))
 			fail("post a receive");
-	char *window = calloc(1, bytes);
-	struct ibv_mr *writable = rdma_reg_write(id, window, bytes);
+	char *window = calloc(2, bytes);
+	struct ibv_mr *writable = rdma_reg_write(id, window, 2 * bytes);
 	if (!writable)
 		fail("register the window");
 	param.private_data = "hello", param.private_data_len = 6;
@@ -111,7 +129,7 @@ int main(int argc, char **argv)
 				fail("private data");
 		param.private_data = data, param.private_data_len = sizeof(data);
 	}
-	struct gleam_mr region = {.addr = (uintptr_t)window, .length = bytes, .rkey = writable->rkey};
+	struct gleam_mr region = {.addr = (uintptr_t)window, .length = 2 * bytes, .rkey = writable->rkey};
 	keyed.mr = &region;
 	if (listens ? rdma_accept(id, &param) : keyed.key_len ? gleam_cm_connect(id, &param, &keyed) : rdma_connect(id, &param)) {
 		if (gleam_error()[0])
@@ -127,31 +145,39 @@ int main(int argc, char **argv)
 	long received = 0;
 	for (char *step = argv[4]; *step;) {
 		char what = *step++;
-		int sends = what == 's' || what == 'w';
+		int sends = strchr("siwv", what) != NULL;
 		long messages = strtol(step, &step, 10);
 		if (what == 'd') {
 			sleep(messages);
 			continue;
 		}
+		if (what == 'p') {
+			for (int c; messages && (c = getchar()) != EOF;)
+				messages -= c == '\n';
+			continue;
+		}
 		if (what == 'c') {
 			for (long i = 0; i < bytes; i++)
-				if ((unsigned char)window[i] != byte_at(0, i))
-					return printf("the window differs at byte %ld\n", i), 1;
+				if ((unsigned char)window[i + (messages >= 100 ? bytes : 0)] != byte_at(messages, i))
+					return printf("the window differs at byte %ld from message %ld\n", i, messages), 1;
 			printf("window of %ld bytes compared\n", bytes);
 			continue;
 		}
 		for (long n = 0; n < messages; n++) {
 			if (sends) {
+				long message = what == 'v' ? n + 100 : n;
 				for (long i = 0; i < bytes; i++)
-					own[i] = byte_at(n, i);
-				if (what == 'w' ? rdma_post_write(id, (void *)n, own, bytes, mr, 0, 0x10000, 0x1234) : rdma_post_send(id, (void *)n, own, bytes, mr, 0))
+					own[i] = byte_at(message, i);
+				if (post(id, what, message, own, bytes, mr))
 					fail("post a send");
 				complete(id, 1);
 				continue;
 			}
 			char *at = memory + received++ % DEPTH * bytes;
-			complete(id, 0);
-			for (long i = 0; i < bytes; i++)
+			struct ibv_wc wc = complete(id, 0);
+			if (what != 'r' && (!(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != immediate(what == 'k' ? n + 100 : n)))
+				return printf("message %ld has flags 0x%x, immediate data 0x%x\n", n, wc.wc_flags, ntohl(wc.imm_data)), 1;
+			for (long i = 0; i < bytes && what != 'k'; i++)
 				if ((unsigned char)at[i] != byte_at(n, i))
 					return printf("message %ld differs at byte %ld\n", n, i), 1;
 			if (rdma_post_recv(id, (void *)n, at, bytes, mr))

@@ -34,9 +34,11 @@ func connectCases() (cs []testCase) {
 	add("15 % of all packets lost, MADs included", connectLossy)
 	add("refusals: port, address, key, path MTU, one too many, alone", connectRefused)
 	add("a receiver is killed, and another one takes its place", connectKilled)
+	add("a receiver's host is cut off, policy evict, and connects again", connectAway("evict"))
+	add("a receiver's host is cut off, policy quorum:2, and connects again", connectAway("quorum:2"))
 	add("the group is deleted: members are disconnected", connectDeleted)
-	add("private data under the right key: WRITEs to the members' windows", connectKeyed)
-	add("gleam_cm_connect of libgleam: WRITEs to the members' windows", connectByLibrary(false))
+	add("private data under the right key: every operation", connectKeyed)
+	add("gleam_cm_connect of libgleam: every operation", connectByLibrary(false))
 	add("gleam_cm_connect of libgleam, IPv6", connectByLibrary(true))
 	cs[len(cs)-1].long = true
 	add("gleamd restarts, kill -9: members wait, and then are connected", connectRestart)

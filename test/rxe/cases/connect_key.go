@@ -53,16 +53,25 @@ func (g *created) joinKeyed(ctx context.Context, h *host, key []byte, steps stri
 	if _, err := fmt.Sscanf(j.out.String(), "qpn %d va %d rkey %d", &qpn, &va, &rkey); err != nil {
 		return j, fmt.Errorf("%w: %s", err, j.out.String())
 	}
-	_, err = fmt.Fprintf(write, "%x\n", privateData(key, g, h, qpn, va, bytes, rkey))
+	_, err = fmt.Fprintf(write, "%x\n", privateData(key, g, h, qpn, va, 2*bytes, rkey))
 	return j, errors.Join(err, write.Close())
 }
 
-// connectKeyed has members connect under the group's key. The source WRITEs to the group's
-// window, and each receiver finds the bytes in its own. One with another key is refused.
+// What source and receivers of each operation print.
+const (
+	sentOne     = "1 messages of 20000 bytes sent\n"
+	receivedOne = "1 messages of 20000 bytes received and compared\n"
+	comparedOne = "window of 20000 bytes compared\n"
+	allSent     = sentOne + sentOne + sentOne + sentOne + "done"
+	allReceived = receivedOne + receivedOne + receivedOne + comparedOne + comparedOne + "done"
+)
+
+// connectKeyed has members connect under the group's key. The source SENDs and WRITEs to the group's
+// window, with immediate data and without, and each receiver finds the bytes in its own. One with another key is refused.
 func connectKeyed(ctx context.Context, b *bench) error {
 	hosts := b.hosts[:3]
 	const bytes = 20_000
-	spec := &api.CreateGroup{Group: groupAddr(9, false), Expect: 3, Key: 1, Window: &api.Window{VA: 0x10000, Len: bytes, RKey: 0x1234}}
+	spec := &api.CreateGroup{Group: groupAddr(9, false), Expect: 3, Key: 1, Window: &api.Window{VA: 0x10000, Len: 2 * bytes, RKey: 0x1234}}
 	return b.create(ctx, spec, func(g *created) (err error) {
 		other, err := g.joinKeyed(ctx, hosts[0], []byte(strings.Repeat("k", 32)), "s1", bytes)
 		if err == nil {
@@ -74,7 +83,7 @@ func connectKeyed(ctx context.Context, b *bench) error {
 		var all peers
 		defer func() { all.kill() }()
 		for i, h := range hosts {
-			j, err := g.joinKeyed(ctx, h, auth.Keys[1], []string{"w1s1", "r1c1"}[min(i, 1)], bytes)
+			j, err := g.joinKeyed(ctx, h, auth.Keys[1], []string{"w1s1i1v1", "r1j1k1c0c100"}[min(i, 1)], bytes)
 			if j != nil {
 				all = append(all, j)
 			}
@@ -82,7 +91,7 @@ func connectKeyed(ctx context.Context, b *bench) error {
 				return err
 			}
 		}
-		return errors.Join(all[:1].end("1 messages of 20000 bytes sent"), all[1:].end("window of 20000 bytes compared"))
+		return errors.Join(all[:1].end(allSent), all[1:].end(allReceived))
 	})
 }
 
@@ -92,7 +101,7 @@ func connectByLibrary(v6 bool) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) error {
 		hosts := b.hosts[:4]
 		const bytes = 20_000
-		spec := &api.CreateGroup{Group: groupAddr(9, v6), Expect: 4, Key: 1, Window: &api.Window{VA: 0x10000, Len: bytes, RKey: 0x1234}}
+		spec := &api.CreateGroup{Group: groupAddr(9, v6), Expect: 4, Key: 1, Window: &api.Window{VA: 0x10000, Len: 2 * bytes, RKey: 0x1234}}
 		return b.create(ctx, spec, func(g *created) (err error) {
 			join := func(h *host, key []byte, steps string) (*joiner, error) {
 				return start(ctx, h, "peer", "connect", g.ip.String(), fmt.Sprint(cmPort), steps, fmt.Sprint(bytes), fmt.Sprintf("key=%x", key), h.addr(v6).String())
@@ -107,20 +116,20 @@ func connectByLibrary(v6 bool) func(context.Context, *bench) error {
 			var all peers
 			defer func() { all.kill() }()
 			for i, h := range hosts[:3] {
-				j, err := join(h, auth.Keys[1], []string{"w1s1", "r1c1"}[min(i, 1)])
+				j, err := join(h, auth.Keys[1], []string{"w1s1i1v1", "r1j1k1c0c100"}[min(i, 1)])
 				if err != nil {
 					return err
 				}
 				all = append(all, j)
 			}
-			j, err := g.joinKeyed(ctx, hosts[3], auth.Keys[1], "r1c1", bytes)
+			j, err := g.joinKeyed(ctx, hosts[3], auth.Keys[1], "r1j1k1c0c100", bytes)
 			if j != nil {
 				all = append(all, j)
 			}
 			if err != nil {
 				return err
 			}
-			return errors.Join(all[:1].end("1 messages of 20000 bytes sent\ndone"), all[1:].end("1 messages of 20000 bytes received and compared\nwindow of 20000 bytes compared\ndone"))
+			return errors.Join(all[:1].end(allSent), all[1:].end(allReceived))
 		})
 	}
 }

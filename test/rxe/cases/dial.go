@@ -121,16 +121,16 @@ func (g *created) unconnected(ctx context.Context) error {
 	})
 }
 
-// transferDialled has the dialler send to all listeners.
+// transferDialled has the dialler send to all listeners, without immediate data and with it.
 func (g *created) transferDialled(ctx context.Context, hosts []*host, messages, size int) error {
 	n, bytes := strconv.Itoa(messages), strconv.Itoa(size)
-	all, err := g.dial(ctx, hosts, []string{"s" + n, bytes}, []string{"r" + n, bytes, "wait"})
+	all, err := g.dial(ctx, hosts, []string{"s" + n + "i" + n, bytes}, []string{"r" + n + "j" + n, bytes, "wait"})
 	if err != nil {
 		all.kill()
 		return err
 	}
-	return errors.Join(all[:1].end(fmt.Sprintf("%s messages of %s bytes sent\ndone", n, bytes)),
-		all[1:].end(fmt.Sprintf("private data: hello\nconnected\n%s messages of %s bytes received and compared\nRDMA_CM_EVENT_DISCONNECTED\ndone", n, bytes)))
+	return errors.Join(all[:1].end(strings.Repeat(fmt.Sprintf("%s messages of %s bytes sent\n", n, bytes), 2)+"done"),
+		all[1:].end("private data: hello\nconnected\n"+strings.Repeat(fmt.Sprintf("%s messages of %s bytes received and compared\n", n, bytes), 2)+"RDMA_CM_EVENT_DISCONNECTED\ndone"))
 }
 
 // evenMTU gives all hosts the path MTU of the last of n.
