@@ -106,7 +106,7 @@ test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrin
 		valgrind:valgrind abidiff:abigail-tools pkg-config:pkg-config groff:groff-base python3:python3 /usr/lib/python3/dist-packages/numpy:python3-numpy
 	@scripts/test libgleam
 
-.PHONY: test-web test-block soak-block
+.PHONY: test-web test-wireshark test-block soak-block
 test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
 	@scripts/need chromium:chromium
 	@scripts/test web
@@ -115,6 +115,10 @@ test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes 
 test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed, the alert fires (root)
 	@scripts/need prometheus:prometheus promtool:prometheus
 	@scripts/test metrics
+
+test-wireshark: ## traces of the switch and the Wireshark dissector, read by tshark (root)
+	@scripts/need tshark:tshark
+	@scripts/test wireshark
 
 test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
 	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils

@@ -242,11 +242,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return c.explain(err)
 	}
 	if resp.StatusCode/100 != 2 {
-		e := new(Error)
-		if json.Unmarshal(b, e) != nil || e.Message == "" {
-			return fmt.Errorf("%s: %s %s was answered with %s and no reason: is that gleamd?", c.where, method, path, resp.Status)
-		}
-		return e
+		return c.refusal(method, path, resp.Status, b)
 	}
 	if answer == nil {
 		return nil
@@ -255,6 +251,15 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return fmt.Errorf("%s: answer to %s %s is not understood; are gleam and gleamd of the same version? %w", c.where, method, path, err)
 	}
 	return nil
+}
+
+// refusal returns the error that is the body of an answer with a status other than 2xx.
+func (c *Client) refusal(method, path, status string, body []byte) error {
+	e := new(Error)
+	if json.Unmarshal(body, e) != nil || e.Message == "" {
+		return fmt.Errorf("%s: %s %s was answered with %s and no reason: is that gleamd?", c.where, method, path, status)
+	}
+	return e
 }
 
 // explain names the obstacle between client and daemon, and the remedy.

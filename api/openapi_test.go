@@ -111,7 +111,9 @@ func (s *schemas) operation(x *route) *openapi3.Operation {
 	if x.answer != nil {
 		status = "200"
 		ok = openapi3.NewResponse().WithDescription("The answer.").WithJSONSchemaRef(s.of(reflect.TypeOf(x.answer)))
-		if x.lines || x.follow != nil {
+		if x.stream {
+			ok.Content = openapi3.Content{Lines: ok.Content["application/json"]}
+		} else if x.lines || x.follow != nil {
 			line := reflect.TypeOf(x.answer)
 			if x.lines {
 				line = line.Elem()

@@ -23,6 +23,7 @@ type route struct {
 	body    any // value of the type that is expected; nil: none
 	answer  any // value of the type of the answer; nil: 204 without a body
 	lines   bool
+	stream  bool // the answer is lines, each of that type, whatever the client accepts
 	do      endpoint
 
 	// follow streams answers until the client or the server ends it; nil: the path has no
@@ -59,6 +60,8 @@ var routes = []route{
 	{method: "GET", path: "/v1/topology", summary: "Neighbour switches, and the next hops of members", answer: Topology{}, do: (*handler).topology},
 	{method: "GET", path: "/v1/stats", summary: "Totals of the switch", answer: Stats{}, do: (*handler).stats},
 	{method: "POST", path: "/v1/reload", summary: "Read the configuration again", body: Reload{}, answer: Reloaded{}, do: (*handler).reload},
+	{method: "POST", path: "/v1/trace", summary: "Record packets: the answer is one TraceLine a line for as long as the trace runs", body: Trace{}, answer: TraceLine{}, stream: true, do: (*handler).trace},
+	{method: "DELETE", path: "/v1/trace", summary: "End the trace that runs", do: (*handler).stopTrace},
 	{method: "GET", path: "/v1/version", summary: "The daemon's version", answer: Version{}, do: (*handler).version},
 	{method: "GET", path: "/v1/openapi.json", summary: "This description", answer: json.RawMessage{}, do: (*handler).openapi},
 }

@@ -144,6 +144,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			answer, err = h.audited(r, func(r *http.Request) (any, error) { return found.do(h, r, arg) })
 		}
 	}
+	if s, ok := answer.(stream); ok {
+		if err = s.serve(w, r, h.ending()); err == nil {
+			return
+		}
+	}
 	switch {
 	case err != nil:
 		status, e := errorAnswer(err)

@@ -344,6 +344,7 @@ type Backend interface {
 	Explain(group netip.Addr, p *ExplainPacket) (*Explanation, error)
 	ExplainACK(group netip.Addr) (*ACKExplanation, error)
 	Stats() (*Stats, error)
+	Tracer
 	// Audit gets each requested change, after it was done or refused.
 	Audit(*Change)
 }

@@ -26,10 +26,14 @@ type Backend struct {
 	EventList []api.Event
 	Fail      error
 
+	Traced     []api.TracePacket // what a trace has
+	TraceNotes []string
+
 	mu         sync.Mutex
 	registered []api.Register
 	created    []api.CreateGroup
 	changes    []api.Change
+	stopTrace  chan struct{} // of the last trace
 }
 
 var _ api.Backend = (*Backend)(nil)

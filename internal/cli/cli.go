@@ -62,7 +62,7 @@ of another machine, whose configuration has api.listen.`,
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
 	env.Remote.addTo(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), decodeCommand(env), explainCommand(env), versionCommand(env))
+	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), traceCommand(env), decodeCommand(env), explainCommand(env), versionCommand(env))
 	for _, c := range more {
 		root.AddCommand(c(env))
 	}

@@ -59,6 +59,9 @@ func (o *output) Set(s string) error {
 	return fmt.Errorf("want %s, %s, %s, %s or %s=QUERY", formatTable, formatWide, formatJSON, formatYAML, formatPath)
 }
 
+// isText reports whether the output is for people.
+func (o *output) isText() bool { return o.format == formatTable || o.format == formatWide }
+
 // Type implements pflag.Value.
 func (o *output) Type() string { return "format" }
 

@@ -46,6 +46,7 @@ type Engine struct {
 	keeper   *keeper // nil if groups are not kept over a restart
 
 	switches engineSwitches
+	tracing  traceSlot
 }
 
 // addressesPerMember are those that locate.Filter has room for: of the member and its next hop, and

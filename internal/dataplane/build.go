@@ -42,6 +42,9 @@ func (w *worker) endFrame(pi, n int) {
 		clear(w.umem.Frame(w.buildAddr)[n:minFrame])
 		n = minFrame
 	}
+	if w.tracing != nil {
+		w.traceStaged(pi, w.umem.Data(w.buildAddr, uint32(n)), nil)
+	}
 	w.ports[pi].stage(xsk.Desc{Addr: w.buildAddr, Len: uint32(n)})
 }
 

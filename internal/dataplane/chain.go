@@ -94,7 +94,7 @@ func (w *worker) serveChains(pi int, ds []xsk.Desc) (packets int) {
 // buffer is complete: it has the bytes head and is sent from addr. The other buffers are
 // those of ds if own is set, else new ones; the caller has checked that there are enough.
 // copyRest writes the ICRC and stages the copy.
-func (w *worker) copyRest(p *port, f *rocev2.Frame, ds []xsk.Desc, own bool, addr uint64, head []byte, icrc uint32) {
+func (w *worker) copyRest(pi int, f *rocev2.Frame, ds []xsk.Desc, own bool, addr uint64, head []byte, icrc uint32) {
 	c := &w.chains
 	c.copyOut = append(c.copyOut[:0], head)
 	c.copyDescs[0] = xsk.Desc{Addr: addr, Len: uint32(len(head)), Options: xsk.PktContd}
@@ -110,5 +110,8 @@ func (w *worker) copyRest(p *port, f *rocev2.Frame, ds []xsk.Desc, own bool, add
 	c.copyOut.SetICRC(icrc)
 	made := c.copyDescs[:len(c.copyOut)]
 	made[len(made)-1].Options = 0
-	p.stagePacket(made)
+	if w.tracing != nil {
+		w.traceStaged(pi, c.copyOut[0], c.copyOut[1:])
+	}
+	w.ports[pi].stagePacket(made)
 }

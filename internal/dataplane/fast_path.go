@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -125,6 +126,7 @@ type fastPath struct {
 	jobs     []func()      // for the thread, in order
 	refused  []fastLeg     // legs of which the core was given a copy back in this call
 	reportAt time.Duration // the next report while nothing comes
+	slow     []netip.Addr  // groups that are kept off it
 	changes  uint64        // counts the changes of tables and ports
 	taken    uint64        // counts the batches that were taken from sockets and other workers
 	table    mcast.OffloadTable

@@ -57,6 +57,9 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 	if !w.core.OffloadTable(f.id, t) {
 		return s, whyNoData
 	}
+	if slices.Contains(w.fast.slow, g.ip) {
+		return s, whyTraced
+	}
 	if g.acrossIsolated {
 		return s, "it has members behind several isolated ports"
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
 	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -75,6 +76,10 @@ func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 			f.ring.Touch(psn, min(touchAhead, int(hi.Sub(psn))))
 		}
 		f.reported = psn.Next()
+		if w.tracing != nil {
+			w.reportTraced(f, psn, first && mayPause, f.reported == hi)
+			continue
+		}
 		w.reportPacket(f, psn, first && mayPause, f.reported == hi)
 	}
 	w.readClock() // reports may have later times
@@ -194,6 +199,10 @@ func (w *worker) copyFromRing(c *mcast.Copy) {
 			panic("dataplane: a packet in a ring has changed")
 		}
 		r.group, r.psn, r.call = c.Group, c.Frame, w.coreCalls
+	}
+	if w.tracing != nil {
+		w.copyTraced(trace.Resent, c, &r.frame, r.desc[:], false)
+		return
 	}
 	w.copy(c, &r.frame, r.desc[:], false)
 }

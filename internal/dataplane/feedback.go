@@ -15,6 +15,7 @@ type lastACK struct {
 	to          mcast.MemberID
 	txIndex     int  // in the port's tx
 	becn        bool // of this ACK, or of one that it replaced
+	traced      tracedACK
 }
 
 // stageFeedback stages one packet for the group's source. cause is the packet that caused
@@ -66,7 +67,10 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		// changes within a batch.
 		pkt.BECN = pkt.BECN || last.becn
 		last.becn = pkt.BECN
-		rocev2.BuildPacket(w.umem.Frame(p.staged[last.txIndex].Addr), &path, &pkt, payload)
+		n := rocev2.BuildPacket(w.umem.Frame(p.staged[last.txIndex].Addr), &path, &pkt, payload)
+		if w.tracing != nil {
+			w.traceReplaced(&last.traced, l.port, w.umem.Data(p.staged[last.txIndex].Addr, uint32(max(n, minFrame))))
+		}
 		return
 	}
 	buf, ok := w.beginFrame(l.port)
@@ -80,6 +84,9 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		g.lastACK = lastACK{batchNumber: w.batchNumber, to: fb.To, txIndex: n - 1, becn: pkt.BECN}
 	case fb.Op == rocev2.Acknowledge:
 		g.lastACK.batchNumber = 0
+	}
+	if w.tracing != nil {
+		g.lastACK.traced = w.tracing.acks
 	}
 }
 

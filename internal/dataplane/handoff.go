@@ -45,6 +45,7 @@ func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 			w.servePacket(pi, ds...)
 		case negative && !w.ports[pi].policers.naks.Allow(w.now):
 			w.count.drop[dropRateLimit]++
+			w.traceRefused(pi, ds, dropRateLimit)
 			w.freeFrames(ds)
 		default:
 			w.enqueueHandoff(to, pi, ds, backlog)
@@ -83,6 +84,7 @@ func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
 	}
 	if r.Room(need) < need {
 		w.count.drop[dropHandoffFull]++
+		w.traceRefused(pi, ds, dropHandoffFull)
 		w.freeFrames(ds)
 		return
 	}

@@ -99,11 +99,14 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	p.mark(out[l2Len:n])
 	w.count.copies++
 	if len(ds) > 1 {
-		w.copyRest(p, f, ds, last, addr, out[:n], icrc)
+		w.copyRest(l.port, f, ds, last, addr, out[:n], icrc)
 		return last
 	}
 	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], icrc)
 	clear(out[n:])
+	if w.tracing != nil {
+		w.traceStaged(l.port, out, nil)
+	}
 	p.stage(xsk.Desc{Addr: addr, Len: uint32(len(out))})
 	return last
 }

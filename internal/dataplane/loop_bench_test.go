@@ -4,22 +4,38 @@
 package dataplane
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 )
 
 // BenchmarkLoop is what the whole loop of a worker spends on a packet, over ports without
 // a kernel: data for three receivers, and their ACKs.
-func BenchmarkLoop(b *testing.B) {
+func BenchmarkLoop(b *testing.B) { benchmarkLoop(b, nil) }
+
+// BenchmarkLoopTraced is BenchmarkLoop while a trace runs that records another group, or the
+// headers of everything. The records are read between the batches, in no time that counts.
+func BenchmarkLoopTraced(b *testing.B) {
+	b.Run("another group", func(b *testing.B) {
+		benchmarkLoop(b, &trace.Filter{Groups: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
+	})
+	b.Run("all headers", func(b *testing.B) { benchmarkLoop(b, &trace.Filter{}) })
+}
+
+func benchmarkLoop(b *testing.B, f *trace.Filter) {
 	const batch, receivers = 64, 3
 	x := newBenchOn(b, lab.StarConfig{Hosts: receivers + 1}, 1024, 4096)
 	x.repair(b, 0)
 	w := x.w
 	for _, port := range x.fake.queues {
 		port[0].Discard = true
+	}
+	if f != nil {
+		w.tracing = newTracing(trace.NewRecorder(f))
 	}
 	arrive := func(i int, k rocev2.Packet, payload []byte) {
 		if !x.fake.queues[i][0].Arrive(x.build(i, &k, payload)) {
@@ -32,6 +48,10 @@ func BenchmarkLoop(b *testing.B) {
 		d := time.Since(start)
 		if n != want {
 			b.Fatalf("%d packets in a batch, want %d", n, want)
+		}
+		if f != nil {
+			for w.tracing.Read(1024, func(*trace.Record) {}) > 0 {
+			}
 		}
 		return d
 	}
@@ -56,6 +76,11 @@ func BenchmarkLoop(b *testing.B) {
 	}
 	if n := uint64(rounds * batch); w.count.copies != receivers*n || w.count.feedbackIn != receivers*n {
 		b.Fatalf("%d copies, %d ACKs; drops %v", w.count.copies, w.count.feedbackIn, w.count.drops())
+	}
+	if f != nil {
+		if lost, _ := w.tracing.Unrecorded(); lost > 0 {
+			b.Fatalf("%d packets were not recorded", lost)
+		}
 	}
 	b.ReportMetric(float64(data.Nanoseconds())/float64(rounds*batch), "ns/data-packet")
 	b.ReportMetric(float64(acks.Nanoseconds())/float64(rounds*batch*receivers), "ns/ACK")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
@@ -35,6 +36,10 @@ func (w *worker) copyRetained(c *mcast.Copy) {
 		return
 	}
 	ds := w.retained.get(c.Frame)
+	if w.tracing != nil {
+		w.copyTraced(trace.Resent, c, &w.retained.frame, ds, false)
+		return
+	}
 	w.copy(c, &w.retained.frame, ds, false)
 }
 

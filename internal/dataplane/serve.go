@@ -6,6 +6,7 @@ package dataplane
 import (
 	"net/netip"
 
+	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
 	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -19,7 +20,11 @@ const maxFeedback = 4
 // buffers. It dispatches on the kind of packet; afterwards the buffers are in a TX ring,
 // retained, or back in the pool.
 func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
+	if w.tracing != nil {
+		w.traceReceived(pi, ds)
+	}
 	if ds = w.decode(ds); ds == nil {
+		w.traceServed()
 		return
 	}
 	keep := false
@@ -33,6 +38,9 @@ func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 	}
 	if !keep {
 		w.freeFrames(ds)
+	}
+	if w.tracing != nil {
+		w.traceServed()
 	}
 }
 
@@ -93,12 +101,15 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	w.fast.refused = w.fast.refused[:0]
 	if w.out.Retained {
 		w.retained.retain(ds)
+		w.traceRetained()
 	}
 	last := len(w.out.Copies) - 1
 	for i := range w.out.Copies {
 		switch c := &w.out.Copies[i]; {
 		case c.Frame != p.Frame:
 			w.copyRetained(c)
+		case w.tracing != nil:
+			sentOn = w.copyTraced(trace.Copied, c, f, ds, i == last && !w.out.Retained) || sentOn
 		case w.copy(c, f, ds, i == last && !w.out.Retained):
 			sentOn = true
 		}
@@ -165,6 +176,9 @@ func (w *worker) forControl() bool {
 // sendFeedback stages the feedback of the last output and lists the groups with events.
 // cause is the packet that caused it; nil for a deadline.
 func (w *worker) sendFeedback(cause *rocev2.Frame) {
+	if w.tracing != nil {
+		w.accountParent()
+	}
 	for i := range w.out.Feedback {
 		w.stageFeedback(&w.out.Feedback[i], cause)
 	}
@@ -186,6 +200,9 @@ func (w *worker) sendFeedback(cause *rocev2.Frame) {
 			}
 		}
 		w.changed.add(e.Group)
+	}
+	if w.tracing != nil {
+		w.traceReplies()
 	}
 }
 

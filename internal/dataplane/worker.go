@@ -40,6 +40,7 @@ type worker struct {
 	load     load
 	meters   meters
 	fast     fastPath
+	tracing  *tracing // nil: no trace runs
 }
 
 // forwarding is the groups of a worker: the core, and the headers for what the core says.
@@ -157,6 +158,9 @@ func (w *worker) runBatch() (got int) {
 		w.flush()
 	}
 	w.load.note(got, closures)
+	if w.tracing != nil {
+		w.tracing.Publish()
+	}
 	return got
 }
 

@@ -41,6 +41,14 @@ var reasonRules = [NumReasons][]string{
 	DiscardedReply:     {"R107"},
 }
 
+// Rules returns the rules by which packets are not served for reason r.
+func (r Reason) Rules() []string {
+	if r < NumReasons {
+		return reasonRules[r]
+	}
+	return nil
+}
+
 // rulesOfReason returns the rules by which the packet is not served.
 func (x *explainer) rulesOfReason() []string {
 	g := x.was

@@ -50,3 +50,24 @@ func OpcodeNames() (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// opcodeClasses are names that stand for several opcodes each.
+var opcodeClasses = map[string]OpFlags{"send": OpSend, "write": OpWrite, "data": OpRequest}
+
+// ParseOpcodes returns the opcodes that a name stands for: one as for ParseOpcode, ack, or send,
+// write or data for several.
+func ParseOpcodes(name string) (ops []Opcode, err error) {
+	if flags, ok := opcodeClasses[name]; ok {
+		for o := range Opcode(0xFF) {
+			if o.Is(flags) {
+				ops = append(ops, o)
+			}
+		}
+		return ops, nil
+	}
+	if name == "ack" {
+		return []Opcode{Acknowledge}, nil
+	}
+	o, err := ParseOpcode(name)
+	return []Opcode{o}, err
+}

@@ -130,6 +130,9 @@ func program(line, name string) ([]string, bool) {
 // not exist. Alternatives are written a|b.
 func check(c *cobra.Command, args []string) error {
 	for i, arg := range args {
+		if arg == "|" { // another program follows
+			return nil
+		}
 		if !strings.HasPrefix(arg, "-") {
 			if !c.HasSubCommands() {
 				continue // an argument or a flag's value
@@ -144,6 +147,9 @@ func check(c *cobra.Command, args []string) error {
 				}
 			}
 			return nil
+		}
+		if arg == "-" { // standard input or output
+			continue
 		}
 		if arg == "--" {
 			return nil

@@ -111,6 +111,18 @@ func (n *notes) add(warn bool, msg string, kv ...any) {
 	n.lines = append(n.lines, fmt.Sprint(warn, " ", msg, " ", kv))
 }
 
+// count counts the lines that contain text.
+func (n *notes) count(text string) (lines int) {
+	n.Lock()
+	defer n.Unlock()
+	for _, l := range n.lines {
+		if strings.Contains(l, text) {
+			lines++
+		}
+	}
+	return lines
+}
+
 // newRig builds the lab and starts the switch.
 func newRig(t testing.TB, c rigConfig) *rig {
 	t.Helper()

@@ -79,6 +79,19 @@ func (r *Ring[T]) Put(v T) bool {
 	return true
 }
 
+// Next returns the place of the next entry, for the producer to fill before Commit; nil if the
+// ring is full. The place has what was there before, so that memory of it can be used again.
+func (r *Ring[T]) Next() *T {
+	if r.tailLocal-r.headSeen == uint32(len(r.entries)) && r.Room(1) == 0 {
+		return nil
+	}
+	return &r.entries[r.tailLocal&r.mask]
+}
+
+// Commit puts the entry of Next, for the consumer to see after the next Publish. The producer
+// may change it until then.
+func (r *Ring[T]) Commit() { r.tailLocal++ }
+
 // Unpublished returns how many entries were put since the last Publish.
 func (r *Ring[T]) Unpublished() int { return int(r.tailLocal - r.tail.Load()) }
 
@@ -106,6 +119,9 @@ func (r *Ring[T]) Len(want int) int {
 // At returns the entry i places after the first one. It must be one of those that
 // Len counted.
 func (r *Ring[T]) At(i int) T { return r.entries[(r.head.Load()+uint32(i))&r.mask] }
+
+// Ref is At without a copy. The entry is the consumer's until Release.
+func (r *Ring[T]) Ref(i int) *T { return &r.entries[(r.head.Load()+uint32(i))&r.mask] }
 
 // Release gives back the places of the first n entries.
 func (r *Ring[T]) Release(n int) {

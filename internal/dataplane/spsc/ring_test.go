@@ -28,7 +28,16 @@ func TestRingAgainstAModel(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "op") {
 			case 0:
 				ok := len(put)+len(published) < r.Size()
-				if got := r.Put(next); got != ok {
+				if rapid.Bool().Draw(t, "in place") {
+					place := r.Next()
+					if (place != nil) != ok {
+						t.Fatalf("Next is %v with %d and %d of %d", place, len(put), len(published), r.Size())
+					}
+					if ok {
+						*place = next
+						r.Commit()
+					}
+				} else if got := r.Put(next); got != ok {
 					t.Fatalf("Put is %v with %d and %d of %d", got, len(put), len(published), r.Size())
 				}
 				if ok {
@@ -49,7 +58,7 @@ func TestRingAgainstAModel(t *testing.T) {
 					t.Fatalf("%d to take, %d waiting; want %d", n, r.Published(), len(published))
 				}
 				for i := range n {
-					if r.At(i) != published[i] {
+					if r.At(i) != published[i] || *r.Ref(i) != published[i] {
 						t.Fatalf("entry %d is %d, want %d", i, r.At(i), published[i])
 					}
 				}
