@@ -92,7 +92,7 @@ struct group *group_for(enum collective what, int64_t bytes, int root, MPI_Comm 
 	if (size < 2 || root < 0 || root >= size)
 		return NULL;
 	s = state_of(comm);
-	if (!s || s->plain || bytes < s->min_bytes[what])
+	if (!s || s->plain || bytes < s->least[what] || bytes > s->most[what])
 		return NULL;
 	return state_group(s, comm);
 }

@@ -9,11 +9,13 @@
 #include <time.h>
 
 #include "group.h"
+#include "registry.h"
 
 enum { PATIENCE = 30 /* seconds for a group to come about */, LEAVING = 5000 /* ms */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is below */
 static struct device device;
+static int cached; /* registrations stay */
 static struct group *groups;
 static unsigned char *taken; /* by k of range_pick, at a master */
 static uint32_t taken_room;
@@ -100,8 +102,10 @@ static void begin(struct offer *o, char *why)
 	int rc = 0;
 
 	pthread_mutex_lock(&lock);
-	if (!device.verbs.context)
+	if (!device.verbs.context) {
 		rc = device_open(&device, set->device, set->gid_index, range_is_ipv4(&set->groups), why, WHY);
+		cached = !rc && registry_open(set->cache);
+	}
 	pthread_mutex_unlock(&lock);
 	if (rc)
 		return;
@@ -390,10 +394,29 @@ void group_end(struct group *g)
 	free_group(g);
 }
 
+/* Says what the cache of registrations was worth at rank 0. */
+static void report_registry(void)
+{
+	struct registry_counts c;
+	int rank;
+
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (!settings()->verbose || rank || !device.verbs.context)
+		return;
+	registry_count(&c);
+	if (cached)
+		fprintf(stderr, "gleam-mpi: buffers of rank 0: %llu registered, %llu found registered, %llu returned to the kernel\n", (unsigned long long)c.made,
+		        (unsigned long long)c.found, (unsigned long long)c.returned);
+	else
+		fprintf(stderr, "gleam-mpi: buffers are registered for each broadcast: GLEAM_MPI_CACHE is 0, or UCX (libucs.so.0) is missing\n");
+}
+
 void group_end_all(void)
 {
 	while (groups)
 		group_end(groups);
+	report_registry();
+	registry_close();
 	pthread_mutex_lock(&lock);
 	device_close(&device);
 	free(taken);

@@ -10,13 +10,22 @@
 
 #include "settings.h"
 
-/* From how many bytes on a group is faster than the MPI's own broadcast, and of each rank than its
- * own MPI_Allgather: docs/PERFORMANCE.md. */
 #ifdef MPICH_VERSION
-static const int64_t bcast_min = 16384, allgather_min = NEVER;
+#define BY_MPI(openmpi, mpich) mpich
 #else
-static const int64_t bcast_min = 4096, allgather_min = 262144;
+#define BY_MPI(openmpi, mpich) openmpi
 #endif
+
+/* Where a group was measured to be faster than the MPI's own collective, docs/PERFORMANCE.md, and the
+ * variables that say otherwise. */
+static const struct {
+	const char *least, *most;
+	struct band otherwise;
+} table[COLLECTIVES] = {
+	[BCAST] = {"GLEAM_MPI_MIN", "GLEAM_MPI_MAX", {BY_MPI(4096, 16384), NEVER}},
+	[ALLGATHER] = {"GLEAM_MPI_ALLGATHER_MIN", "GLEAM_MPI_ALLGATHER_MAX", {BY_MPI(262144, NEVER), NEVER}},
+	[ALLREDUCE] = {"GLEAM_MPI_ALLREDUCE_MIN", "GLEAM_MPI_ALLREDUCE_MAX", {NEVER, NEVER}},
+};
 
 static struct settings it;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -74,9 +83,12 @@ static void read_all(void)
 	it.gid_index = number("GLEAM_MPI_GID_INDEX", 0, 255, -1);
 	it.mtu = number("GLEAM_MPI_MTU", 256, 4096, 0);
 	it.segment = number("GLEAM_MPI_SEGMENT", 4096, 1 << 30, 1 << 30);
+	it.cache = number("GLEAM_MPI_CACHE", 0, NEVER, 256 << 20);
 	it.timeout = number("GLEAM_MPI_TIMEOUT", 1, 31, 14);
-	it.min_bytes[BCAST] = number("GLEAM_MPI_MIN", 1, NEVER, bcast_min);
-	it.min_bytes[ALLGATHER] = number("GLEAM_MPI_ALLGATHER_MIN", 1, NEVER, allgather_min);
+	for (int i = 0; i < COLLECTIVES; i++) {
+		it.bands[i].least = number(table[i].least, 1, NEVER, table[i].otherwise.least);
+		it.bands[i].most = number(table[i].most, 1, NEVER, table[i].otherwise.most);
+	}
 	it.device = getenv("GLEAM_MPI_DEVICE");
 	if (it.mtu & (it.mtu - 1)) {
 		it.off = 1;

@@ -8,9 +8,14 @@
 
 #include "plan.h"
 
-enum collective { BCAST, ALLGATHER, COLLECTIVES };
+enum collective { BCAST, ALLGATHER, ALLREDUCE, COLLECTIVES };
 
 #define NEVER (1LL << 40) /* bytes that no collective has */
+
+/* The bytes of which a collective goes by a group; of each rank, for ALLGATHER. */
+struct band {
+	int64_t least, most;
+};
 
 struct settings {
 	int off;              /* groups are not wanted, or not possible: why */
@@ -24,7 +29,8 @@ struct settings {
 	uint32_t mtu;         /* bytes; 0: the device's */
 	uint32_t segment;     /* bytes of a message at most */
 	int timeout;          /* of queue pairs, 4.096 us * 2^n */
-	int64_t min_bytes[COLLECTIVES]; /* below, the MPI has the collective; of each rank, for ALLGATHER */
+	struct band bands[COLLECTIVES];
+	uint64_t cache;       /* bytes that stay registered without a broadcast */
 	int verbose;
 };
 

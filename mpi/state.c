@@ -53,8 +53,8 @@ static void refused(const struct state *s, const char *why)
 		fprintf(stderr, "gleam-mpi: no group: %s; the MPI's own MPI_Bcast serves the communicator\n", why);
 }
 
-/* Agrees on the settings: one rank without groups leaves the communicator to PMPI, and the largest
- * GLEAM_MPI_MIN and GLEAM_MPI_ALLGATHER_MIN count. */
+/* Agrees on the settings: one rank without groups leaves the communicator to PMPI, and of each collective
+ * the largest least and the smallest most count. */
 static int consult(struct state *s, MPI_Comm comm)
 {
 	char why[WHY];
@@ -65,7 +65,12 @@ static int consult(struct state *s, MPI_Comm comm)
 	s->plain = rc != 1;
 	if (s->plain)
 		refused(s, why);
-	return rc < 0 || PMPI_Allreduce(settings()->min_bytes, s->min_bytes, COLLECTIVES, MPI_INT64_T, MPI_MAX, comm);
+	for (int i = 0; i < COLLECTIVES; i++) {
+		s->least[i] = settings()->bands[i].least;
+		s->most[i] = settings()->bands[i].most;
+	}
+	return rc < 0 || PMPI_Allreduce(MPI_IN_PLACE, s->least, COLLECTIVES, MPI_INT64_T, MPI_MAX, comm) ||
+	       PMPI_Allreduce(MPI_IN_PLACE, s->most, COLLECTIVES, MPI_INT64_T, MPI_MIN, comm);
 }
 
 struct state *state_of(MPI_Comm comm)

@@ -11,7 +11,7 @@
 struct state {
 	int plain;         /* PMPI serves all its broadcasts */
 	int rank;
-	int64_t min_bytes[COLLECTIVES]; /* shorter ones are PMPI's */
+	int64_t least[COLLECTIVES], most[COLLECTIVES]; /* bytes; shorter and longer ones are PMPI's */
 	struct group *group; /* NULL: not yet */
 };
 

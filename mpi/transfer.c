@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "registry.h"
 #include "transfer.h"
 
 /* A user's buffer as registered memory: itself, or a copy where it cannot be registered,
@@ -21,14 +22,14 @@ static int borrow(struct stream *s, struct loan *l, void *buffer, uint64_t bytes
 {
 	l->copy = NULL;
 	l->at = buffer;
-	l->mr = ibv_reg_mr(s->device->pd, buffer, bytes, access);
+	l->mr = registry_take(s->device->pd, buffer, bytes, access);
 	if (l->mr)
 		return 0;
 	l->at = l->copy = malloc(bytes);
 	if (l->copy && !access)
 		memcpy(l->copy, buffer, bytes);
 	if (l->copy)
-		l->mr = ibv_reg_mr(s->device->pd, l->copy, bytes, access);
+		l->mr = registry_take(s->device->pd, l->copy, bytes, access);
 	if (l->mr)
 		return 0;
 	snprintf(why, room, "registering %llu bytes: %s (ulimit -l?)", (unsigned long long)bytes, strerror(errno));
@@ -38,7 +39,7 @@ static int borrow(struct stream *s, struct loan *l, void *buffer, uint64_t bytes
 
 static void give_back(struct loan *l)
 {
-	ibv_dereg_mr(l->mr);
+	registry_give(l->mr);
 	free(l->copy);
 }
 

@@ -27,7 +27,7 @@ programs=(
 modules=(
 	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs ib_cm iw_cm rdma_cm rdma_ucm crc32_generic rdma_rxe veth sch_netem
 	ifb sch_ingress cls_u32 act_mirred
-	sch_tbf sch_sfq
+	sch_tbf
 	nbd crc32c_generic crc16 mbcache jbd2 ext4
 	llc stp bridge netfs 9pnet 9p 9pnet_virtio
 )

@@ -11,9 +11,9 @@
 #   --here  on this machine instead, which has the modules rdma_rxe, nbd
 #           and sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
-#   --mpi   with Open MPI and MPICH in the guest, and no cases but those of MPI
-#   --also-mpi  likewise, and the quick cases of MPI after all others
-#   --hpl   with HPL beside them, and no cases but those of HPL
+#   --mpi   with Open MPI and MPICH in the guest, and no cases but those of MPI, with MPICH's own tests
+#   --hpl   with Open MPI and HPL, and no cases but those of HPL
+#   --also-mpi  the quick cases of both after all others
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
 #   --times  the cases so many times, one after the other
@@ -27,7 +27,7 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes seconds=1500 mpi="" hpl=""
+machine=yes seconds=1500 mpi="" hpl="" suite=""
 arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -37,14 +37,14 @@ while [ $# -gt 0 ]; do
 		seconds=3600
 		;;
 	--mpi)
-		mpi=yes cache=$top/.cache/rxe-mpi
-		arguments+=(--mpi --run MPI_)
+		mpi=yes suite=yes cache=$top/.cache/rxe-mpi
+		arguments+=(--mpi --run MPI)
 		;;
 	--hpl)
 		mpi=yes hpl=yes cache=$top/.cache/rxe-mpi
 		arguments+=(--run ^HPL)
 		;;
-	--also-mpi) mpi=yes cache=$top/.cache/rxe-mpi ;;
+	--also-mpi) mpi=yes hpl=yes cache=$top/.cache/rxe-mpi ;;
 	--record) arguments+=(--record) ;;
 	--run)
 		arguments+=(--run "${2:?--run wants an expression}")
@@ -92,7 +92,10 @@ if [ -n "$machine" ]; then
 	[ -z "$mpi" ] || . "$here/mpi-packages.sh"
 	"$here/packages.sh" "$cache" "${mpi_packages[@]}" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
-	[ -z "$hpl" ] || "$here/hpl-source.sh" "$cache" || skip "HPL's sources cannot be had"
+	[ -z "$hpl" ] || "$here/source.sh" "$cache/hpl" hpcc hpcc_1.5.0.orig.tar.gz \
+		0a6fef7ab9f3347e549fed65ebb98234feea9ee18aea0c8f59baefbe3cf7ffb8 hpcc-1.5.0/hpl || skip "HPL's sources cannot be had"
+	[ -z "$suite" ] || "$here/source.sh" "$cache/mpich" mpich mpich_4.0.2.orig.tar.xz \
+		b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860 mpich-4.0.2/test/mpi || skip "MPICH's sources cannot be had"
 fi
 "$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev make:make patch:patch || skip "there is no C compiler"
 
@@ -121,8 +124,14 @@ done
 make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bin -lgleam"
 cp examples/weights.py libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
-	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi" openmpi
-	make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" MPI_CFLAGS="-I$cache/root/usr/include/x86_64-linux-gnu/mpich" MPI_LIBS="-L$libs -lmpich" mpich
+	for kind in openmpi mpich; do
+		case $kind in
+		openmpi) where=(MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi") ;;
+		mpich) where=(MPI_CFLAGS="-I$cache/root/usr/include/x86_64-linux-gnu/mpich" MPI_LIBS="-L$libs -lmpich") ;;
+		esac
+		make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" "${where[@]}" $kind
+		[ -z "$suite" ] || make -s -C mpi/test/mpich CC="$cc" BUILD="$share/bin" OBJECTS="$cache/mpich/objects-$kind" SUITE="$cache/mpich/mpich-4.0.2/test/mpi" MPI=$kind "${where[@]}"
+	done
 	"$top/scripts/need" gfortran:gfortran || skip "there is no Fortran compiler"
 	fortran="gfortran -O2 -w -fallow-argument-mismatch mpi/test/fortran.f90 -L$libs -L$libs/openmpi/lib -Wl,-rpath-link,$libs"
 	$fortran -I"$libs/openmpi/include" -I"$(echo "$libs"/fortran/gfortran-mod-*/openmpi)" -o "$share/bin/mpi-fortran-openmpi" -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi

@@ -6,6 +6,7 @@
 package host
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -15,12 +16,25 @@ import (
 
 // TestPlan runs the tests in C of what libgleam-mpi decides without MPI.
 func TestPlan(t *testing.T) {
+	runC(t, "../plan.c", "../../plan.c")
+}
+
+// TestRegistry runs those of its cache of registrations.
+func TestRegistry(t *testing.T) {
+	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
+		labtest.Unavailable(t, "needs libibverbs-dev: %v", err)
+	}
+	runC(t, "../registry.c", "../../registry.c")
+}
+
+// runC compiles sources, and runs the program, which prints "ok".
+func runC(t *testing.T, sources ...string) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		labtest.Unavailable(t, "needs gcc (apt-get install gcc libc6-dev): %v", err)
 	}
-	program := filepath.Join(t.TempDir(), "plan")
-	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
-		"-o", program, "../plan.c", "../../plan.c").CombinedOutput()
+	program := filepath.Join(t.TempDir(), "program")
+	words := append([]string{"-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program}, sources...)
+	out, err := exec.Command("gcc", words...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

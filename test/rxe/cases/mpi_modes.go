@@ -4,10 +4,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -49,6 +51,80 @@ func mpiErrors(ctx context.Context, b *bench, k *mpiKind) error {
 	return b.noGroups(ctx)
 }
 
+// mpiBuffers has buffers that come and go at one address. Rank 0 has four for each root, each broadcast twice, one that
+// is dropped once, and those of malloc.
+func mpiBuffers(ctx context.Context, b *bench, k *mpiKind) error {
+	const report = "gleam-mpi: buffers "
+	for _, cache := range []string{"1000000", "0"} {
+		out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_CACHE=" + cache}, "mpi-buffers-"+k.name)
+		if err != nil {
+			return err
+		}
+		n := b.noteMPI(out, mpiOK, mpiGroup, report)
+		if n[mpiOK] != 1 || n[mpiGroup] != 2 || n[report] != 1 {
+			return fmt.Errorf("want one line with ok, two about a group and one about buffers:\n%s", out)
+		}
+		if cache == "0" {
+			continue
+		}
+		var made, found, returned int
+		if _, err := fmt.Sscanf(out[strings.Index(out, report):], report+"of rank 0: %d registered, %d found registered, %d returned", &made, &found, &returned); err != nil {
+			return fmt.Errorf("%w:\n%s", err, out)
+		}
+		const roots = 4 * mpiStar
+		if made < roots+2 || made > roots+2+20 || found < roots || returned < roots+2 {
+			return fmt.Errorf("%d registered, %d found and %d returned, want %d to %d, %d or more and %d or more", made, found, returned, roots+2, roots+2+20, roots, roots+2)
+		}
+	}
+	return b.noGroups(ctx)
+}
+
+// Programs of MPICH's own tests that want a divisor of ten as ranks, so that one of the hosts has two, or words.
+var (
+	suiteRanks = map[string]int{"coll2": 5, "coll6": 5}
+	suiteWords = map[string]string{"bcast": "-type=MPI_INT -count=4000 -seed=7 -testsize=3 -evenmemtype=host -oddmemtype=host"}
+)
+
+// mpiSuite runs programs of MPICH's own tests, each in four ranks, with groups for all collectives that libgleam-mpi has.
+// Those that do not compile for this MPI are absent: mpi/test/mpich/Makefile.
+func mpiSuite(programs ...string) func(context.Context, *bench, *mpiKind) error {
+	return func(ctx context.Context, b *bench, k *mpiKind) error {
+		broadcasts := 0
+		for _, p := range programs {
+			name := "mpich-" + p + "-" + k.name
+			if _, err := exec.LookPath(name); err != nil && k != mpich {
+				continue
+			}
+			begin := time.Now()
+			words := append([]string{name}, strings.Fields(suiteWords[p])...)
+			out, err := b.mpirun(ctx, k, cmp.Or(suiteRanks[p], mpiStar), []string{"GLEAM_MPI_MIN=1", "GLEAM_MPI_ALLGATHER_MIN=1", "GLEAM_MPI_ALLREDUCE_MIN=1"}, words...)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p, err)
+			}
+			if strings.Count(out, " No Errors\n") != 1 {
+				return fmt.Errorf("%s has not said that there are no errors:\n%s", p, out)
+			}
+			n := 0
+			for _, m := range groupEnd.FindAllStringSubmatch(out, -1) {
+				one, err := strconv.Atoi(m[1])
+				if err != nil {
+					return err
+				}
+				n += one
+			}
+			b.note("%-16s %5.1f s, %d broadcasts by groups", p, time.Since(begin).Seconds(), n)
+			broadcasts += n
+		}
+		if broadcasts == 0 {
+			return errors.New("no program had a broadcast by a group")
+		}
+		return b.noGroups(ctx)
+	}
+}
+
+// groupEnd is what libgleam-mpi says of a group that ends.
+var groupEnd = regexp.MustCompile(`(?m)^` + mpiGroup + `.*: (\d+) broadcasts`)
+
 func mpiIPv6(ctx context.Context, b *bench, k *mpiKind) error {
 	index, err := b.hosts[0].gidIndex(b.hosts[0].addr6)
 	if err != nil {
@@ -83,8 +159,9 @@ var killed = regexp.MustCompile(`(?i)signal:? 9`)
 
 // mpiDeath has a rank end by a signal while the others broadcast: mpirun ends the job.
 func mpiDeath(ctx context.Context, b *bench, k *mpiKind) error {
-	limited, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("mpirun has not ended"))
+	limited, cancel := context.WithTimeoutCause(ctx, 100*time.Second, errors.New("mpirun has not ended"))
 	defer cancel()
+	begin := time.Now()
 	out, err := b.mpi(limited, k, nil, "die")
 	switch {
 	case limited.Err() != nil:
@@ -94,7 +171,7 @@ func mpiDeath(ctx context.Context, b *bench, k *mpiKind) error {
 	case !strings.Contains(out, mpiGroup):
 		return fmt.Errorf("there was no group:\n%s", out)
 	}
-	b.note("%v", strings.SplitN(err.Error(), "\n", 2)[0])
+	b.note("%v, after %.0f s", strings.SplitN(err.Error(), "\n", 2)[0], time.Since(begin).Seconds())
 	// Nobody leaves the group: its lease ends it.
 	return until(ctx, "the switch deletes the group", func() (bool, error) { return b.noGroups(ctx) == nil, nil })
 }

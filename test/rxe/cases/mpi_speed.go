@@ -73,6 +73,9 @@ func (s mpiSpeed) compare(ctx context.Context, b *bench, k *mpiKind) (err error)
 				return err
 			}
 			*r.to = append(*r.to, all...)
+			if err := b.noteDropped(r.env[1]); err != nil {
+				return err
+			}
 		}
 	}
 	n := len(own) / s.rounds
@@ -90,6 +93,14 @@ func (s mpiSpeed) compare(ctx context.Context, b *bench, k *mpiKind) (err error)
 		return fmt.Errorf("%s by groups is %.2f times as fast as by the MPI: docs/MPI.md leaves it to the MPI", s.own, ratio)
 	}
 	return nil
+}
+
+// noteDropped notes how many packets the hosts' queues have dropped so far. Any would be a fault of the test: an
+// adapter drops none of its own.
+func (b *bench) noteDropped(after string) error {
+	n, err := b.droppedAll()
+	b.note("%d packets dropped by the hosts' queues after %s", n, after)
+	return err
 }
 
 // mean is that of every n-th.

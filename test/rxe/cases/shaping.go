@@ -26,12 +26,43 @@ func (h *host) queue(discipline ...string) error {
 }
 
 // narrow limits the rate of h's outgoing packets, and takes those of queue pairs in turn, as an
-// adapter does: an acknowledgement does not wait for the data of others.
+// adapter does: an acknowledgement does not wait for the data of others. The queue is long enough for
+// all packets that a host's queue pairs have outstanding, as an adapter's memory is: none is dropped.
 func (h *host) narrow(rate string) error {
 	if err := h.queue("handle", "1:", "tbf", "rate", rate, "burst", "10kb", "limit", "4mb"); err != nil {
 		return err
 	}
-	return tc("qdisc", "add", "dev", h.link, "parent", "1:1", "sfq", "limit", "10000")
+	return tc("qdisc", "add", "dev", h.link, "parent", "1:1", "fq_codel", "limit", "20000", "memory_limit", "128mb", "target", "1000s", "interval", "1000s", "noecn")
+}
+
+// dropped counts the packets that h's queue has dropped since narrow.
+func (h *host) dropped() (n uint64, err error) {
+	link, err := h.ns.Handle().LinkByName(h.link)
+	if err != nil {
+		return 0, fmt.Errorf("interface %s: %w", h.link, err)
+	}
+	all, err := h.ns.Handle().QdiscList(link)
+	if err != nil {
+		return 0, fmt.Errorf("queues of %s: %w", h.link, err)
+	}
+	for _, q := range all {
+		if s := q.Attrs().Statistics; s != nil && s.Queue != nil && q.Attrs().Parent == netlink.MakeHandle(1, 1) {
+			n += uint64(s.Queue.Drops)
+		}
+	}
+	return n, nil
+}
+
+// droppedAll counts them for all hosts that MPI's ranks are at.
+func (b *bench) droppedAll() (n uint64, err error) {
+	for _, h := range b.hosts[:mpiStar] {
+		one, err := h.dropped()
+		if err != nil {
+			return 0, err
+		}
+		n += one
+	}
+	return n, nil
 }
 
 // fast ends narrow.
