@@ -48,7 +48,10 @@ install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc, gl
 uninstall-libgleam: ## remove what install-libgleam has installed
 	$(MAKE) -C libgleam uninstall
 
-.PHONY: deb
+.PHONY: deb site
+site: ## bin/site: the documents as a static site with a search, which loads nothing from elsewhere
+	@scripts/site/build bin/site
+
 deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about
 	@scripts/deb
 
