@@ -83,8 +83,8 @@ func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
 		need += r.Size() / 2
 	}
 	if r.Room(need) < need {
-		w.count.drop[dropHandoffFull]++
 		w.traceRefused(pi, ds, dropHandoffFull)
+		w.count.drop[dropHandoffFull]++
 		w.freeFrames(ds)
 		return
 	}
