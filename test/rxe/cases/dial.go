@@ -162,6 +162,7 @@ func dialTwice(n int, v6 bool) func(context.Context, *bench) error {
 	}
 }
 
+// dialLossy loses packets of all. Listeners keep their queue pairs until the dialler is done, as in connectLossy.
 func dialLossy(ctx context.Context, b *bench) (err error) {
 	hosts := b.hosts[:4]
 	for _, h := range hosts {
@@ -171,7 +172,7 @@ func dialLossy(ctx context.Context, b *bench) (err error) {
 		defer func() { err = errors.Join(err, h.heal()) }()
 	}
 	return b.dialling(ctx, &api.CreateGroup{Group: groupAddr(9, false)}, hosts, func(g *created) error {
-		all, err := g.dial(ctx, hosts, []string{"s40", "5000"}, []string{"r40", "5000"})
+		all, err := g.dial(ctx, hosts, []string{"s40", "5000"}, []string{"r40", "5000", "wait"})
 		if err != nil {
 			all.kill()
 			return err
