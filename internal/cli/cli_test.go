@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -78,7 +79,6 @@ func runAt(t *testing.T, columns int, socket string, args ...string) (stdout, st
 // own. `gleam` is followed by its arguments in the lines below it; no-daemon makes it
 // call a socket that does not exist, terminal gives it 80 columns.
 func TestTranscripts(t *testing.T) {
-	inZone(t, "test", 2*time.Hour)
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		socket := serve(t, apitest.Switch())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -313,9 +313,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// inZone sets the local time zone of a test.
-func inZone(t *testing.T, name string, offset time.Duration) {
-	was := time.Local
-	time.Local = time.FixedZone(name, int(offset.Seconds()))
-	t.Cleanup(func() { time.Local = was })
+// Times in transcripts are of a zone of their own.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("test", int((2 * time.Hour).Seconds()))
+	os.Exit(m.Run())
 }

@@ -68,12 +68,11 @@ var _ = []mutant.Mutant{
 		", at: n - 1, becn: pkt.BECN}",
 		", at: n - 1}")),
 	mutant.New("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
-		`if w.runCommands() {
+		`closures := w.runClosures()
+	if closures {
 		w.flush()
-	}
-	return got`,
-		`w.runCommands()
-	return got`)),
+	}`,
+		`closures := w.runClosures()`)),
 	mutant.New("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
 		`if p.staged() {
 			return 0`,
