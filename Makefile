@@ -55,6 +55,16 @@ site: ## bin/site: the documents as a static site with a search, which loads not
 deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about
 	@scripts/deb
 
+.PHONY: test-deb test-arm64
+test-deb: ## the packages installed, upgraded while a group sends, killed by the watchdog, purged, in a Debian with systemd (root; BASE=FOLDER: of the version before)
+	@scripts/need mmdebstrap:mmdebstrap systemd-nspawn:systemd-container nsenter:util-linux
+	@[ -n "$(KEEP)" ] || scripts/deb
+	@GLEAM_DEB=$(CURDIR)/bin/deb GLEAM_DEB_BEFORE=$(BASE) GLEAM_DEB_ROOT=$(ROOT) scripts/test deb
+
+test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./internal/rc')
+	@scripts/need qemu-aarch64-static:qemu-user-static
+	@scripts/test arm64 $(if $(filter-out ./...,$(PKGS)),$(PKGS))
+
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes
 	@scripts/reproducible
 

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,29 +19,15 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/internal/tools/testbed"
+	"github.com/gleam-rdma/gleam/test/hostgroup"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-const (
-	restartMemory  = 1 << 20
-	restartMessage = 16 << 10
-	restartBase    = 0x5000_0000_0000
-	restartKey     = 0xABCD
-)
-
-// restartHost is a host of a group whose switch restarts.
-type restartHost struct {
-	qp endpoint.QP
-	mr endpoint.MR
-}
-
 // startRestartable starts a gleamd that keeps its groups, with a group of three hosts. more
 // are further lines of its configuration.
-func startRestartable(t *testing.T, more string) (*process, []restartHost) {
+func startRestartable(t *testing.T, more string) (*process, *hostgroup.Group) {
 	t.Helper()
 	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 3})}
 	dir := t.TempDir()
@@ -68,83 +53,7 @@ func startRestartable(t *testing.T, more string) (*process, []restartHost) {
 		n, _ := testbed.FastPackets(context.Background(), p.client)
 		labtest.CountFast(n)
 	})
-	reg := &api.Register{Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4242, PMTU: 1024, Policy: "strict", Window: &api.Window{VA: restartBase, Len: restartMemory, RKey: restartKey}}
-	var hosts []restartHost
-	for i, h := range p.star.Hosts {
-		var dev *soft.Device
-		if err := h.NS.Do(func() (err error) {
-			dev, err = soft.Open(soft.Config{Interface: h.Interface, Seed: uint64(i)})
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { dev.Close() })
-		mr, err := dev.RegisterMemory(make([]byte, restartMemory), 0x7000_0000_0000+uint64(i)<<32, endpoint.LocalWrite|endpoint.RemoteWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
-		qp, err := dev.CreateQP(endpoint.QPConfig{LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 128, Timeout: 14, RetryCount: 7, RNRRetry: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := qp.Info()
-		reg.Members = append(reg.Members, api.RegisterMember{
-			IP: n.IP, QPN: api.QPN(n.QPN), SQPSN: api.PSN(n.SQPSN), RQPSN: api.PSN(n.RQPSN), Window: &api.Window{VA: mr.Addr(), Len: restartMemory, RKey: mr.RKey()},
-		})
-		hosts = append(hosts, restartHost{qp, mr})
-	}
-	for i := range hosts {
-		if err := hosts[i].qp.Connect(t.Context(), endpoint.Remote{IP: reg.Group, QPN: 0x4242, PathMTU: 1024, RQPSN: hosts[i].qp.Info().RQPSN}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := p.client.Register(t.Context(), reg); err != nil {
-		t.Fatal(err)
-	}
-	return p, hosts
-}
-
-// pass writes the region of a host to the group, and checks at its last completion that all
-// hosts have it. It returns the longest time between two completions.
-func pass(t *testing.T, hosts []restartHost, from, round int) (gap time.Duration) {
-	t.Helper()
-	h := &hosts[from]
-	for i := range h.mr.Bytes() {
-		h.mr.Bytes()[i] = byte(i>>8) ^ byte(i*13) ^ byte(round*31+1)
-	}
-	n := restartMemory / restartMessage
-	for m := range n {
-		off := m * restartMessage
-		if _, err := h.qp.PostSend(endpoint.SendWR{
-			ID: uint64(m), Op: endpoint.Write, Local: endpoint.Segment{MR: h.mr, Offset: off, Len: restartMessage}, RemoteAddr: restartBase + uint64(off), RKey: restartKey,
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	last := time.Now()
-	var wc [16]endpoint.Completion
-	for got := 0; got < n; {
-		k, err := h.qp.Poll(ctx, wc[:])
-		if err != nil {
-			t.Fatalf("round %d: %d of %d completions: %v", round, got, n, err)
-		}
-		now := time.Now()
-		gap, last = max(gap, now.Sub(last)), now
-		for _, c := range wc[:k] {
-			if c.Err() != nil {
-				t.Fatalf("round %d: message %d: %v", round, c.ID, c.Err())
-			}
-			got++
-		}
-		for i := range hosts {
-			if end := got * restartMessage; !bytes.Equal(hosts[i].mr.Bytes()[:end], h.mr.Bytes()[:end]) {
-				t.Fatalf("round %d: %d messages are complete, and host %d does not have their bytes", round, got, i)
-			}
-		}
-	}
-	return gap
+	return p, hostgroup.New(t, p.star, p.client)
 }
 
 // restartTimes are the parts of one restart during a transfer.
@@ -186,7 +95,7 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 		go func() {
 			defer close(done)
 			for restarted := false; ; {
-				x.gap = max(x.gap, pass(t, hosts, from, round))
+				x.gap = max(x.gap, hosts.Pass(t, from, round))
 				if restarted {
 					return
 				}
@@ -224,7 +133,7 @@ func TestDataPathEndsLast(t *testing.T) {
 	p, hosts := startRestartable(t, `log: {level: debug}
 switch: {id: '0000000000000001', keys: [{id: 1, secret: "hex:600d730e6baddcc909b2682b0e388c3aa12fde4afe7a295fd4f715beb984c163"}]}
 `)
-	pass(t, hosts, 0, 0)
+	hosts.Pass(t, 0, 0)
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +154,7 @@ switch: {id: '0000000000000001', keys: [{id: 1, secret: "hex:600d730e6baddcc909b
 // was at rest: nobody waits for limits.source_timeout.
 func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
 	p, hosts := startRestartable(t, "limits: {source_timeout: 15s}\n")
-	pass(t, hosts, 0, 0)
+	hosts.Pass(t, 0, 0)
 	for round := range 4 {
 		if err := p.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -254,7 +163,7 @@ func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
 			t.Fatalf("%v\n%s", err, p.Output())
 		}
 		p.restart(t)
-		if gap := pass(t, hosts, 1-round%2, round+1); gap > 7*time.Second { // a busy machine takes a second
+		if gap := hosts.Pass(t, 1-round%2, round+1); gap > 7*time.Second { // a busy machine takes a second
 			t.Errorf("member %d has waited for %v after the restart", 1-round%2, gap)
 		}
 	}
@@ -263,7 +172,7 @@ func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
 // Hosts that are behind other ports when gleamd starts again get the group's data there.
 func TestMembersMoveWhileGleamdIsAway(t *testing.T) {
 	p, hosts := startRestartable(t, "unconfirmed_moves: follow\n")
-	pass(t, hosts, 0, 0)
+	hosts.Pass(t, 0, 0)
 	for round, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		_ = p.Signal(how)
 		<-p.Done()
@@ -272,7 +181,7 @@ func TestMembersMoveWhileGleamdIsAway(t *testing.T) {
 			rename(t, p.star.Switch, x[0], x[1])
 		}
 		p.restart(t)
-		t.Logf("%v: the longest time between two completions is %v", how, pass(t, hosts, 0, round+1))
+		t.Logf("%v: the longest time between two completions is %v", how, hosts.Pass(t, 0, round+1))
 		if t.Failed() {
 			t.Fatalf("%v\n%s", how, p.Output())
 		}

@@ -10,14 +10,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
@@ -135,7 +131,7 @@ func TestWatchdogWhenAWorkerHangs(t *testing.T) {
 	if s := m.hear(t, testTimeout); s != "WATCHDOG=1" {
 		t.Fatalf("%q\n%s", s, p.Output())
 	}
-	goOn := holdThread(t, workerThread(t, p.PID()))
+	goOn := labtest.HoldThread(t, labtest.ThreadOnCPU0(t, p.PID()))
 	for end := time.Now().Add(testTimeout); !strings.Contains(p.Output(), "gets no answer"); {
 		if time.Now().After(end) {
 			t.Fatalf("nothing is said of a worker that stands still:\n%s", p.Output())
@@ -152,58 +148,4 @@ func TestWatchdogWhenAWorkerHangs(t *testing.T) {
 	if !strings.Contains(p.Output(), "worker 0") {
 		t.Errorf("the log does not name the worker:\n%s", p.Output())
 	}
-}
-
-// workerThread finds the thread that is pinned to CPU 0: the worker's.
-func workerThread(t *testing.T, pid int) int {
-	t.Helper()
-	if runtime.NumCPU() == 1 {
-		t.Skip("one CPU: no thread differs by its CPUs")
-	}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	for _, f := range files {
-		text, _ := os.ReadFile(f)
-		if strings.Contains(string(text), "Cpus_allowed_list:\t0\n") {
-			tid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return tid
-		}
-	}
-	t.Fatalf("no thread of %d is pinned to CPU 0", pid)
-	return 0
-}
-
-// holdThread stops one thread of another process, until the function that it returns is called.
-func holdThread(t *testing.T, tid int) (goOn func()) {
-	t.Helper()
-	held, let, done := make(chan error), make(chan struct{}), make(chan error)
-	go func() {
-		runtime.LockOSThread() // a tracer is a thread
-		defer runtime.UnlockOSThread()
-		err := unix.PtraceSeize(tid)
-		if err == nil {
-			err = unix.PtraceInterrupt(tid)
-		}
-		var status unix.WaitStatus
-		if err == nil {
-			_, err = unix.Wait4(tid, &status, unix.WALL, nil)
-		}
-		held <- err
-		<-let
-		done <- unix.PtraceDetach(tid)
-	}()
-	if err := <-held; err != nil {
-		close(let)
-		<-done
-		t.Fatalf("thread %d does not stop: %v", tid, err)
-	}
-	goOn = func() {
-		close(let)
-		if err := <-done; err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Error(err)
-		}
-	}
-	return goOn
 }
