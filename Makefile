@@ -18,7 +18,7 @@ export GO
 .PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam uninstall-libgleam mutants-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees random-trees floods test-workers bench microbench sim-paper sim-bench clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## bin/gleamd and bin/gleam: static, pure Go
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
