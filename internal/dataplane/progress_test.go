@@ -26,7 +26,7 @@ func TestProgress(t *testing.T) {
 		w := s.workers.all[1]
 		w.put(func() { close(held); <-let })
 		<-held
-		named := false // on a busy machine the other worker may not have ended its batch either
+		named := false                  // on a busy machine the other worker may not have ended its batch either
 		for range 2 * cap(w.closures) { // more than the mailbox holds
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			err := s.workers.progress(ctx)
