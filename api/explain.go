@@ -311,7 +311,7 @@ func (h *handler) mayExplain(r *http.Request, rkey bool) error {
 		as = c.role
 	}
 	if rkey && as < operator {
-		return &statusError{http.StatusForbidden, Error{Reason: ReasonForbidden, Message: "only who may change groups may name an R_Key: without one the group's is taken"}}
+		return &statusError{http.StatusForbidden, Error{Reason: ReasonForbidden, Message: "naming an R_Key needs the right to change groups; without one the group's own is used"}}
 	}
 	if !h.explains[as].allow(time.Now()) {
 		return &statusError{http.StatusServiceUnavailable, Error{Reason: ReasonBusy, Message: fmt.Sprintf("more than %d explanations in a second: try again", explainRate)}}

@@ -120,7 +120,7 @@ type Tracer interface {
 	// until t's bounds are reached, ctx ends, or emit fails, and ends the trace; more says that
 	// the next line follows at once.
 	Trace(t *Trace) (func(ctx context.Context, emit func(l *TraceLine, more bool) error) error, error)
-	// StopTrace ends the trace that runs: whoever reads it gets what was recorded, and its end.
+	// StopTrace ends the running trace. Its reader gets what was recorded so far, and the end.
 	StopTrace() error
 }
 
@@ -191,7 +191,7 @@ func (h *handler) stopTrace(r *http.Request, _ string) (any, error) {
 	return nil, h.backend.StopTrace()
 }
 
-// StopTrace ends the trace that runs, whoever has begun it.
+// StopTrace ends the running trace, also that of another client.
 func (c *Client) StopTrace(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, "/v1/trace", nil, nil)
 }

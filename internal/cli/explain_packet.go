@@ -78,7 +78,7 @@ may name an R_Key.`,
 			var refused *api.Error
 			if errors.As(err, &refused) && refused.Reason == api.ReasonForbidden && p.RKey != nil && f.rkey == "" {
 				p.RKey = nil
-				fmt.Fprintln(env.Stderr, "the frame's R_Key is taken for the group's: only who may change groups may ask about one")
+				fmt.Fprintln(env.Stderr, "the frame's R_Key is replaced by the group's: naming an R_Key needs the right to change groups")
 				x, err = env.client().Explain(c.Context(), group, p)
 			}
 			if err != nil {

@@ -83,7 +83,7 @@ the fast path as long as the trace runs. docs/TRACE.md says more.`,
 	f.IntVar(&o.file.ring, "ring", 0, "with -w: several files FILE-000001 and so on, of which this many newest ones stay")
 	f.IntVar(&o.file.size, "ring-size", 100, "with --ring: MB of each file")
 	o.out.addTo(c)
-	f.BoolVar(&o.stop, "stop", false, "end the trace that runs, whoever has begun it")
+	f.BoolVar(&o.stop, "stop", false, "end the running trace, also that of another user")
 	c.RegisterFlagCompletionFunc("op", cobra.FixedCompletions(append(rocev2.OpcodeNames(), "ack", "data", "send", "write"), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -8,8 +8,9 @@ import (
 	"fmt"
 )
 
-// Progress returns nil when the control loop has begun an iteration after the call, and each
-// worker a batch. If ctx ends before, its error says who has not.
+// Progress returns nil when, after the call, each worker has finished a batch and the control
+// loop has begun an iteration. If ctx ends earlier, the error names the worker or the control
+// loop that has not.
 func (e *Engine) Progress(ctx context.Context) error {
 	if err := e.plane.Progress(ctx); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Progress returns nil when each worker has finished a batch that it has begun after the
-// call. If ctx ends before, its error names a worker that has not. Any goroutine may call it.
+// Progress returns nil when each worker has finished a batch after the call. If ctx ends
+// earlier, the error names a worker that has not. Any goroutine may call it.
 func (p *Plane) Progress(ctx context.Context) error { return p.workers.progress(ctx) }
 
 func (c *workers) progress(ctx context.Context) error {

@@ -24,7 +24,7 @@ import (
 const (
 	maxPinged  = 256              // addresses
 	pingWait   = time.Second      // for the answers of a round
-	pingRounds = 2                // who has not answered is asked again
+	pingRounds = 2                // a host without an answer gets a second request
 	pause      = time.Millisecond // between two packets
 )
 

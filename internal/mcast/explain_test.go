@@ -169,7 +169,7 @@ var notOfPackets = map[string]string{
 	"R101": "restarts in a tree",
 	"R104": "restarts in a tree",
 	"R105": "questions between switches",
-	"R109": "gaps of before a restart",
+	"R109": "gaps from before a restart",
 }
 
 // ruleNames are the rules of docs/AGGREGATION.md.

@@ -25,7 +25,7 @@ var _ = []mutant.Mutant{
 	mutant.New("silence is looked for once in each dead_after", "R110", mutant.In((*group).setPolicy,
 		"g.live.period = g.live.deadAfter / livenessChecks",
 		"g.live.period = g.live.deadAfter")),
-	mutant.New("who has not been silent for dead_after yet shows life", "R110", mutant.In((*group).showsLife,
+	mutant.New("a receiver that was silent for less than dead_after counts as alive", "R110", mutant.In((*group).showsLife,
 		"g.livenessTimeout(i)/2",
 		"g.livenessTimeout(i)")),
 	mutant.New("who owes nothing shows no life", "R110", mutant.In((*group).showsLife,

@@ -23,7 +23,7 @@ metrics: {listen: 127.0.0.1:9477}    # http://127.0.0.1:9477/metrics
 
 * A loopback address needs no more. Any other address needs ` + "`token_file`" + `, or ` + "`certificate`, `key` and `ca`" + ` for mutual TLS, as for the live page ([WEB.md](WEB.md#readers)).
   Prometheus gives the token as the password of ` + "`basic_auth`" + `, with any name, or as the credentials of ` + "`authorization`" + `.
-* ` + "`socket: true`" + ` has them at the API, too, for all who may read there: ` + "`curl --unix-socket /run/gleam/gleamd.sock http://switch/metrics`" + `.
+* ` + "`socket: true`" + ` serves them at the API's Unix socket, too, to users with the right to read: ` + "`curl --unix-socket /run/gleam/gleamd.sock http://switch/metrics`" + `.
 * ` + "`groups: 50`" + ` bounds the groups that have series of their own: those that stall first, then those with most traffic. Totals are of all groups. ` + "`gleam_groups_left_out`" + ` says how many have none.
 * Names of Prometheus's conventions: seconds, bytes, counters end in ` + "`_total`" + `. A counter begins at 0 again when gleamd starts; ` + "`gleam_restart_epoch`" + ` is another one then.
 * A scrape asks the switch once. Scrapes within half a second get the same answer, and at most a tenth of the time is spent on answers. [PERFORMANCE.md](PERFORMANCE.md#metrics) says what it costs.

@@ -122,3 +122,18 @@ func TestFoldersAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// Each room of the table has a row of docs/ARCHITECTURE.md that names it, but those of
+// programs and tests.
+func TestRoomsAreDescribed(t *testing.T) {
+	_, table, ok := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "\n## Rooms\n")
+	if !ok {
+		t.Fatal("docs/ARCHITECTURE.md has no section of rooms")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, r := range rooms {
+		if r.dir != "cmd" && r.dir != "scripts" && r.dir != "test" && !strings.Contains(table, "`"+r.dir+"`") {
+			t.Errorf("docs/ARCHITECTURE.md has no row of %s", r.dir)
+		}
+	}
+}
