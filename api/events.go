@@ -42,6 +42,9 @@ func (h *handler) events(r *http.Request, _ string) (any, error) {
 	if err := work.poll(); err != nil {
 		return nil, err
 	}
+	if wantsLines(r) {
+		return h.followEvents(since), nil
+	}
 	es, err := h.eventsAfter(r.Context(), since, wait)
 	if err != nil {
 		return nil, err
@@ -59,32 +62,22 @@ func (h *handler) eventsAfter(ctx context.Context, since uint64, wait time.Durat
 	return h.backend.Events(ctx, since)
 }
 
-// followEvents writes an Events a line for each time that some have occurred, and an empty
-// one each minute without any, until the client or the server ends.
-func (h *handler) followEvents(w http.ResponseWriter, r *http.Request) error {
-	since, _, err := parseEvents(r)
-	if err != nil {
-		return err
-	}
-	if err := workOf(r).poll(); err != nil {
-		return err
-	}
-	out := newLines(w)
-	w.WriteHeader(http.StatusOK)
-	if out.flush() != nil { // the header: events may be long in coming
-		return nil
-	}
-	for {
-		es, err := h.eventsAfter(r.Context(), since, maxPollTime)
-		if err == nil {
-			err = out.write(es)
+// followEvents streams an Events at once, one for each time that some have occurred, and one
+// each minute without any.
+func (h *handler) followEvents(since uint64) stream {
+	return func(ctx context.Context, emit func(v any, more bool) error) error {
+		for wait := time.Duration(0); ; wait = maxPollTime {
+			es, err := h.eventsAfter(ctx, since, wait)
+			if err != nil {
+				return err
+			}
+			if err := emit(es, false); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			since = es.Last
 		}
-		if err == nil {
-			err = out.flush()
-		}
-		if err != nil || r.Context().Err() != nil || h.ending().Err() != nil {
-			return nil // the status is out already: the end of the stream says it all
-		}
-		since = es.Last
 	}
 }

@@ -106,6 +106,10 @@ func TestEventsAreStreamed(t *testing.T) {
 		defer answer.Body.Close()
 	}
 	lines := bufio.NewScanner(answerBody(t, answer, err))
+	var first api.Events
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &first) != nil || len(first.Events) != 0 || first.Last != 7 {
+		t.Fatalf("the first line, before any event: %q %v", lines.Text(), lines.Err())
+	}
 	for seq := uint64(8); seq < 11; seq++ {
 		b.more <- api.Event{Seq: seq, Kind: api.EventRegistered, Group: netip.MustParseAddr("10.0.0.1")}
 		var es api.Events

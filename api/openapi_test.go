@@ -113,7 +113,7 @@ func (s *schemas) operation(x *route) *openapi3.Operation {
 		ok = openapi3.NewResponse().WithDescription("The answer.").WithJSONSchemaRef(s.of(reflect.TypeOf(x.answer)))
 		if x.stream {
 			ok.Content = openapi3.Content{Lines: ok.Content["application/json"]}
-		} else if x.lines || x.follow != nil {
+		} else if x.lines || x.follow {
 			line := reflect.TypeOf(x.answer)
 			if x.lines {
 				line = line.Elem()

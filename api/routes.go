@@ -20,15 +20,12 @@ type route struct {
 	path    string // with {variables}, of one segment each
 	summary string
 	query   []param
-	body    any // value of the type that is expected; nil: none
-	answer  any // value of the type of the answer; nil: 204 without a body
-	lines   bool
+	body    any  // value of the type that is expected; nil: none
+	answer  any  // value of the type of the answer; nil: 204 without a body
+	lines   bool // a client that accepts Lines gets the elements of the list, a line each
+	follow  bool // a client that accepts Lines gets answers as they come, a line each
 	stream  bool // the answer is lines, each of that type, whatever the client accepts
 	do      endpoint
-
-	// follow streams answers until the client or the server ends it; nil: the path has no
-	// such stream.
-	follow func(h *handler, w http.ResponseWriter, r *http.Request) error
 }
 
 // param is a parameter of a query.
@@ -53,8 +50,8 @@ var routes = []route{
 	{method: "DELETE", path: "/v1/groups/{group}/members/{member}", summary: "Remove a member from a group that was registered by hand", do: (*handler).removeMember},
 	{method: "POST", path: "/v1/created", summary: "Let programs join a group by RDMA-CM", body: CreateGroup{}, do: (*handler).create},
 	{method: "GET", path: "/v1/ended", summary: "The last states of groups that are no more, oldest first", answer: []Group{}, lines: true, do: (*handler).gone},
-	{method: "GET", path: "/v1/events", summary: "Events after a number. As lines: one Events for each time that some have occurred, and at least each minute, without end",
-		query: eventParams, answer: Events{}, do: (*handler).events, follow: (*handler).followEvents},
+	{method: "GET", path: "/v1/events", summary: "Events after a number. As lines: one Events at once, one for each time that some have occurred, and one each minute without any, without end",
+		query: eventParams, answer: Events{}, follow: true, do: (*handler).events},
 	{method: "GET", path: "/v1/ports", summary: "All ports", answer: []Port{}, lines: true, do: (*handler).ports},
 	{method: "PATCH", path: "/v1/ports/{name}", summary: "Change a port until the daemon ends", body: SetPort{}, do: (*handler).setPort},
 	{method: "GET", path: "/v1/topology", summary: "Neighbour switches, and the next hops of members", answer: Topology{}, do: (*handler).topology},

@@ -133,12 +133,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		r = r.WithContext(context.WithValue(r.Context(), workKey{}, work))
-		if found.follow != nil && wantsLines(r) {
-			err = found.follow(h, w, r)
-			if err == nil {
-				return
-			}
-		} else if r.Method == http.MethodGet {
+		if r.Method == http.MethodGet {
 			answer, err = found.do(h, r, arg)
 		} else {
 			answer, err = h.audited(r, func(r *http.Request) (any, error) { return found.do(h, r, arg) })
