@@ -21,7 +21,7 @@ type Filter struct {
 	Drops   bool // only packets that were not served, and copies that were not sent
 
 	EnvelopePort uint16 // UDP port of envelopes
-	Snap         int    // bytes of each packet that are recorded; 0: its headers
+	Snap         int    // bytes of each packet that are recorded; 0: its headers. api.Trace has the bound
 	Rate         int    // packets a second at most, of those that come, with all that they cause; 0: any number
 }
 
@@ -31,9 +31,6 @@ type PSNRange struct{ First, Last rocev2.PSN }
 func (r *PSNRange) has(psn rocev2.PSN) bool {
 	return (psn-r.First)&rocev2.PSNMask <= (r.Last-r.First)&rocev2.PSNMask
 }
-
-// MaxSnap is the largest Snap: more than the longest packet of a group.
-const MaxSnap = 8192
 
 // compiled is a Filter as the worker asks it.
 type compiled struct {

@@ -37,10 +37,10 @@ const maxDepth = 3
 // incoming is a packet that is being served.
 type incoming struct {
 	Record
-	alien bool    // it is of no group that is recorded, and causes nothing that is
-	over  bool    // it found no room, or was beyond the rate: what it causes is not recorded either
-	fits  bool    // the filter, by itself
-	entry *Record // its entry in the ring; nil: not yet
+	unrelated bool    // it is of no group that is recorded, and causes nothing that is
+	over      bool    // it found no room, or was beyond the rate: what it causes is not recorded either
+	fits      bool    // the filter, by itself
+	entry     *Record // its entry in the ring; nil: not yet
 }
 
 // Sizes of the ring.
@@ -77,7 +77,7 @@ func bufferOf(f *Filter) int {
 	if f.Snap == 0 {
 		return maxHeaders
 	}
-	return min(max(f.Snap, 1), MaxSnap)
+	return f.Snap
 }
 
 // maxHeaders is more than the headers of any packet: Ethernet, two VLAN tags, IPv6 or IPv4 with
@@ -93,7 +93,7 @@ func (r *Recorder) Receive(at time.Duration, port int, first []byte, rest [][]by
 	buf := p.Data
 	*p = incoming{Record: Record{At: at, Port: port, Header: Peek(first, r.filter.EnvelopePort)}}
 	p.Data = buf
-	if p.alien = r.depth > maxDepth || !r.mayCause(&p.Header); p.alien {
+	if p.unrelated = r.depth > maxDepth || !r.mayCause(&p.Header); p.unrelated {
 		return nil
 	}
 	p.fill(first, rest, r.filter.Snap)
@@ -140,7 +140,7 @@ func (r *Recorder) Served() {
 	}
 	p := &r.stack[r.depth]
 	switch {
-	case p.alien || p.over:
+	case p.unrelated || p.over:
 		return
 	case p.fits && (!r.filter.Drops || p.Drop != "" || p.Reply != ""):
 		r.enter(p)
@@ -195,7 +195,7 @@ func (r *Recorder) entry(at time.Duration, begins bool) *Record {
 // Current returns the packet that is being served, or nil if there is none, or none that is
 // recorded.
 func (r *Recorder) Current() *Record {
-	if r.depth == 0 || r.depth > maxDepth || r.stack[r.depth-1].alien {
+	if r.depth == 0 || r.depth > maxDepth || r.stack[r.depth-1].unrelated {
 		return nil
 	}
 	return &r.stack[r.depth-1].Record
@@ -207,7 +207,7 @@ func (r *Recorder) Current() *Record {
 func (r *Recorder) Send(x *Record, port int, first []byte, rest [][]byte) *Record {
 	x.Header, x.Port = Peek(first, r.filter.EnvelopePort), port
 	var cause *incoming
-	if r.depth > 0 && r.depth <= maxDepth && !r.stack[r.depth-1].alien {
+	if r.depth > 0 && r.depth <= maxDepth && !r.stack[r.depth-1].unrelated {
 		cause = &r.stack[r.depth-1]
 		cause.count(x.Kind)
 	}
