@@ -18,8 +18,8 @@ type liveness struct {
 	sourceRewound bool // the source has retransmitted since the last check
 }
 
-// livenessChecks is the number of checks in each deadAfter: a receiver that dies owes what
-// it was sent before the next one (R110).
+// livenessChecks is the number of checks in each deadAfter. A receiver's silence is counted from
+// the first check after the data that it does not acknowledge (R110).
 const livenessChecks = 8
 
 // startLiveness arms the liveness check: within deadAfter every receiver has to
@@ -119,9 +119,9 @@ func (g *group) isSilent(i int, now time.Duration) bool {
 	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
 }
 
-// showsLife reports whether leg i owes nothing, or has sent feedback within the last half of
-// its liveness timeout. Receivers that a common fault silences become silent one after the
-// other: the last of them is no evidence against the first (R110).
+// showsLife reports whether leg i has acknowledged livenessPSN, or has sent feedback within the
+// last half of its liveness timeout. Receivers that a common fault silences become silent one
+// after the other, so the last of them is no evidence against the first (R110).
 func (g *group) showsLife(i int, now time.Duration) bool {
 	l := &g.activity[i]
 	return g.live.deadAfter == 0 || !g.acks[i].acked.Less(l.livenessPSN) || now-max(l.livenessSince, l.lastHeard) < g.livenessTimeout(i)/2
