@@ -17,16 +17,16 @@ func notify(state string) error {
 	return err
 }
 
-// watchdogShare is the number of questions to the switch in the watchdog's time: one that is
-// answered late leaves time for another.
+// watchdogShare is the number of notifications in the watchdog's time: one may fail without a
+// restart.
 const watchdogShare = 3
 
-// feedWatchdog sends WATCHDOG=1 to the service manager whenever the switch has made progress:
-// the control loop and each worker. It returns when ctx ends.
+// feedWatchdog sends WATCHDOG=1 to the service manager whenever the control loop and each worker
+// have made progress. It returns when ctx ends.
 func (d *daemon) feedWatchdog(ctx context.Context, eng engine, log *zap.Logger) {
 	within, err := manager.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the service manager's watchdog gets no answer", zap.Error(err))
+		log.Warn("WATCHDOG_USEC is not understood: the service manager's watchdog is not notified", zap.Error(err))
 	}
 	if within == 0 {
 		return
@@ -43,9 +43,9 @@ func (d *daemon) feedWatchdog(ctx context.Context, eng engine, log *zap.Logger) 
 		if (err != nil) != silent {
 			silent = err != nil
 			if silent {
-				log.Warn("the service manager's watchdog gets no answer", zap.Error(err), zap.Duration("ends_gleamd_after", within))
+				log.Warn("no progress: the service manager's watchdog is not notified", zap.Error(err), zap.Duration("ends_gleamd_after", within))
 			} else {
-				log.Info("the service manager's watchdog gets its answers again")
+				log.Info("progress: the service manager's watchdog is notified again")
 			}
 		}
 		select {
@@ -56,8 +56,8 @@ func (d *daemon) feedWatchdog(ctx context.Context, eng engine, log *zap.Logger) 
 	}
 }
 
-func (d *daemon) feedOnce(ctx context.Context, eng engine, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (d *daemon) feedOnce(ctx context.Context, eng engine, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := eng.Progress(ctx); err != nil {
 		return err

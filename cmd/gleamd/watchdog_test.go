@@ -96,7 +96,7 @@ func TestWatchdogHearsOfProgressOnly(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	log := b.err.String()
-	if strings.Count(log, "worker 3 has not ended its batch") != 1 || !strings.Contains(log, "gets its answers again") {
+	if strings.Count(log, "worker 3 has not ended its batch") != 1 || !strings.Contains(log, "is notified again") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -132,7 +132,7 @@ func TestWatchdogWhenAWorkerHangs(t *testing.T) {
 		t.Fatalf("%q\n%s", s, p.Output())
 	}
 	goOn := labtest.HoldThread(t, labtest.ThreadOnCPU0(t, p.PID()))
-	for end := time.Now().Add(testTimeout); !strings.Contains(p.Output(), "gets no answer"); {
+	for end := time.Now().Add(testTimeout); !strings.Contains(p.Output(), "watchdog is not notified"); {
 		if time.Now().After(end) {
 			t.Fatalf("nothing is said of a worker that stands still:\n%s", p.Output())
 		}
