@@ -23,19 +23,15 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// RequireEnv is the environment variable that makes a test fail where there is no tshark.
-const RequireEnv = "GLEAM_TSHARK"
-
-// Find skips the test if there is no tshark, or fails it if the environment says `require`.
+// Find skips the test if there is no tshark, or fails it as labtest.Unavailable does.
 func Find(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
-		if os.Getenv(RequireEnv) == "require" {
-			t.Fatal(err)
-		}
-		t.Skip("there is no tshark; make test-wireshark installs it")
+		labtest.Unavailable(t, "needs tshark (apt-get install tshark): %v", err)
 	}
 }
 
