@@ -94,7 +94,7 @@ func (e *Engine) Register(r *api.Register) error {
 	if err := e.notConnected(r.Group); err != nil {
 		return err
 	}
-	return e.control.registerByOperator(reg, r.Replace)
+	return e.durable(e.control.registerByOperator(reg, r.Replace))
 }
 
 // CreateGroup implements api.Backend.
@@ -102,7 +102,7 @@ func (e *Engine) CreateGroup(g *api.CreateGroup) (err error) {
 	if !e.control.do(func() { err = e.control.createGroup(g) }) {
 		return errStopped
 	}
-	return err
+	return e.durable(err)
 }
 
 // notConnected returns an error if members connect to a group by RDMA-CM: they are its
@@ -132,7 +132,7 @@ func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
 		return err
 	}
 	rec := record(&a.RegisterMember)
-	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+	return e.durable(e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
 		at := slices.IndexFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == rec.IP })
 		switch {
 		case at < 0:
@@ -144,18 +144,18 @@ func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
 		}
 		ms[at] = rec
 		return ms, nil
-	})
+	}))
 }
 
 // RemoveMember implements api.Backend.
 func (e *Engine) RemoveMember(ip, member netip.Addr) error {
-	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+	return e.durable(e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
 		rest := slices.DeleteFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == member })
 		if len(rest) == len(ms) {
 			return nil, &api.Error{Reason: api.ReasonUnknownMember, Message: fmt.Sprintf("%s is not a member of group %s: see `gleam group show %s`", member, ip, ip)}
 		}
 		return rest, nil
-	})
+	}))
 }
 
 // MoveMember implements api.Backend.
@@ -163,7 +163,7 @@ func (e *Engine) MoveMember(group, member netip.Addr, m *api.MoveMember) (err er
 	if !e.control.do(func() { err = e.control.moveByOperator(group, member, m) }) {
 		return errStopped
 	}
-	return err
+	return e.durable(err)
 }
 
 // Events implements api.Backend.
@@ -190,7 +190,7 @@ func (e *Engine) Delete(ip netip.Addr) error {
 	if !known {
 		return unknownGroup(ip)
 	}
-	return nil
+	return e.durable(nil)
 }
 
 // Ports implements api.Backend.

@@ -4,8 +4,10 @@
 package control
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -226,14 +228,61 @@ func (f *fakeSwitch) waits() (is bool) {
 // Changes of connections that are delayed are not durable.
 func TestDelayedConnectionsAreWaiting(t *testing.T) {
 	f := newFakeSwitchWith(t, 2, 1, "state: "+t.TempDir()+"\n")
-	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
 	if err := f.CreateGroup(f.create(0, 2)); err != nil {
 		t.Fatal(err)
 	}
+	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
+	f.request(0, 0, 0, 0x100)
 	f.eventually("all else is durable", func() bool { return !f.control.keeper.file.Status().Waiting })
 	if !f.waits() {
-		t.Error("a group that is not in the state file yet does not count as waiting")
+		t.Error("a connection that is not in the state file yet does not count as waiting")
 	}
 	f.control.do(func() { f.control.connections.unkept.last = 0 })
-	f.eventually("the state file has the group", func() bool { return !f.waits() })
+	f.eventually("the state file has the connection", func() bool { return !f.waits() })
+}
+
+// What an operator has been told of is in the state file: a switch that is killed at once begins with it.
+func TestOperatorsChangesAreDurable(t *testing.T) {
+	dir := t.TempDir()
+	f := newFakeSwitchWith(t, 3, 1, "state: "+dir+"\n")
+	kept := func(step string) *api.CreateGroup {
+		t.Helper()
+		copied := t.TempDir()
+		b, err := os.ReadFile(filepath.Join(dir, "groups"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(copied, "groups"), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, found, err := statefile.Open(filepath.Join(copied, "groups"), statefile.Options{Owner: os.Getuid()})
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		defer file.Close()
+		var k keptCreation
+		if b, ok := found.State.Created[fakeGroup(0)]; ok {
+			if err := json.Unmarshal(b, &k); err != nil {
+				t.Fatalf("%s: %v", step, err)
+			}
+		}
+		return k.Group
+	}
+	for _, mtu := range []int{1024, 4096} {
+		g := f.create(0, 2)
+		g.PMTU = mtu
+		if err := f.CreateGroup(g); err != nil {
+			t.Fatal(err)
+		}
+		if g := kept("created"); g == nil || g.PMTU != mtu {
+			t.Errorf("%d created, the file has %+v", mtu, g)
+		}
+		if err := f.Delete(fakeGroup(0)); err != nil {
+			t.Fatal(err)
+		}
+		if g := kept("deleted"); g != nil {
+			t.Errorf("deleted, the file has %+v", g)
+		}
+	}
+	f.end()
 }

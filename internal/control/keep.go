@@ -133,6 +133,25 @@ func (k *keeper) epochBase() uint64 {
 	return base
 }
 
+// durable ends an operator's request whose outcome is err. A change that was made is in the state
+// file when the operator is told of it: a switch that is killed afterwards begins with it. If the
+// file cannot be written, the change holds until the restart, and the log has said so.
+func (e *Engine) durable(err error) error {
+	c := e.control
+	if err != nil || c.keeper == nil {
+		return err
+	}
+	if !c.do(func() {
+		if len(c.connections.unkept.groups) > 0 {
+			c.storeConnections(c.now())
+		}
+	}) {
+		return errStopped
+	}
+	_ = c.keeper.file.Flush() // statefile.Options.Report has the error
+	return nil
+}
+
 func (c *control) outcomeInterval() time.Duration {
 	if c.keeper != nil {
 		return storeInterval
