@@ -40,21 +40,19 @@ func ThreadOnCPU0(t testing.TB, pid int) int {
 	return 0
 }
 
-// HoldThread stops one thread of another process, until the function that it returns is called.
+// holdTries is how often HoldThread interrupts a thread until it finds it in the kernel.
+const holdTries = 1000
+
+// HoldThread stops one thread of another process, until the function that it returns is called. The
+// thread waits in ppoll: a Go program whose thread is held in the middle of a goroutine's own code stands still as a
+// whole at its next garbage collection, which waits for that goroutine.
 func HoldThread(t testing.TB, tid int) (goOn func()) {
 	t.Helper()
 	held, let, done := make(chan error), make(chan struct{}), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // a tracer is a thread
 		defer runtime.UnlockOSThread()
-		err := unix.PtraceSeize(tid)
-		if err == nil {
-			err = unix.PtraceInterrupt(tid)
-		}
-		var status unix.WaitStatus
-		if err == nil {
-			_, err = unix.Wait4(tid, &status, unix.WALL, nil)
-		}
+		err := holdInPpoll(tid)
 		if held <- err; err != nil {
 			return
 		}
@@ -65,6 +63,7 @@ func HoldThread(t testing.TB, tid int) (goOn func()) {
 				return
 			case <-time.After(10 * time.Millisecond):
 				// A process that is killed meanwhile does not end before its tracer has seen the thread's end.
+				var status unix.WaitStatus
 				if pid, _ := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil); pid == tid && (status.Exited() || status.Signaled()) {
 					<-let
 					done <- nil
@@ -83,4 +82,29 @@ func HoldThread(t testing.TB, tid int) (goOn func()) {
 		}
 	}
 	return goOn
+}
+
+// holdInPpoll has the calling thread trace another one, which it leaves stopped in ppoll.
+func holdInPpoll(tid int) error {
+	for range holdTries {
+		err := unix.PtraceSeize(tid)
+		if err == nil {
+			err = unix.PtraceInterrupt(tid)
+		}
+		if err == nil {
+			_, err = unix.Wait4(tid, nil, unix.WALL, nil)
+		}
+		if err != nil {
+			return err
+		}
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", tid))
+		if err == nil && strings.HasPrefix(string(call), fmt.Sprintf("%d ", unix.SYS_PPOLL)) {
+			return nil
+		}
+		if err := errors.Join(err, unix.PtraceDetach(tid)); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("it was not in ppoll when it was looked at %d times", holdTries)
 }
