@@ -10,7 +10,9 @@ DESTDIR  ?=
 PREFIX   ?= /usr/local
 CONFDIR  := /etc/gleam
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
+# A source package has debian/commit, and no repository.
+COMMIT   ?= $(shell cat debian/commit 2>/dev/null || git describe --match= --always --abbrev=12 --dirty=+dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION) -X github.com/gleam-rdma/gleam/api.commit=$(COMMIT)
 BENCH    := ./internal/rocev2 ./internal/mcast ./internal/rc ./internal/dataplane/... ./internal/control
 
 export GO

@@ -182,6 +182,15 @@ func (c *Client) Version(ctx context.Context) (*Version, error) {
 	return v, nil
 }
 
+// Kernel returns what the kernel below the daemon has of what it uses.
+func (c *Client) Kernel(ctx context.Context) (*Kernel, error) {
+	k := new(Kernel)
+	if err := c.call(ctx, "GET", "/v1/kernel", nil, k); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
 // WaitReady calls every 20 ms until the daemon answers or ctx ends; the error then is
 // the last call's.
 func (c *Client) WaitReady(ctx context.Context) error {

@@ -21,6 +21,9 @@ type Allow struct {
 	MACs      []string       `json:"macs,omitempty"`
 }
 
+// XDPGeneric is the mode of a port whose driver has no XDP.
+const XDPGeneric = "generic"
+
 // PortOpen is the state of a port that has its interface.
 const PortOpen = "open"
 
@@ -35,7 +38,7 @@ type Port struct {
 	State    string            `json:"state"`            // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
 	Reason   string            `json:"reason,omitempty"` // why it is refused
 	Reopened uint64            `json:"reopened"`         // times that the port was taken up again at an interface made anew
-	XDPMode  string            `json:"xdp_mode"`         // native or generic
+	XDPMode  string            `json:"xdp_mode"`         // native; XDPGeneric
 	ZeroCopy bool              `json:"zero_copy"`        // of AF_XDP
 	Queues   int               `json:"queues"`           // to receive from
 	VLAN     uint16            `json:"vlan,omitempty"`

@@ -60,6 +60,7 @@ var routes = []route{
 	{method: "POST", path: "/v1/trace", summary: "Record packets: the answer is one TraceLine a line for as long as the trace runs", body: Trace{}, answer: TraceLine{}, stream: true, do: (*handler).trace},
 	{method: "DELETE", path: "/v1/trace", summary: "End the trace that runs", do: (*handler).stopTrace},
 	{method: "GET", path: "/v1/version", summary: "The daemon's version", answer: Version{}, do: (*handler).version},
+	{method: "GET", path: "/v1/kernel", summary: "What the kernel has of what gleamd uses, and what gleamd does without", answer: Kernel{}, do: (*handler).kernel},
 	{method: "GET", path: "/v1/openapi.json", summary: "This description", answer: json.RawMessage{}, do: (*handler).openapi},
 }
 

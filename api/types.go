@@ -192,10 +192,12 @@ func (s *Stats) Unserved(reason string) uint64 { return s.Normal[reason] + s.Dro
 
 // Version is the version of the daemon.
 type Version struct {
-	Version string    `json:"version"`
-	Go      string    `json:"go"`
-	Started time.Time `json:"started"`
-	Pid     int       `json:"pid"`
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit"` // of its source, 12 digits, with +dirty if that was changed; unknown
+	Go       string    `json:"go"`
+	Platform string    `json:"platform"` // such as linux/amd64
+	Started  time.Time `json:"started"`
+	Pid      int       `json:"pid"`
 }
 
 // Window is a range of remotely writable memory.
@@ -344,6 +346,7 @@ type Backend interface {
 	Explain(group netip.Addr, p *ExplainPacket) (*Explanation, error)
 	ExplainACK(group netip.Addr) (*ACKExplanation, error)
 	Stats() (*Stats, error)
+	Kernel() (*Kernel, error)
 	Tracer
 	// Audit gets each requested change, after it was done or refused.
 	Audit(*Change)

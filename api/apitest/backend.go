@@ -23,6 +23,7 @@ type Backend struct {
 	PortList  []api.Port
 	Switches  api.Topology
 	Totals    *api.Stats
+	Machine   *api.Kernel
 	EventList []api.Event
 	Fail      error
 
@@ -282,6 +283,9 @@ func (b *Backend) Topology() (*api.Topology, error) {
 
 // Stats implements api.Backend.
 func (b *Backend) Stats() (*api.Stats, error) { return b.Totals, b.Fail }
+
+// Kernel implements api.Backend.
+func (b *Backend) Kernel() (*api.Kernel, error) { return b.Machine, b.Fail }
 
 func unknown(ip netip.Addr) error {
 	return &api.Error{Message: fmt.Sprintf("no group %s is registered", ip), Reason: api.ReasonUnknownGroup}

@@ -93,6 +93,19 @@ func Switch() *Backend {
 				{Gateway: ip("fe80::cc"), Hosts: 1, Reason: "fe80::cc on p2: neighbour is being resolved"},
 			},
 		},
+		Machine: &api.Kernel{
+			Release: "6.1.0-13-amd64",
+			Features: []api.KernelFeature{
+				{Name: "af_xdp", State: api.FeaturePresent, Use: "takes packets of groups to the workers", Required: true},
+				{Name: "bpf_jit", State: api.FeatureUnknown, Detail: "it is not seen here", Use: "runs XDP programs as machine code"},
+				{Name: "huge_pages", State: api.FeatureAbsent, Detail: "never", Use: "packet memory in transparent huge pages"},
+			},
+			Interfaces: []api.XDPInterface{{Name: "p1", Driver: "ice", Native: true, ZeroCopy: true, Redirect: true}, {Name: "p2", Driver: "e1000"}},
+			Degraded: []api.Degradation{
+				{Feature: "huge_pages", Text: "the kernel lacks huge_pages (never)", Cost: "the worker misses the TLB more often"},
+				{Port: "p2", Text: "XDP runs in generic mode (driver e1000)", Cost: "fewer packets a second"},
+			},
+		},
 		Totals: &api.Stats{
 			Uptime: 3725.4, Groups: 2, Rx: 1000, RxBytes: 1_024_000, Copies: 2990, Resent: 96, PSNProbes: 4, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,

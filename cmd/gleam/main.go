@@ -15,11 +15,12 @@ import (
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Build(time.Now()), Release: locate.Release, Counters: commands.Counters}
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Build(time.Now()), Release: locate.Release, Kernel: kernel.Host, Counters: commands.Counters}
 	code := cli.Run(ctx, env, os.Args[1:], commands.OfGleam...)
 	stop()
 	os.Exit(code)

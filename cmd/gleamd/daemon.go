@@ -52,7 +52,8 @@ type daemon struct {
 
 // main executes args and returns the exit code.
 func (d *daemon) main(ctx context.Context, args []string) int {
-	c := commands.Gleamd(api.Build(time.Now()).Version, d.check, d.run)
+	build := api.Build(time.Now())
+	c := commands.Gleamd(build.Text(), d.check, d.run)
 	c.SetOut(d.stdout)
 	c.SetErr(d.stderr)
 	c.SetArgs(args)
@@ -147,7 +148,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	}
 	defer scraping.close()
 	build := api.Build(started)
-	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
+	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("commit", build.Commit), zap.String("go", build.Go), zap.String("platform", build.Platform), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
 	for _, s := range said {
 		log.Info(s, zap.String("socket", cfg.API.Socket))
 	}

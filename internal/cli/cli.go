@@ -37,6 +37,8 @@ type Env struct {
 	// Release removes a killed gleamd's entries at ports, at all ports if none is named,
 	// and returns the number of entries.
 	Release func(ports ...string) (int, error)
+	// Kernel looks at the kernel of this machine; nil: it is not known.
+	Kernel func() *api.Kernel
 	// Counters returns the reasons and exits that packets are counted by; nil: they are not known.
 	Counters func() []Counter
 }
@@ -53,7 +55,7 @@ func New(env *Env, more ...Command) *cobra.Command {
 		Long: `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
 and counters, and registers and deletes groups by hand. With --address it asks that
 of another machine, whose configuration has api.listen.`,
-		Version:       env.Build.Version,
+		Version:       env.Build.Text(),
 		SilenceErrors: true, // Run prints them
 		SilenceUsage:  true,
 	}

@@ -40,7 +40,7 @@ func serve(t *testing.T, b api.Backend) (socket string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- api.Serve(ctx, ln, b, api.Version{Version: "v1.2.3", Go: "go1.26", Started: time.Unix(1.8e9, 0), Pid: 42}, api.Access{})
+		done <- api.Serve(ctx, ln, b, api.Version{Version: "v1.2.3", Commit: "0123456789ab", Go: "go1.26", Platform: "linux/arm64", Started: time.Unix(1.8e9, 0), Pid: 42}, api.Access{})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -70,7 +70,7 @@ func runAt(t *testing.T, columns int, socket string, args ...string) (stdout, st
 	t.Helper()
 	out := terminal{columns: columns}
 	var msg bytes.Buffer
-	env := &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket, Build: api.Version{Version: "v1.2.4", Go: "go1.27"}}
+	env := &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket, Build: api.Version{Version: "v1.2.4", Commit: "ba9876543210+dirty", Go: "go1.27", Platform: "linux/amd64"}}
 	code = cli.Run(t.Context(), env, args)
 	return out.String(), msg.String(), code
 }

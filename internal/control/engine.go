@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 var errStopped = dataplane.ErrStopped
@@ -44,6 +46,7 @@ type Engine struct {
 	ranking  ranking
 	pinner   *pinner // nil if members are not pinned
 	keeper   *keeper // nil if groups are not kept over a restart
+	kernel   *api.Kernel
 
 	switches engineSwitches
 	tracing  traceSlot
@@ -65,12 +68,14 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 			e.Close()
 		}
 	}()
-	var filter, keeper sync.WaitGroup
+	var filter, keeper, looking sync.WaitGroup
 	var filterErr, keeperErr error
 	filter.Go(func() {
 		e.filter, filterErr = locate.NewFilter(addressesPerMember * cfg.Limits.Groups * cfg.Limits.MembersPerGroup)
 	})
 	defer filter.Wait()
+	looking.Go(func() { e.kernel = kernel.Look() })
+	defer looking.Wait()
 	keeper.Go(func() { e.keeper, keeperErr = openKeeper(cfg, uid, notify) }) // waits for the disk
 	defer keeper.Wait()
 	if e.plane, err = dataplane.Open(cfg, notify, func() error {
@@ -90,12 +95,12 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 			indexes = append(indexes, p.Ifindex)
 		}
 	}
-	kernel, err := locate.OpenBridges()
+	bridges, err := locate.OpenBridges()
 	if err != nil {
 		return nil, err
 	}
-	if e.bridges, err = newBridgeFollower(kernel, ports, notify); err != nil {
-		kernel.Close()
+	if e.bridges, err = newBridgeFollower(bridges, ports, notify); err != nil {
+		bridges.Close()
 		return nil, err
 	}
 	for pi, p := range ports {
@@ -153,14 +158,14 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 // pinMembers enables the pinning of members in the kernel's tables, and removes entries
 // that a killed gleamd has left there.
 func (e *Engine) pinMembers(ports []int) error {
-	kernel, stale, err := locate.NewPins(ports)
+	pins, stale, err := locate.NewPins(ports)
 	if err != nil {
 		return err
 	}
 	if stale > 0 {
 		e.notify(false, "entries removed that a gleamd which was killed has left in the kernel's tables", "entries", stale)
 	}
-	e.pinner = newPinner(kernel, e.plane.Watchlist(), func(ip netip.Addr, err error) {
+	e.pinner = newPinner(pins, e.plane.Watchlist(), func(ip netip.Addr, err error) {
 		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
 	})
 	e.control.setPinner(e.pinner)

@@ -10,11 +10,11 @@ import (
 	"strconv"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/bpf"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 // fastHost is what this machine has for the fast path.
@@ -28,12 +28,7 @@ type fastHost struct {
 
 // readFastHost reads it from the kernel, and returns what is to be closed.
 func readFastHost() (h fastHost, close func()) {
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		h.release = unix.ByteSliceToString(u.Release[:])
-	}
-	_, err := os.Stat("/sys/kernel/btf/vmlinux")
-	h.btf = err == nil
+	h.release, h.btf = kernel.Release(), kernel.HasBTF("")
 	if info, err := os.ReadFile("/proc/meminfo"); err == nil {
 		h.available = availableMemory(info)
 	}
@@ -58,16 +53,6 @@ func availableMemory(info []byte) int64 {
 	return 0
 }
 
-// olderThan reports whether a release of the kernel is before version major.minor; one that
-// cannot be read is not.
-func olderThan(release string, major, minor int) bool {
-	var x, y int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &x, &y); n != 2 {
-		return false
-	}
-	return x < major || x == major && y < minor
-}
-
 // check returns what keeps groups of a switch with this configuration from the fast path
 // here. links are the ports' interfaces, by index in the configuration; nil: there is none.
 func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(name string) string) (found []Finding) {
@@ -75,8 +60,8 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 		found = append(found, Finding{Check: CheckFastPath, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
 	}
 	required := cfg.FastPath == config.FastPathRequire
-	if olderThan(h.release, 5, 18) {
-		add("", "fast_path: off, or a newer kernel", "the fast path needs Linux 5.18, and this is %s", h.release)
+	if kernel.OldestFastPath.After(h.release) {
+		add("", "fast_path: off, or a newer kernel", "the fast path needs Linux %s, and this is %s", kernel.OldestFastPath, h.release)
 		found[0].Fatal = required
 		return found
 	}

@@ -16,7 +16,4 @@ var _ = []mutant.Mutant{
 	mutant.New("a group with too many receivers behind a port is accepted", "fast path", mutant.In((*directory).neverFast,
 		"behind[pi] > fastpath.MaxPortLegs+1",
 		"behind[pi] > fastpath.MaxPortLegs+2")),
-	mutant.New("a kernel that is newer by its first number is too old", "fast path", mutant.In(olderThan,
-		"x == major && y < minor",
-		"y < minor")),
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 // machine is what a computer says of itself. Tests give it other folders and answers.
@@ -28,12 +29,7 @@ type machine struct {
 
 // thisMachine describes the computer that the process runs on.
 func thisMachine() *machine {
-	m := &machine{synchronised: clockIsSynchronised}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		m.release = unix.ByteSliceToString(u.Release[:])
-	}
-	return m
+	return &machine{release: kernel.Release(), synchronised: clockIsSynchronised}
 }
 
 func clockIsSynchronised() (bool, error) {
@@ -62,43 +58,27 @@ func (m *machine) names(path string) (names []string) {
 	return names
 }
 
-// leastKernel is the oldest Linux that gleamd runs on.
-const leastKernel = "5.10"
-
 // checkKernel checks the kernel's version.
 func (m *machine) checkKernel(r *Report) {
 	var found []Finding
-	if olderThan(m.release, leastKernel) {
-		found = append(found, Finding{
-			Severity: Error, Text: fmt.Sprintf("the kernel is Linux %s; %s is the oldest that AF_XDP works with here", m.release, leastKernel),
-			Cost: "gleamd does not start", Remedy: "install a newer kernel: the distribution's backports have one",
-		})
+	if kernel.Oldest.After(m.release) {
+		f := degraded(kernel.TooOld(m.release), Error)
+		f.Remedy = "install a newer kernel: the distribution's backports have one"
+		found = append(found, f)
 	}
 	r.add("kernel", found...)
 }
 
-// olderThan compares a release of the kernel with a version; one that cannot be read is not older.
-func olderThan(release, version string) bool {
-	var a, b [2]int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &a[0], &a[1]); n != 2 {
-		return false
-	}
-	_, _ = fmt.Sscanf(version, "%d.%d", &b[0], &b[1])
-	return slices.Compare(a[:], b[:]) < 0
-}
-
-const hugePages = "/sys/kernel/mm/transparent_hugepage/enabled"
-
 // checkHugePages checks that packet memory can be in huge pages.
 func (m *machine) checkHugePages(r *Report) {
-	switch v := m.read(hugePages); {
-	case v == "":
+	switch kernel.HugePages(m.root) {
+	case "":
 		r.skip("huge-pages", "this kernel has no transparent huge pages")
-	case strings.Contains(v, "[never]"):
+	case "never":
 		r.add("huge-pages", Finding{
 			Severity: Warning, Text: "transparent huge pages are off",
-			Cost:    "each frame of packet memory is on a page of its own, so that the worker misses the TLB more often",
-			Command: "echo madvise > " + hugePages, Remedy: "gleamd uses them from its next start on; after a reboot the setting is gone unless the kernel's command line has transparent_hugepage=madvise",
+			Cost:    kernel.CostNoHugePages,
+			Command: "echo madvise > " + kernel.HugePagesFile, Remedy: "gleamd uses them from its next start on; after a reboot the setting is gone unless the kernel's command line has transparent_hugepage=madvise",
 		})
 	default:
 		r.add("huge-pages")

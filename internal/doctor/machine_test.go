@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 // fixture is a machine with files of /proc and /sys.
@@ -55,7 +56,7 @@ func TestFaultsOfAMachine(t *testing.T) {
 		bad   Severity
 		mend  bool // the command changes files, and ends it
 	}{
-		{"no huge pages", map[string]string{hugePages: "always madvise [never]"}, (*machine).checkHugePages, "transparent huge pages are off", Warning, true},
+		{"no huge pages", map[string]string{kernel.HugePagesFile: "always madvise [never]"}, (*machine).checkHugePages, "transparent huge pages are off", Warning, true},
 		{"a slow clock", map[string]string{clockSource + "current_clocksource": "hpet", clockSource + "available_clocksource": "hpet tsc acpi_pm"}, (*machine).checkClock, "reads the time from hpet", Warning, true},
 		{"a slow clock and no other", map[string]string{clockSource + "current_clocksource": "acpi_pm", clockSource + "available_clocksource": "acpi_pm"}, (*machine).checkClock, "reads the time from acpi_pm", Warning, false},
 		{"a wrong clock", nil, func(m *machine, r *Report) {
@@ -100,7 +101,7 @@ func TestGoodMachine(t *testing.T) {
 	cfg := config.Default()
 	cfg.Ports, cfg.Worker.CPUs = []config.Port{{Name: "p1"}}, []int{2}
 	m := fixture(t, map[string]string{
-		hugePages: "always [madvise] never", clockSource + "current_clocksource": "tsc", "/sys/devices/system/cpu/online": "0-3",
+		kernel.HugePagesFile: "always [madvise] never", clockSource + "current_clocksource": "tsc", "/sys/devices/system/cpu/online": "0-3",
 		"/sys/class/net/p1/device/msi_irqs/7": "", "/proc/irq/7/smp_affinity_list": "2", "/proc/irq/7/effective_affinity_list": "1",
 		"/proc/42/status": "CapEff:\t0000004000003000", "/proc/42/limits": "Max locked memory  unlimited  unlimited  bytes",
 	})

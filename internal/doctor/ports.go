@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/kernel"
 )
 
 // Features of interfaces, as ETHTOOL_GFEATURES names them.
@@ -156,11 +157,8 @@ func checkPorts(r *Report, ports []api.Port, cfg *config.Config, file string) {
 			})
 			continue
 		}
-		if p.XDPMode == "generic" {
-			f := Finding{
-				Severity: Warning, Port: p.Name, Text: "XDP runs in generic mode" + driver(p.Driver),
-				Cost: "the kernel makes an skb of each packet before XDP sees it: fewer packets a second, and groups with members there stay off the fast path",
-			}
+		if p.XDPMode == api.XDPGeneric {
+			f := degraded(kernel.Generic(p.Name, p.Driver), Warning)
 			if cfg != nil && cfg.XDP.Mode == config.XDPGeneric {
 				f.Remedy = "xdp.mode: auto in " + file + ", and a restart of gleamd"
 			} else {
@@ -169,7 +167,7 @@ func checkPorts(r *Report, ports []api.Port, cfg *config.Config, file string) {
 			xdp = append(xdp, f)
 		}
 		if p.FastPath != nil && !p.FastPath.Used && p.FastPath.Reason != "" {
-			fast = append(fast, Finding{Severity: Warning, Port: p.Name, Text: "the fast path does not use it: " + p.FastPath.Reason, Cost: "the worker makes the copies for receivers there, and the groups that have some stay off the fast path"})
+			fast = append(fast, degraded(kernel.OffFastPath(p.Name, p.FastPath.Reason), Warning))
 		}
 	}
 	r.add("ports", open...)
@@ -188,9 +186,7 @@ func reason(text string) string {
 	return ": " + text
 }
 
-func driver(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " (driver " + name + ")"
+// degraded is something that gleamd does without, as a finding.
+func degraded(d api.Degradation, s Severity) Finding {
+	return Finding{Severity: s, Port: d.Port, Text: d.Text, Cost: d.Cost}
 }

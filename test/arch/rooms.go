@@ -50,6 +50,7 @@ var rooms = []room{
 	{dir: "internal/dataplane/trace", knows: []string{"internal/rocev2", "internal/dataplane/spsc"}},
 	{dir: "internal/dataplane/ntuple", knows: []string{}},
 	{dir: "internal/dataplane/iface", knows: []string{"internal/config"}},
+	{dir: "internal/kernel", knows: []string{"api", "internal/bpf", "internal/dataplane/iface"}},
 	// The control plane drives the data plane, and the data plane the core. No lower
 	// layer imports a higher one.
 	{dir: "internal/dataplane", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/config/linkrate", "internal/config", "api", "internal/bpf", "internal/dataplane/xsk", "internal/dataplane/spsc", "internal/dataplane/trace", "internal/dataplane/ntuple", "internal/dataplane/iface"}},
@@ -57,8 +58,8 @@ var rooms = []room{
 	{dir: "internal/control/statefile", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope"}},
 	{dir: "internal/control/fib", knows: []string{}},
 	{dir: "internal/control/neighbours", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/hello", "internal/config", "internal/dataplane"}},
-	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile"}},
-	{dir: "internal/doctor", knows: []string{"internal/rocev2", "internal/mcast", "internal/config", "api", "internal/control", "internal/privilege"}},
+	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/kernel"}},
+	{dir: "internal/doctor", knows: []string{"internal/rocev2", "internal/mcast", "internal/config", "api", "internal/control", "internal/kernel", "internal/privilege"}},
 	// Of the core, an endpoint uses only the types of a registration.
 	{dir: "endpoint", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/dcqcn", "internal/rc"},
 		words: map[string]map[string]bool{"internal/mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},

@@ -79,6 +79,16 @@ type Maps struct {
 
 var readSpec = sync.OnceValues(loadFast)
 
+// Spec returns the description of the programs and maps as they are compiled. It is not
+// changed.
+func Spec() (*ebpf.CollectionSpec, error) {
+	spec, err := readSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded fast path: %w", err)
+	}
+	return spec, nil
+}
+
 // New makes the maps and loads the program for copies. It counts what ports transmit in
 // the network namespace of the calling thread.
 func New(c Config) (_ *Maps, err error) {
@@ -130,9 +140,9 @@ func (m *Maps) LargestRing() int {
 
 // spec returns a description of the programs and maps, with the maps' sizes.
 func (m *Maps) spec() (*ebpf.CollectionSpec, error) {
-	spec, err := readSpec()
+	spec, err := Spec()
 	if err != nil {
-		return nil, fmt.Errorf("read the embedded fast path: %w", err)
+		return nil, err
 	}
 	spec = spec.Copy()
 	groups := uint32(len(m.groups))

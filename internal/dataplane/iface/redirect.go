@@ -28,7 +28,11 @@ const (
 	netdevGet         = 1
 	netdevIfindex     = 1
 	netdevXDPFeatures = 3
-	xdpNDOXmit        = 1 << 2
+
+	xdpBasic     = 1 << 0
+	xdpNDOXmit   = 1 << 2
+	xdpZeroCopy  = 1 << 3
+	xdpRxBuffers = 1 << 5
 )
 
 // OpenRedirects opens a socket in the calling thread's network namespace. The error of a
@@ -48,10 +52,31 @@ func OpenRedirects() (*Redirects, error) {
 // Close closes the socket.
 func (r *Redirects) Close() error { r.socket.Close(); return nil }
 
+// XDPFeatures is what the driver of an interface has for XDP.
+type XDPFeatures uint64
+
+// Native reports whether programs run in the driver.
+func (x XDPFeatures) Native() bool { return x&xdpBasic != 0 }
+
+// Taken reports whether the interface takes redirected frames now.
+func (x XDPFeatures) Taken() bool { return x&xdpNDOXmit != 0 }
+
+// ZeroCopy reports whether AF_XDP works without copies.
+func (x XDPFeatures) ZeroCopy() bool { return x&xdpZeroCopy != 0 }
+
+// MultiBuffer reports whether programs take packets in several buffers.
+func (x XDPFeatures) MultiBuffer() bool { return x&xdpRxBuffers != 0 }
+
 // Taken reports whether the interface takes redirected frames now.
 func (r *Redirects) Taken(ifindex int) (bool, error) {
-	fail := func(err error) (bool, error) {
-		return false, fmt.Errorf("ask the kernel for the XDP features of interface %d: %w", ifindex, err)
+	x, err := r.Features(ifindex)
+	return x.Taken(), err
+}
+
+// Features returns what the driver of an interface has.
+func (r *Redirects) Features(ifindex int) (XDPFeatures, error) {
+	fail := func(err error) (XDPFeatures, error) {
+		return 0, fmt.Errorf("ask the kernel for the XDP features of interface %d: %w", ifindex, err)
 	}
 	m := make([]byte, 0, 28)
 	m = binary.NativeEndian.AppendUint32(m, uint32(cap(m)))
@@ -80,7 +105,7 @@ func (r *Redirects) Taken(ifindex int) (bool, error) {
 		if err != nil {
 			return fail(err)
 		}
-		return features&xdpNDOXmit != 0, nil
+		return XDPFeatures(features), nil
 	}
 }
 

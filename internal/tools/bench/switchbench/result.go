@@ -89,7 +89,8 @@ type Latency struct {
 
 func newResult(o *Options) *Result {
 	r := &Result{Rounds: o.Rounds, Seconds: o.Duration.Seconds()}
-	r.Machine = Machine{CPU: cpuModel(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: api.Build(time.Now()).Version}
+	build := api.Build(time.Now())
+	r.Machine = Machine{CPU: cpuModel(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: build.Text()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		r.Machine.Kernel = unix.ByteSliceToString(u.Release[:])
