@@ -54,13 +54,13 @@ uninstall-libgleam: ## remove what install-libgleam has installed
 site: ## bin/site: the documents as a static site with a search, which loads nothing from elsewhere
 	@scripts/site/build bin/site
 
-deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about
-	@scripts/deb
+deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about; ARCH=arm64: bin/deb-arm64, by a cross compiler
+	@ARCH=$(ARCH) scripts/deb
 
 .PHONY: test-deb test-arm64
 test-deb: ## the packages installed, upgraded while a group sends, killed by the watchdog, purged, in a Debian with systemd (root; BASE=FOLDER: of the version before)
 	@scripts/need mmdebstrap:mmdebstrap systemd-nspawn:systemd-container nsenter:util-linux
-	@[ -n "$(KEEP)" ] || scripts/deb
+	@[ -n "$(KEEP)" ] || ARCH= scripts/deb
 	@GLEAM_DEB=$(CURDIR)/bin/deb GLEAM_DEB_BEFORE=$(BASE) GLEAM_DEB_ROOT=$(ROOT) scripts/test deb
 
 test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./internal/rc')

@@ -129,6 +129,9 @@ func unknown(err error) string {
 func tried(ask func() error) func() (string, error) {
 	return func() (string, error) {
 		err := ask()
+		if errors.Is(err, unix.ENOSYS) {
+			return "CONFIG_BPF_SYSCALL", errAbsent
+		}
 		if errors.Is(err, ebpf.ErrNotSupported) {
 			return lacking(err), errAbsent
 		}

@@ -82,6 +82,7 @@ func TestAnswers(t *testing.T) {
 		{"interpreted", func() (string, error) { return jitSetting("0") }, "net.core.bpf_jit_enable = 0", errAbsent},
 		{"compiled", func() (string, error) { return jitSetting("1") }, "", nil},
 		{"a BPF program type is not supported", tried(func() error { return ebpf.ErrNotSupported }), "", errAbsent},
+		{"there is no BPF", tried(func() error { return unix.ENOSYS }), "CONFIG_BPF_SYSCALL", errAbsent},
 		{"BPF is not allowed", tried(func() error { return unix.EPERM }), "", unix.EPERM},
 	} {
 		if detail, err := tt.look(); detail != tt.detail || !errors.Is(err, tt.err) {
