@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -65,8 +67,17 @@ func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created
 	}
 	err := do(&created{b: b, ip: g.Group, v6: g.Group.Is6()})
 	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
 		if s, e := b.daemon.client.Group(ctx, g.Group); e == nil {
-			err = fmt.Errorf("%w\n    group: %+v", err, *s)
+			text, _ := json.Marshal(s)
+			err = fmt.Errorf("%w\n    group: %s", err, text)
+			if x, e := b.daemon.client.ExplainACK(ctx, g.Group); e == nil {
+				text, _ = json.Marshal(x)
+				err = fmt.Errorf("%w\n    next ACK: %s", err, text)
+			}
+			qps, _ := exec.CommandContext(ctx, "rdma", "-d", "resource", "show", "qp").CombinedOutput()
+			err = fmt.Errorf("%w\n    queue pairs of all hosts:\n%s", err, qps)
 		} else {
 			err = fmt.Errorf("%w\n    group: %v", err, e)
 		}
