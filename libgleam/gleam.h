@@ -257,6 +257,7 @@ struct gleam_cm_member {
 	uint16_t    port;          /* that it connects to */
 	uint32_t    flags;         /* GLEAM_RECEIVE_ONLY */
 	const struct gleam_mr *mr; /* NULL: none */
+	uint32_t    expect;        /* members of the group that the first of them makes; 0: the group is there */
 };
 
 #define GLEAM_CM_PRIVATE 56

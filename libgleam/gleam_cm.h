@@ -31,6 +31,7 @@ struct gleam_cm_attr {
 	uint16_t    key_id;
 	uint32_t    flags; /* GLEAM_RECEIVE_ONLY */
 	const struct gleam_mr *mr; /* where WRITEs to the group land; NULL: nowhere */
+	uint32_t    expect;        /* members, 2 to 65535: the first to connect makes the group, if the key may; 0: the group is there */
 };
 
 /* The GID of an address of RDMA-CM; 0 or -EINVAL. */
@@ -75,6 +76,7 @@ static inline int gleam_cm_connect(struct rdma_cm_id *id, const struct rdma_conn
 	m.key_id = attr->key_id;
 	m.flags = attr->flags;
 	m.mr = attr->mr;
+	m.expect = attr->expect;
 	rc = gleam_cm_private(&m, data);
 	if (rc < 0)
 		return rc;

@@ -115,6 +115,11 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 		m.handle(c, gotREQ)
 		return
 	}
+	if m.listenOf(group) == nil {
+		if m.out.Creation = m.creation(from, q, x.Data); m.out.Creation != nil {
+			return
+		}
+	}
 	f, l := m.fronts[group], m.listeners[group]
 	data, why := m.examine(m.listenOf(group), q, x.Data)
 	if why == (Refusal{}) && f != nil {
@@ -123,10 +128,7 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 		why = l.admits(q)
 	}
 	if why != (Refusal{}) {
-		r := rejection(&why)
-		r.TID, r.RemoteID = x.TID, x.LocalID
-		m.sendTo(group, from, r)
-		m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: q.QPN, State: closed.String(), Refusal: why})
+		m.refuse(from, group, x, why)
 		return
 	}
 	if old := l.members[from]; old != nil {
@@ -148,6 +150,14 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 	}
 	m.check(l)
 	m.handle(c, gotREQ) // the registrar may take its time
+}
+
+// refuse answers a REQ, of no connection, by a REJ.
+func (m *Manager) refuse(from, group netip.Addr, x *Message, why Refusal) {
+	r := rejection(&why)
+	r.TID, r.RemoteID = x.TID, x.LocalID
+	m.sendTo(group, from, r)
+	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: x.Request.QPN, State: closed.String(), Refusal: why})
 }
 
 // The PSNs that members send with are small: rxe takes a duplicate for new data where
@@ -211,6 +221,9 @@ func (m *Manager) examine(l *Listen, q *Request, b []byte) (data private, why Re
 	}
 	if !ours {
 		data = private{}
+	}
+	if data.expect > 0 && data.expect != l.Expect {
+		return data, Refusal{Reason: ConsumerReject, Code: NotCreated, Text: fmt.Sprintf("the group expects %d members, not %d", l.Expect, data.expect)}
 	}
 	return data, Refusal{}
 }

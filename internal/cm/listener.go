@@ -104,7 +104,11 @@ func (l *listener) wanted() (records []Record) {
 
 // check lists l's group if it needs another registration.
 func (m *Manager) check(l *listener) {
-	if m.release(l); !l.key.IsValid() || l.pending || l.closing || slices.Equal(l.wanted(), l.registered) || slices.Contains(m.out.Changed, l.key) {
+	m.release(l)
+	if l.isVacant() && !slices.Contains(m.out.Vacant, l.Group) {
+		m.out.Vacant = append(m.out.Vacant, l.Group)
+	}
+	if !l.key.IsValid() || l.pending || l.closing || slices.Equal(l.wanted(), l.registered) || slices.Contains(m.out.Changed, l.key) {
 		return
 	}
 	m.out.Changed = append(m.out.Changed, l.key)

@@ -39,6 +39,8 @@ type Listen struct {
 	Replies   Replies
 	Sessions  int  // diallers at once; each beyond the first is registered under the next address
 	Strip     bool // listeners do not get the dialler's private data
+
+	Temporary bool // a REQ has made the group, which ends with its last connection
 }
 
 // Record is what a member has connected with: one record of a registration.
@@ -72,6 +74,10 @@ type Output struct {
 	Changed []netip.Addr // registrations whose records in Wanted differ from the registered ones, and for which no registration is under way
 	Drop    Drop
 	Left    *DREQ // of a connection from before a restart
+	// Creation is a group that the REQ passed to Input makes. The caller opens it and passes
+	// the REQ to Input again, or to Refuse.
+	Creation *Creation
+	Vacant   []netip.Addr // groups with Listen.Temporary that have no connection left: the caller closes them
 }
 
 // Manager has the connections of all groups. Time is passed in; it must not go back.
@@ -101,7 +107,7 @@ func NewManager(cfg Config) *Manager {
 
 // begin begins a call.
 func (m *Manager) begin(now time.Duration, out *Output) {
-	*out = Output{Packets: out.Packets[:0], Events: out.Events[:0], Changed: out.Changed[:0]}
+	*out = Output{Packets: out.Packets[:0], Events: out.Events[:0], Changed: out.Changed[:0], Vacant: out.Vacant[:0]}
 	m.now, m.out = now, out
 }
 
@@ -180,6 +186,7 @@ func (m *Manager) Ended(now time.Duration, group netip.Addr, out *Output) {
 		l.registered, l.pending = nil, false
 		m.endAll(l)
 		m.release(l)
+		m.check(l)
 	}
 }
 

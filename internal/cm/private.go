@@ -15,7 +15,7 @@ import (
 // Private data of a member's REQ:
 //
 //	0 "GLCM"  4 version  5 flags  6 key id(16)  8 nonce(64)  16 window: base(64), length(64), R_Key(32)
-//	36 reserved(32)  40 MAC(128)
+//	36 expected members(16)  38 reserved(16)  40 MAC(128)
 const (
 	privateMagic   = "GLCM"
 	privateVersion = 1
@@ -24,6 +24,7 @@ const (
 
 	flagWindow      = 1
 	flagReceiveOnly = 2
+	flagCreate      = 4 // expected members follow
 )
 
 // privateLabel begins what the MAC covers, so that no other message of the key is one.
@@ -40,17 +41,19 @@ type private struct {
 	key         uint16
 	receiveOnly bool
 	window      Window
+	expect      int // members of the group that the REQ makes if there is none; 0: it makes none
 }
 
 // readPrivate reads the private data of a REQ; ok is false if it is that of another
 // program, or has a field that cannot be.
 func readPrivate(b []byte) (p private, ok bool) {
-	if len(b) < privateLen || string(b[:4]) != privateMagic || b[4] != privateVersion || b[5]&^(flagWindow|flagReceiveOnly) != 0 || binary.BigEndian.Uint32(b[36:]) != 0 {
+	if len(b) < privateLen || string(b[:4]) != privateMagic || b[4] != privateVersion || b[5]&^(flagWindow|flagReceiveOnly|flagCreate) != 0 || binary.BigEndian.Uint16(b[38:]) != 0 {
 		return p, false
 	}
 	p.key, p.receiveOnly = binary.BigEndian.Uint16(b[6:]), b[5]&flagReceiveOnly != 0
 	p.window = Window{binary.BigEndian.Uint64(b[16:]), binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint32(b[32:])}
-	return p, (b[5]&flagWindow != 0) == (p.window.Len > 0)
+	p.expect = int(binary.BigEndian.Uint16(b[36:]))
+	return p, (b[5]&flagWindow != 0) == (p.window.Len > 0) && (b[5]&flagCreate != 0) == (p.expect > 0)
 }
 
 // privateMAC returns the MAC of private data for a member's queue pair.

@@ -16,9 +16,32 @@ func netipPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLe
 // being registered. With the links in order again switch and hosts agree, and when all have
 // left nothing is left.
 func TestRandomHosts(t *testing.T) {
-	connections := 0
+	if n := randomHosts(t, func(seed uint64) *world { return newWorld(t, seed, 2+int(seed%6), seed%3 == 0) }); n < 400 {
+		t.Errorf("only %d connections were made", n)
+	}
+}
+
+// The same, where the group is made by the REQ that comes first, and ends with its last
+// connection.
+func TestRandomHostsWhoseREQsMakeTheGroup(t *testing.T) {
+	var worlds []*world
+	n := randomHosts(t, func(seed uint64) *world {
+		w := newCreatingWorld(t, seed, 2+int(seed%6))
+		worlds = append(worlds, w)
+		return w
+	})
+	created := 0
+	for _, w := range worlds {
+		created += w.created
+	}
+	if n < 400 || created < 80 {
+		t.Errorf("only %d connections were made, in %d groups", n, created)
+	}
+}
+
+func randomHosts(t *testing.T, world func(seed uint64) *world) (connections int) {
 	for seed := range uint64(80) {
-		w := newWorld(t, seed, 2+int(seed%6), seed%3 == 0)
+		w := world(seed)
 		w.loss, w.delay, w.refuse = 0.3*w.r.Float64(), time.Duration(1+w.r.Int64N(int64(2*time.Second))), 0.1
 		for end := w.now + time.Minute; w.now < end; w.run(w.now + time.Duration(w.r.Int64N(int64(2*time.Second)))) {
 			h := w.hosts[w.r.IntN(len(w.hosts))]
@@ -55,7 +78,5 @@ func TestRandomHosts(t *testing.T) {
 		}
 		connections += w.connections
 	}
-	if connections < 400 {
-		t.Errorf("only %d connections were made", connections)
-	}
+	return connections
 }

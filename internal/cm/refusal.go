@@ -25,6 +25,7 @@ const (
 	Incomplete       Code = 4 // the other members did not come in time
 	Replaced         Code = 5 // another REQ of the address came
 	ListenerRefused  Code = 6 // a listener that the switch has dialled has refused
+	NotCreated       Code = 7 // the REQ may not make the group, or the group expects another number of members
 )
 
 var replacement = Refusal{Reason: ConsumerReject, Code: Replaced, Text: "another queue pair of this address has connected"}

@@ -29,7 +29,8 @@ func TestPrivateExamples(t *testing.T) {
 		var port uint16
 		var qpn, rkey uint32
 		var nonce, flags, base, length uint64
-		if _, err := fmt.Sscan(line, &group, &member, &port, &qpn, &nonce, &flags, &base, &length, &rkey, &data); err != nil {
+		var expect int
+		if _, err := fmt.Sscan(line, &group, &member, &port, &qpn, &nonce, &flags, &base, &length, &rkey, &expect, &data); err != nil {
 			continue // the heading
 		}
 		n++
@@ -39,11 +40,11 @@ func TestPrivateExamples(t *testing.T) {
 		}
 		q := Request{Dst: netip.MustParseAddr(group), Src: netip.MustParseAddr(member), QPN: rocev2.QPN(qpn)}
 		p, ok := readPrivate(b)
-		if !ok || p.receiveOnly != (flags != 0) || p.window != (Window{base, length, rkey}) || q.authentic(key, port, b) != (p.key == 7) {
+		if !ok || p.receiveOnly != (flags != 0) || p.window != (Window{base, length, rkey}) || p.expect != expect || q.authentic(key, port, b) != (p.key == 7) {
 			t.Errorf("%s: read as %+v, %v; authentic %v", line, p, ok, q.authentic(key, port, b))
 		}
 	}
-	if n != 4 {
+	if n != 5 {
 		t.Errorf("%d examples", n)
 	}
 }

@@ -41,6 +41,8 @@ type world struct {
 	seen         map[Drop]int
 	connections  int
 	refusalsSeen []Refusal
+	creates      int // members that REQs name; 0: the group is there from the beginning
+	created      int // groups that REQs have made
 }
 
 type flight struct {
@@ -92,6 +94,10 @@ func (w *world) privateData(h *host, c *hostConn) []byte {
 	binary.BigEndian.PutUint64(b[16:], 0x7000)
 	binary.BigEndian.PutUint64(b[24:], 0x1000)
 	binary.BigEndian.PutUint32(b[32:], uint32(c.qpn))
+	if w.creates > 0 {
+		b[5] |= flagCreate
+		binary.BigEndian.PutUint16(b[36:], uint16(w.creates))
+	}
 	copy(b[privateMACAt:], privateMAC(w.key, w.group, h.ip, w.port, c.qpn, b))
 	return b
 }
@@ -123,6 +129,15 @@ func (w *world) do() {
 			w.refusalsSeen = append(w.refusalsSeen, e.Refusal)
 		}
 	}
+	vacant := slices.Clone(w.out.Vacant)
+	defer func() {
+		for _, g := range vacant {
+			if w.m.IsVacant(g) {
+				w.m.Close(w.now, g, &w.out)
+				w.do()
+			}
+		}
+	}()
 	for _, g := range slices.Clone(w.out.Changed) {
 		l, records, ok := w.m.Wanted(g)
 		if !ok {
@@ -182,7 +197,7 @@ func (w *world) run(until time.Duration) {
 			w.flights = w.flights[:len(w.flights)-1]
 			i--
 			if f.to == w.group {
-				w.m.Input(w.now, f.from, f.to, f.mad, &w.out)
+				w.input(&f)
 				w.do()
 			} else {
 				w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.ip == f.to })].receive(f.mad)
@@ -205,6 +220,24 @@ func (w *world) run(until time.Duration) {
 			}
 		}
 	}
+}
+
+// input passes a MAD to the manager, and opens the group that it makes.
+func (w *world) input(f *flight) {
+	w.m.Input(w.now, f.from, f.to, f.mad, &w.out)
+	x := w.out.Creation
+	if x == nil {
+		return
+	}
+	if x.Group != w.group || x.Port != w.port || x.Expect != w.creates || x.Key != testKey || x.Member != f.from || !x.Temporary {
+		w.t.Fatalf("a group is made of %+v", x)
+	}
+	w.created++
+	x.QPN = 0x123456
+	if err := w.m.Open(x.Listen); err != nil {
+		w.t.Fatal(err)
+	}
+	w.m.Input(w.now, f.from, f.to, f.mad, &w.out)
 }
 
 // members are the hosts whose program is connected.
@@ -261,6 +294,9 @@ func (w *world) empty() {
 	w.t.Helper()
 	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.timers)+len(w.inForce) > 0 {
 		w.t.Fatalf("left: %d connections, %d by peer, %d timers, %d records", len(w.m.byID), len(w.m.byPeer), len(w.m.timers), len(w.inForce))
+	}
+	if w.creates > 0 && w.m.listeners[w.group] != nil {
+		w.t.Fatal("a group that a REQ has made is left")
 	}
 	if l := w.m.listeners[w.group]; l != nil && len(l.members)+len(l.registered) > 0 {
 		w.t.Fatalf("left: members %v, registered %v", l.members, l.registered)

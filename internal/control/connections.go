@@ -29,9 +29,11 @@ type connections struct {
 	// outcomes are what the registrar has reported of them since they were served.
 	outcomes []registrationOutcome
 	changed  []netip.Addr
+	vacant   []netip.Addr // groups made by REQs that have no connection left
 	refused  *sampler[cm.Event]
 	ending   netip.Addr // a group whose registration the manager itself ends
 	unkept   unkept
+	byREQ    map[uint16]usageByREQ // of keys
 }
 
 // created is a group that members connect to.
@@ -41,6 +43,7 @@ type created struct {
 	replies string
 	dials   bool
 	keys    []netip.Addr // that connections are registered under
+	byREQ   bool         // a member's REQ has made it
 }
 
 // registrationOutcome is what the registrar has reported of a group that members connect to.
@@ -63,7 +66,7 @@ func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, keeps b
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
 	return connections{
 		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys), Keeps: keeps}),
-		groups:  make(map[netip.Addr]created), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
+		groups:  make(map[netip.Addr]created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
 	}
 }
 
@@ -116,6 +119,7 @@ func (c *control) mayCreate(made *created, registered netip.Addr) error {
 // add adds a group that members connect to.
 func (x *connections) add(ip netip.Addr, made created) {
 	x.groups[ip] = made
+	x.count(&made, 1)
 	for _, key := range made.keys {
 		x.reserved[key] = ip
 	}
@@ -136,12 +140,16 @@ func (c *control) createGroup(g *api.CreateGroup) error {
 	}
 	x.add(g.Group, made)
 	c.keepCreation(g.Group)
+	c.reportCreation(g, &made)
+	return nil
+}
+
+func (c *control) reportCreation(g *api.CreateGroup, made *created) {
 	if made.dials {
 		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
 	} else {
 		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
 	}
-	return nil
 }
 
 // repliesByName are the policies of replies as the API has them.
@@ -173,6 +181,8 @@ func (c *control) closeConnections(ip netip.Addr) bool {
 			delete(x.reserved, key)
 		}
 	}
+	made := x.groups[ip]
+	x.count(&made, -1)
 	delete(x.groups, ip)
 	c.keepCreation(ip)
 	c.serveConnections()
@@ -191,6 +201,9 @@ func (c *control) serveMAD(d *dataplane.Datagram) {
 	}
 	x := &c.connections
 	x.manager.Input(c.now(), from, group, d.Payload(), &x.out)
+	if x.out.Creation != nil {
+		c.createByREQ(from, group, d.Payload())
+	}
 	c.answersPort = d.From.Port
 	d.Release()
 	c.sendConnections()
@@ -223,6 +236,7 @@ func (c *control) sendConnections() {
 		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD})
 	}
 	x.changed = append(x.changed, x.out.Changed...)
+	x.vacant = append(x.vacant, x.out.Vacant...)
 }
 
 // connectionSrcPort is the UDP source port of management datagrams.
@@ -276,6 +290,7 @@ func (c *control) serveConnections() {
 			c.registerConnected(ip)
 		}
 	}
+	c.closeVacant()
 	c.keepConnections(c.now())
 }
 

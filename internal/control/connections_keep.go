@@ -25,6 +25,7 @@ import (
 type keptCreation struct {
 	Group       *api.CreateGroup
 	Connections []cm.Kept
+	ByREQ       bool `json:",omitempty"` // a member's REQ has made it
 }
 
 // The least times between two writes of connections: where a message to a host waits for the
@@ -81,7 +82,7 @@ func (c *control) storeConnections(now time.Duration) {
 		var b []byte
 		if g, ok := x.groups[ip]; ok {
 			var err error
-			if b, err = json.Marshal(keptCreation{g.asked, connections[ip]}); err != nil {
+			if b, err = json.Marshal(keptCreation{g.asked, connections[ip], g.byREQ}); err != nil {
 				c.notify(true, "a group that members connect to is not kept over a restart", "group", ip, "error", err)
 			}
 		}
@@ -129,6 +130,7 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	if err := c.mayCreate(&made, ip); err != nil {
 		return err
 	}
+	made.byREQ, l.Temporary = k.ByREQ, k.ByREQ
 	x := &c.connections
 	reg := c.connectedRegistration(ip)
 	if err := x.manager.Restore(c.now(), l, reg, k.Connections, &x.out); err != nil {

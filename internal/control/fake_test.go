@@ -131,7 +131,10 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string) *fakeSwitc
 	f := &fakeSwitch{t: t, changes: locate.NewChanges(), locator: &fakeLocator{
 		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{}, mtu: map[int]int{},
 	}}
-	text := more + "group_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\numem: {frames: 4096}\n" +
+	if !strings.Contains(more, "envelope:") {
+		more += "envelope: {insecure: true}\n"
+	}
+	text := more + "group_prefixes: [10.77.254.0/24]\numem: {frames: 4096}\n" +
 		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
 		"worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1,", workers), ",") + "]}\nports:\n"
 	for i := range hosts {

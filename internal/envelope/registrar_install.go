@@ -157,6 +157,27 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 	return nil
 }
 
+// CheckCreation returns how a group of so many members, which a member's REQ of RDMA-CM makes,
+// exceeds what its key may do, or nil. groups and members are those that REQs have made under
+// the key: they are registered without it.
+func (r *Registrar) CheckCreation(key KeyID, group netip.Addr, expect, groups, members int) *Problem {
+	k := r.cfg.Rights[key]
+	u := r.usage[key]
+	switch q := k.Quota; {
+	case !k.Roles.has(RoleMaster):
+		return &Problem{Reason: KeyRole}
+	case !k.mayUse(group):
+		return &Problem{Reason: KeyPrefix}
+	case q.Groups > 0 && u.groups+groups >= q.Groups:
+		return &Problem{Reason: QuotaExceeded, Value: uint64(q.Groups)}
+	case q.Members > 0 && u.members+members+expect > q.Members:
+		return &Problem{Reason: QuotaExceeded, Value: uint64(q.Members)}
+	case groups >= r.cfg.MaxGroups:
+		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
+	}
+	return nil
+}
+
 // tryInstall passes g to Table.Install and acts on the verdict.
 func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group

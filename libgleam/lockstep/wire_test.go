@@ -118,19 +118,19 @@ func TestPrivateData(t *testing.T) {
 	n := 0
 	for line := range strings.Lines(string(file)) {
 		f := strings.Fields(line)
-		if len(f) != 10 || f[0] == "#" {
+		if len(f) != 11 || f[0] == "#" {
 			continue
 		}
 		n++
 		c.ask("key 7 %x", strings.Repeat("\xa5", 40))
-		if n == 4 {
+		if n == 5 {
 			c.ask("key 0 -")
 		}
-		if got := c.ask("private %s", strings.Join(f[:9], " ")); got[0] != f[9] {
+		if got := c.ask("private %s", strings.Join(f[:10], " ")); got[0] != f[10] {
 			t.Errorf("%s: in C %s", line, got[0])
 		}
 	}
-	if n != 4 {
+	if n != 5 {
 		t.Errorf("%d examples", n)
 	}
 }

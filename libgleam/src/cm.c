@@ -21,6 +21,8 @@ API int gleam_cm_private(const struct gleam_cm_member *m, void *private_data)
 		return gl_error(EINVAL, "invalid argument: flags 0x%x: only GLEAM_RECEIVE_ONLY is known here", m->flags);
 	if (!m->key != !m->key_len || !m->key != !m->key_id || (m->key && (m->key_len < GL_MIN_KEY || m->key_len > GL_MAX_KEY)))
 		return gl_error(EINVAL, "invalid argument: want a key of %d to %d bytes with its id, or none", GL_MIN_KEY, GL_MAX_KEY);
+	if (m->expect && (m->expect < 2 || m->expect > 0xffff || !m->key))
+		return gl_error(EINVAL, "invalid argument: expect is %u: want 2 to 65535 members and a key, or 0", m->expect);
 	if (!gl_valid_qpn(m->qp_num))
 		return gl_error(EINVAL, "invalid argument: qp_num is 0x%x: want that of a reliable connected queue pair, 0x10 to 0xfffffe", m->qp_num);
 	if (m->mr)

@@ -14,7 +14,7 @@
 #define LABEL "gleam: member by RDMA-CM"
 #define MAC_AT 40
 
-enum { WINDOW = 1, RECEIVE_ONLY = 2 };
+enum { WINDOW = 1, RECEIVE_ONLY = 2, CREATE = 4 };
 
 /* What the MAC covers beside the bytes before it: what a program knows before it connects. */
 static void add_mac(const struct gleam_cm_member *m, uint8_t *b)
@@ -44,10 +44,11 @@ void gl_private_write(const struct gleam_cm_member *m, uint64_t nonce, uint8_t b
 		window = (struct gl_mem){.base = m->mr->addr, .len = m->mr->length, .rkey = m->mr->rkey};
 	gl_write(&w, MAGIC, 4);
 	gl_write(&w, VERSION, 1);
-	gl_write(&w, (m->mr ? WINDOW : 0) | (m->flags & GLEAM_RECEIVE_ONLY ? RECEIVE_ONLY : 0), 1);
+	gl_write(&w, (m->mr ? WINDOW : 0) | (m->flags & GLEAM_RECEIVE_ONLY ? RECEIVE_ONLY : 0) | (m->expect ? CREATE : 0), 1);
 	gl_write(&w, m->key_id, 2);
 	gl_write(&w, nonce, 8);
 	gl_write_window(&w, &window);
+	gl_write(&w, m->expect, 2);
 	if (m->key)
 		add_mac(m, b);
 }

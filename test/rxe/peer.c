@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX] [OWN-ADDRESS] is one end of a connection
+// peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX [expect=N]] [OWN-ADDRESS] is one end of a connection
 // by librdmacm: it connects to an address, or listens at one of its own. Then it does the steps:
 // s10 sends ten messages, i10 ten with immediate data, r10 receives ten and compares them, j10 likewise with
 // the immediate data; w1 WRITEs a message to address 0x10000 under R_Key 0x1234, v1 message 100 behind it, with
@@ -9,7 +9,7 @@
 // for 5 s, p1 waits for a line on standard input. With wait it then
 // waits until the other end disconnects. With ask it prints its queue pair and its memory before
 // it connects, and reads its private data, in hexadecimal. With key=HEX it connects by gleam_cm_connect
-// under key 1. Exit codes: 0 done, 1 an error, 3 rejected (the reason
+// under key 1. With expect=N its REQ makes the group for N members, and WRITEs go to address 0 under R_Key 0. Exit codes: 0 done, 1 an error, 3 rejected (the reason
 // is printed), 4 refused to accept (step x).
 
 #include <errno.h>
@@ -35,6 +35,10 @@ static unsigned char byte_at(long message, long i) { return message * 31 + i * 7
 /* What the steps i, j, v and k have as the immediate data of a message. */
 static uint32_t immediate(long message) { return htonl(0x51000000u + message); }
 
+/* The window of the group. */
+static uint64_t window_at = 0x10000;
+static uint32_t window_rkey = 0x1234;
+
 /* Posts message n of a step. */
 static int post(struct rdma_cm_id *id, char what, long n, char *own, long bytes, struct ibv_mr *mr)
 {
@@ -42,7 +46,7 @@ static int post(struct rdma_cm_id *id, char what, long n, char *own, long bytes,
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .imm_data = immediate(n),
 		.opcode = what == 's' ? IBV_WR_SEND : what == 'i' ? IBV_WR_SEND_WITH_IMM : what == 'w' ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM,
-		.wr.rdma = {.remote_addr = 0x10000 + (what == 'v' ? bytes : 0), .rkey = 0x1234},
+		.wr.rdma = {.remote_addr = window_at + (what == 'v' ? bytes : 0), .rkey = window_rkey},
 	};
 
 	return ibv_post_send(id->qp, &wr, &bad);
@@ -64,7 +68,7 @@ static struct ibv_wc complete(struct rdma_cm_id *id, int sends)
 int main(int argc, char **argv)
 {
 	if (argc < 6)
-		return fprintf(stderr, "peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX] [OWN-ADDRESS]\n"), 2;
+		return fprintf(stderr, "peer connect|listen ADDRESS PORT STEPS BYTES [wait] [ask] [key=HEX [expect=N]] [OWN-ADDRESS]\n"), 2;
 	int waits = 0, asks = 0;
 	char *own_address = NULL;
 	unsigned char key[32];
@@ -77,6 +81,8 @@ int main(int argc, char **argv)
 		else if (!strncmp(argv[i], "key=", 4))
 			while (keyed.key_len < sizeof key && sscanf(argv[i] + 4 + 2 * keyed.key_len, "%2hhx", &key[keyed.key_len]) == 1)
 				keyed.key_len++;
+		else if (!strncmp(argv[i], "expect=", 7))
+			keyed.expect = atoi(argv[i] + 7), window_at = window_rkey = 0;
 		else
 			own_address = argv[i];
 	int listens = !strcmp(argv[1], "listen");

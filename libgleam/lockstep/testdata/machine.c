@@ -294,7 +294,7 @@ static void mac(void)
 	print_hex(sum, sizeof sum);
 }
 
-/* Private data of RDMA-CM: GROUP IP PORT QPN NONCE FLAGS BASE LENGTH RKEY, under the key. */
+/* Private data of RDMA-CM: GROUP IP PORT QPN NONCE FLAGS BASE LENGTH RKEY EXPECT, under the key. */
 static void private_data(void)
 {
 	struct gl_addr group = address(), ip = address();
@@ -313,6 +313,7 @@ static void private_data(void)
 	w = window();
 	mr = (struct gleam_mr){.addr = w.base, .length = w.len, .rkey = w.rkey};
 	m.mr = w.len ? &mr : NULL;
+	m.expect = (uint32_t)number();
 	m.key = key.length ? key.bytes : NULL;
 	m.key_len = key.length;
 	gl_private_write(&m, nonce, b);

@@ -43,6 +43,7 @@ func connectCases() (cs []testCase) {
 	add("gleam_cm_connect of libgleam: every operation", connectByLibrary(false))
 	add("gleam_cm_connect of libgleam, IPv6", connectByLibrary(true))
 	cs[len(cs)-1].long = true
+	add("the first REQ makes the group, which ends with its members", connectByFirstREQ)
 	add("gleamd restarts, kill -9: members wait, and then are connected", connectRestart)
 	return cs
 }

@@ -95,6 +95,58 @@ func connectKeyed(ctx context.Context, b *bench) error {
 	})
 }
 
+// connectByFirstREQ has members make their group by the first one's REQ, twice. A member that names
+// another number of members is refused.
+func connectByFirstREQ(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:4]
+	const bytes = 20_000
+	g := &created{b: b, ip: groupAddr(9, false)}
+	join := func(h *host, members int, steps string) (*joiner, error) {
+		return start(ctx, h, "peer", "connect", g.ip.String(), fmt.Sprint(cmPort), steps, fmt.Sprint(bytes), fmt.Sprintf("key=%x", auth.Keys[1]), fmt.Sprintf("expect=%d", members), h.addr4.String())
+	}
+	for range 2 {
+		var all peers
+		defer func() { all.kill() }()
+		for i, h := range hosts[:3] {
+			j, err := join(h, 3, []string{"w1s1i1v1", "r1j1k1c0c100"}[min(i, 1)])
+			if err != nil {
+				return err
+			}
+			all = append(all, j)
+			if i > 0 {
+				continue
+			}
+			err = until(ctx, "a member waits", func() (bool, error) {
+				_, err := b.daemon.client.Group(ctx, g.ip)
+				var e *api.Error
+				return errors.As(err, &e) && strings.Contains(e.Message, "1 of 3 have"), nil
+			})
+			if err != nil {
+				return err
+			}
+			other, err := join(hosts[3], 4, "s1")
+			if err == nil {
+				err = other.ends("rejected: reason 28, code 7, the group expects 3 members, not 4")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(all[:1].end(allSent), all[1:].end(allReceived)); err != nil {
+			return err
+		}
+		err := until(ctx, "the group has ended", func() (bool, error) {
+			_, err := b.daemon.client.Group(ctx, g.ip)
+			var e *api.Error
+			return errors.As(err, &e) && !strings.Contains(e.Message, "3 have"), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // connectByLibrary has members connect under the group's key by gleam_cm_connect of libgleam, and
 // one beside them by private data that is made here. A wrong key is refused.
 func connectByLibrary(v6 bool) func(context.Context, *bench) error {
