@@ -12,7 +12,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a REQ of another size joins", "CM", mutant.In((*Manager).examine,
 		"data.expect > 0 && data.expect != l.Expect", "data.expect < 0")),
 	mutant.New("a group made by a REQ is left behind", "CM", mutant.In((*listener).isVacant,
-		"len(l.members) == 0", "len(l.members) < 0")),
+		"len(l.members) == 0 && l.ending == 0", "len(l.members) < 0 && l.ending == 0")),
 	mutant.New("a group made by a REQ is closed while members leave", "CM", mutant.In((*listener).isVacant,
 		"l.ending == 0 && len(l.registered) == 0 &&", "")),
 	mutant.New("any group ends with its connections", "CM", mutant.In((*listener).isVacant,
