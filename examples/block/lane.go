@@ -300,6 +300,22 @@ func (l *lane) create(ctx context.Context, ms []*member) (*session, error) {
 	s := &session{group: group}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	l.begin(s, ms, links)
+	go l.collect(g.ctx, s)
+	go l.follow(g.ctx, s)
+	if s.warming = g.cfg.Quorum > 0; s.warming {
+		go l.warm(s)
+	} else {
+		l.pump()
+	}
+	g.changed.Broadcast()
+	return s, nil
+}
+
+// begin has the lane go on with a session of the replicas ms, after the entries that all of them have applied. The
+// caller holds mu.
+func (l *lane) begin(s *session, ms []*member, links []*link) {
+	g := l.g
 	l.session, l.next = s, g.seq+1
 	for i, m := range ms {
 		switch {
@@ -317,15 +333,7 @@ func (l *lane) create(ctx context.Context, ms []*member) (*session, error) {
 		}
 	}
 	l.completed = l.next - 1
-	go l.collect(g.ctx, s)
-	go l.follow(g.ctx, s)
-	if s.warming = g.cfg.Quorum > 0; s.warming {
-		go l.warm(s)
-	} else {
-		l.pump()
-	}
-	g.changed.Broadcast()
-	return s, nil
+	g.settle() // the last session may have ended before their completions came
 }
 
 // warm posts WRITEs without an entry until all replicas have heard one, or for some time: under a quorum the first

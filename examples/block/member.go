@@ -299,8 +299,8 @@ func (g *Gateway) watch(ctx context.Context) {
 				} else if ping {
 					go func() { _ = l.send(&frame{kind: framePing}) }()
 				}
-				if m.joined && !m.reported && m.lane.session != nil && len(g.waiting) == 0 {
-					g.commit() // the first entry that it gets
+				if m.joined && !m.reported && m.lane.session != nil && m.lane.completed >= g.seq {
+					g.commit() // the first entry that it gets: none is under way
 				}
 			}
 			g.changed.Broadcast()
