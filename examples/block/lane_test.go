@@ -5,6 +5,7 @@ package block
 
 import (
 	"context"
+	"slices"
 	"testing"
 )
 
@@ -21,7 +22,7 @@ func TestWritesThatWereAppliedAreCompleteInTheNextGroup(t *testing.T) {
 		g.entries = append(g.entries, &entry{header: header{seq: seq, op: opWrite}, done: make(chan struct{})})
 	}
 	g.waiting = append(g.waiting, g.entries...)
-	entries := g.entries
+	entries := slices.Clone(g.entries)
 	l.begin(&session{}, []*member{m}, []*link{m.link})
 	for _, e := range entries {
 		if !e.finished {
