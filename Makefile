@@ -50,9 +50,13 @@ install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc, gl
 uninstall-libgleam: ## remove what install-libgleam has installed
 	$(MAKE) -C libgleam uninstall
 
-.PHONY: deb site
+.PHONY: deb site test-docs
 site: ## bin/site: the documents as a static site with a search, which loads nothing from elsewhere
 	@scripts/site/build bin/site
+
+test-docs: ## every command of README and docs that a lab can run, those that take minutes too (root)
+	@scripts/need ip:iproute2 openssl:openssl nft:nftables curl:curl tshark:tshark
+	@scripts/test docs
 
 deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about; ARCH=arm64: bin/deb-arm64, by a cross compiler
 	@ARCH=$(ARCH) scripts/deb

@@ -1,84 +1,192 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs types the commands of README.md, as a newcomer would, and checks their
-// output. Commands are the fenced blocks of a section. A comment before each block names
-// the places at which it is typed:
+// Package docs types the commands of the documents, as a reader would, and checks their
+// output. Commands are fenced blocks of the language sh. A comment before each says what
+// becomes of it:
 //
 //	<!-- typed at: switch -->
 //	<!-- typed at: host 2, host 3; stays, says: waiting for the sender -->
+//	<!-- typed at: switch; each for 2 s -->
+//	<!-- typed at: this machine; at the end -->
+//	<!-- typed at: switch; exits 1 -->
+//	<!-- typed at: this machine; takes minutes -->
+//	<!-- run by: TestKillMember, make demo, rxe case "MPI_Bcast" -->
+//	<!-- not run: it needs an RNIC -->
 //
-// A block that stays runs on in its own terminal; the next block begins when its output
-// has the text after "says".
+// A block that stays runs on in a terminal of its own; the next block begins when its
+// output has the text after "says". Each line of one "each for 2 s" is ended by Ctrl-C
+// after that time. One "at the end" removes what the document has made; make test-docs alone types
+// one that takes minutes. A test, a target
+// of make or a case of test/rxe that runs a block has to exist. A block that another one
+// of these prints has a comment, too:
+//
+//	<!-- prints -->
+//
+// It is compared with the output of the block that was typed before it.
 package docs
 
 import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// block is a list of commands, with the places at which they are typed.
+// kind is what becomes of a block.
+type kind int
+
+const (
+	unmarked  kind = iota
+	typedHere      // the test types it
+	printed        // the output of the typed block before it
+	shown          // another test makes it, and compares it
+	runBy          // something else runs it
+	notRun         // nothing runs it, for a reason
+)
+
+// block is a fenced block, with what the comment before it says.
 type block struct {
-	places   []string // "switch", "host 1" …
+	kind     kind
+	places   []string // "switch", "host 1" …, of a typed block
 	says     string   // not empty: the last command stays, and is ready when it says this
-	commands string
+	each     time.Duration
+	atEnd    bool
+	exits    int    // the exit code of the last command
+	minutes  bool   // typed with GLEAM_DOCS=long alone
+	reason   string // what runs it, or why nothing does
+	section  string // the heading of second level above it
+	language string
+	text     string
 	line     int // of the file, from 1
 }
 
 var (
-	typedAt = regexp.MustCompile(`^<!-- typed at: (.+?)(?:; stays, says: (.+?))? -->$`)
-	place   = regexp.MustCompile(`^(switch|host [1-9])$`)
+	typedAt = regexp.MustCompile(`^typed at: ([^;]+?)(?:; (?:stays, says: (.+?)|each for ([0-9]+) s|(at the end)|exits ([0-9]+)|(takes minutes)))?$`)
+	other   = regexp.MustCompile(`^(run by|not run): (.+)$`)
+	place   = regexp.MustCompile(`^(this machine|switch|host [1-9])$`)
 )
 
-// blocks returns the fenced blocks of the section of a document, in order. A block
-// without a comment is an error: no test would run it.
-func blocks(document, section string) (bs []block, err error) {
-	var errs []error
-	inside, fenced := false, false
-	marked := block{}
-	for i, line := range strings.Split(document, "\n") {
-		switch {
-		case fenced && line == "```":
-			fenced = false
-			if marked.places != nil {
-				bs = append(bs, marked)
+// mark reads the text of a comment; false if it is not about a block.
+func mark(text string) (b block, ok bool, err error) {
+	switch {
+	case text == "prints":
+		return block{kind: printed}, true, nil
+	case strings.HasPrefix(text, "screen: "):
+		return block{kind: shown}, true, nil
+	}
+	if m := other.FindStringSubmatch(text); m != nil {
+		b = block{kind: runBy, reason: m[2]}
+		if m[1] == "not run" {
+			b.kind = notRun
+		}
+		return b, true, nil
+	}
+	m := typedAt.FindStringSubmatch(text)
+	if m == nil {
+		for _, word := range []string{"typed", "run", "not run", "prints"} {
+			if strings.HasPrefix(text, word) {
+				return b, true, fmt.Errorf("%q; see the comment of package docs for what it may be", text)
 			}
-			marked = block{}
-		case fenced:
-			marked.commands += line + "\n"
-		case strings.HasPrefix(line, "## "):
-			inside = line == "## "+section
-		case !inside:
-		case strings.HasPrefix(line, "```"):
-			fenced = true
-			if marked.places == nil {
-				errs = append(errs, fmt.Errorf("line %d: nothing says where this block is typed", i+1))
-			}
-			marked.line = i + 1
-		case strings.HasPrefix(line, "<!--"):
-			m := typedAt.FindStringSubmatch(line)
-			if m == nil {
-				errs = append(errs, fmt.Errorf("line %d: %q; want <!-- typed at: PLACE, PLACE; stays, says: TEXT -->", i+1, line))
-				continue
-			}
-			marked = block{places: strings.Split(m[1], ", "), says: m[2]}
-			for _, p := range marked.places {
-				if !place.MatchString(p) {
-					errs = append(errs, fmt.Errorf("line %d: place %q; want switch or host N", i+1, p))
-				}
-			}
-		case line != "" && marked.places != nil:
-			errs = append(errs, fmt.Errorf("line %d: a block was to follow the comment", i+1))
-			marked = block{}
+		}
+		return b, false, nil
+	}
+	b = block{kind: typedHere, places: strings.Split(m[1], ", "), says: m[2], atEnd: m[4] != "", minutes: m[6] != ""}
+	number := func(digits string) int {
+		n, _ := strconv.Atoi("0" + digits) // digits alone, by the expression
+		return n
+	}
+	b.each, b.exits = time.Duration(number(m[3]))*time.Second, number(m[5])
+	for _, p := range b.places {
+		if !place.MatchString(p) {
+			return b, true, fmt.Errorf("place %q; want this machine, switch or host N", p)
 		}
 	}
-	if fenced {
+	return b, true, nil
+}
+
+// blocks returns the fenced blocks of a document, in order.
+func blocks(document string) (bs []block, err error) {
+	var errs []error
+	var next *block // whose comment was read
+	section, fence := "", ""
+	for i, line := range strings.Split(document, "\n") {
+		at := func(err error) { errs = append(errs, fmt.Errorf("line %d: %w", i+1, err)) }
+		ticks := line[:len(line)-len(strings.TrimLeft(line, " `"))]
+		switch {
+		case fence != "" && line == fence:
+			fence = ""
+		case fence != "":
+			last := &bs[len(bs)-1]
+			last.text += line + "\n"
+		case strings.HasSuffix(ticks, "```"):
+			fence = ticks
+			b := block{}
+			if next != nil {
+				b, next = *next, nil
+			}
+			b.section, b.language, b.line = section, strings.TrimLeft(line, " `"), i+1
+			bs = append(bs, b)
+		case programs.MatchString(strings.TrimPrefix(line, "    ")) && strings.HasPrefix(line, "    "):
+			at(errors.New("an indented command: make it a fenced block"))
+		case line != "" && next != nil:
+			at(errors.New("a block was to follow the comment"))
+			next = nil
+		case strings.HasPrefix(line, "## "):
+			section = line[3:]
+		case strings.HasPrefix(line, "<!-- ") && strings.HasSuffix(line, " -->"):
+			b, ok, err := mark(line[5 : len(line)-4])
+			if err != nil {
+				at(err)
+			} else if ok {
+				next = &b
+			}
+		}
+	}
+	if fence != "" {
 		errs = append(errs, errors.New("a block does not end"))
 	}
-	if len(bs) == 0 {
-		errs = append(errs, fmt.Errorf("no blocks in section %q", section))
-	}
 	return bs, errors.Join(errs...)
+}
+
+// programs are those that a block without a language may not begin a line with.
+var programs = regexp.MustCompile(`^(sudo|bin/gleam\w*|gleamd?|make|go|ip|tc|nft|ping|curl|apt|apt-get|dpkg|journalctl|systemctl|tshark|tcpdump|ethtool|export|cd|mkdir|` +
+	`blockd|weights\.py|log-leader|log-follower|ib_\w+|rdma|mpirun|python3|gcc|cat|kill|sysctl|openssl) [^|]*$|^for \w+ in .*;`)
+
+// faults returns the faults of a document's blocks of commands: none may be without a
+// mark, nor hide as a block without a language.
+func faults(bs []block) (errs []error) {
+	for i, b := range bs {
+		at := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("line %d: "+format, append([]any{b.line}, args...)...))
+		}
+		switch {
+		case b.language == "sh" && (b.kind == unmarked || b.kind == printed):
+			at("nothing says where these commands are typed, or why they are not: <!-- typed at: PLACE -->, <!-- run by: … --> or <!-- not run: REASON -->")
+		case b.language != "sh" && b.kind != unmarked && b.kind != printed && b.kind != shown:
+			at("commands are blocks of the language sh, not %q", b.language)
+		case b.kind == printed && (b.language != "" || i == 0 || !printable(bs[:i])):
+			at("this is to be what a typed block before it prints; there is none")
+		case b.language == "" && b.kind == unmarked:
+			for n, line := range strings.Split(b.text, "\n") {
+				if programs.MatchString(line) {
+					at("line %d of the block is a command: make it one of the language sh", n+1)
+					break
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// printable says whether the last block but those that are printed is typed.
+func printable(before []block) bool {
+	for i := len(before) - 1; i >= 0; i-- {
+		if before[i].kind != printed {
+			return before[i].kind == typedHere
+		}
+	}
+	return false
 }
