@@ -58,6 +58,10 @@ type Times struct {
 // group stalls.
 const StallTime = 1
 
+// SlowTime is the time in seconds over which a member is found to slow its group down: the group's
+// ACK has waited for it alone in nine of ten looks at least.
+const SlowTime = 4
+
 // SocketCounters count what the kernel did at an AF_XDP socket (XDP_STATISTICS).
 type SocketCounters struct {
 	RXDropped   uint64 `json:"rx_dropped"`    // packets too long for a frame, or lost for other reasons

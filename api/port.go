@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"github.com/gleam-rdma/gleam/internal/config/linkrate"
 )
@@ -35,12 +36,14 @@ type Port struct {
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
-	State    string            `json:"state"`            // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
-	Reason   string            `json:"reason,omitempty"` // why it is refused
-	Reopened uint64            `json:"reopened"`         // times that the port was taken up again at an interface made anew
-	XDPMode  string            `json:"xdp_mode"`         // native; XDPGeneric
-	ZeroCopy bool              `json:"zero_copy"`        // of AF_XDP
-	Queues   int               `json:"queues"`           // to receive from
+	State    string            `json:"state"`               // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
+	Reason   string            `json:"reason,omitempty"`    // why it is refused
+	Downs    uint64            `json:"downs"`               // times that it went down, since gleamd started
+	LastDown *time.Time        `json:"last_down,omitempty"` // when it went down last
+	Reopened uint64            `json:"reopened"`            // times that the port was taken up again at an interface made anew
+	XDPMode  string            `json:"xdp_mode"`            // native; XDPGeneric
+	ZeroCopy bool              `json:"zero_copy"`           // of AF_XDP
+	Queues   int               `json:"queues"`              // to receive from
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
 	RxBytes  uint64            `json:"rx_bytes"`  // of them

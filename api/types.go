@@ -35,6 +35,7 @@ type Group struct {
 	NextPSN       PSN        `json:"next_psn"`                // nxt: the PSN after the last that was forwarded
 	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for
 	StallSeconds  float64    `json:"stall_seconds,omitempty"` // for which ack_psn has not moved, though packets are outstanding, from StallTime on
+	SlowedBy      netip.Addr `json:"slowed_by,omitzero"`      // the member for which alone the group's ACK has waited nearly always in the last SlowTime
 	Members       []Member   `json:"members"`
 	Counters      Counters   `json:"counters"`
 
@@ -82,7 +83,8 @@ type Repair struct {
 type FormerMember struct {
 	IP     netip.Addr `json:"ip"`
 	QPN    QPN        `json:"qpn"`
-	PSN    *PSN       `json:"psn,omitempty"` // evicted: it had everything up to here, in the source's space
+	Port   string     `json:"port,omitempty"` // where it was
+	PSN    *PSN       `json:"psn,omitempty"`  // evicted: it had everything up to here, in the source's space
 	Reason string     `json:"reason"`
 	Time   time.Time  `json:"time"`
 }
@@ -263,13 +265,17 @@ const (
 	EventAudit      = "audit"      // a user requested by the API the change that Reason names
 	EventNeighbour  = "neighbour"  // a neighbour switch is up, or down, as Reason says
 	EventConflict   = "conflict"   // the switches of a group disagree on its source: a neighbour sends data of Member, and that of the source is not acknowledged at PSN
+	EventSlow       = "slow"       // a member slows its group down: the ACK waits for it alone, nearly always
+	EventStalled    = "stalled"    // a group's ACK has not advanced for StallTime, though packets are outstanding: it waits for Member, at PSN
+	EventResumed    = "resumed"    // a group's ACK advances again, or Member has ceased to slow it down
+	EventPort       = "port"       // Port is up, or down, as Reason says
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
 // EventKinds are all kinds of Event.
 var EventKinds = []string{
 	EventRegistered, EventUpdated, EventRebuilt, EventRejected, EventJoined, EventLeft, EventRemoved, EventEvicted, EventFailed, EventRefused,
-	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventMTU, EventMismatch,
+	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventSlow, EventStalled, EventResumed, EventPort, EventMTU, EventMismatch,
 }
 
 // EventMismatch is the Kind of an Event about a member whose packets do not fit its
@@ -283,8 +289,9 @@ type Event struct {
 	Kind   string     `json:"kind"`
 	Group  netip.Addr `json:"group,omitzero"`
 	Member netip.Addr `json:"member,omitzero"`
-	QPN    QPN        `json:"qpn,omitempty"` // of Member
-	By     string     `json:"by,omitempty"`  // author of the request: key and address, or user and process
+	QPN    QPN        `json:"qpn,omitempty"`  // of Member
+	Port   string     `json:"port,omitempty"` // of an EventPort, or where Member is
+	By     string     `json:"by,omitempty"`   // author of the request: key and address, or user and process
 	PSN    *PSN       `json:"psn,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 }

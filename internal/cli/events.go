@@ -36,10 +36,10 @@ one document each.`,
 				return env.follow(c.Context(), es, &out)
 			}
 			return out.print(env.Stdout, es.Events, func(w io.Writer) {
-				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPSN\tREASON")
+				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPORT\tPSN\tREASON")
 				for i := range es.Events {
 					e := &es.Events[i]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, addrText(e.Group), addrText(e.Member), optional24(e.PSN), text(eventReason(e)))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, addrText(e.Group), addrText(e.Member), text(e.Port), optional24(e.PSN), text(eventReason(e)))
 				}
 			})
 		},
@@ -71,7 +71,7 @@ func (e *Env) follow(ctx context.Context, es *api.Events, out *output) error {
 		}
 		for i := range es.Events {
 			v := &es.Events[i]
-			line := fmt.Sprintf("%s  %-10s  %-15s  %-15s  %-8s  %s", eventTime(v), v.Kind, addrText(v.Group), addrText(v.Member), optional24(v.PSN), text(eventReason(v)))
+			line := fmt.Sprintf("%s  %-10s  %-15s  %-15s  %-6s  %-8s  %s", eventTime(v), v.Kind, addrText(v.Group), addrText(v.Member), text(v.Port), optional24(v.PSN), text(eventReason(v)))
 			if err := out.printLine(e.Stdout, v, line); err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 func groupShowCommand(env *Env) *cobra.Command {
@@ -113,7 +114,13 @@ func groupSummary(w io.Writer, g *api.Group) {
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))
 		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), g.Unacknowledged())
-		row("waits for", "%s", addrText(g.WaitsFor))
+		row("waits for", "%s", placeText(g, g.WaitsFor))
+		if g.StallSeconds > 0 {
+			row("stalled", "for %v", seconds(g.StallSeconds).Round(100*time.Millisecond))
+		}
+		if g.SlowedBy.IsValid() {
+			row("slowed by", "%s: the ACK waits for it alone nearly always", placeText(g, g.SlowedBy))
+		}
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
@@ -156,6 +163,14 @@ func limits(g *api.Group) string {
 	return s
 }
 
+// placeText shows a member with the port that leads to it.
+func placeText(g *api.Group, ip netip.Addr) string {
+	if port := watch.PortOf(g, ip); port != "" {
+		return addrText(ip) + " at port " + port
+	}
+	return addrText(ip)
+}
+
 // diagnosisTable lists known problems of members.
 func diagnosisTable(w io.Writer, g *api.Group) {
 	fmt.Fprintln(w, "MEMBER\tLIKELY WRONG")
@@ -177,10 +192,10 @@ func countTable(m map[string]uint64) string {
 
 // formerTable lists former members, with the reasons.
 func formerTable(w io.Writer, g *api.Group) {
-	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
+	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tPORT\tHAD ALL UP TO\tREASON\tTIME")
 	for i := range g.Former {
 		f := &g.Former[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, localTime(f.Time))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), text(f.Port), optional24(f.PSN), f.Reason, localTime(f.Time))
 	}
 }
 

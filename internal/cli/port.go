@@ -57,11 +57,11 @@ gleam stats and at gleam group show, or capture at the hosts.`,
 }
 
 func portTable(w io.Writer, ports []api.Port) {
-	fmt.Fprintln(w, "PORT\tIFINDEX\tMAC\tMTU\tSTATE\tXDP\tAF_XDP\tQUEUES\tVLAN\tRX FRAMES\tTX FRAMES")
+	fmt.Fprintln(w, "PORT\tIFINDEX\tMAC\tMTU\tSTATE\tXDP\tAF_XDP\tQUEUES\tVLAN\tRX FRAMES\tTX FRAMES\tDOWNS")
 	for i := range ports {
 		p := &ports[i]
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\n",
-			p.Name, p.Ifindex, p.MAC, p.MTU, state(p), p.XDPMode, afXDP(p), p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\n",
+			p.Name, p.Ifindex, p.MAC, p.MTU, state(p), p.XDPMode, afXDP(p), p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames, p.Downs)
 	}
 }
 

@@ -201,6 +201,9 @@ func (e *Engine) Ports() ([]api.Port, error) {
 			a := &list[i]
 			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
 			a.State, a.Reason, a.Reopened = p.life.phase.String(), p.life.reason, p.life.reopened
+			if a.Downs = p.downs; a.Downs > 0 {
+				a.LastDown = new(p.lastDown)
+			}
 			a.Allow.Addresses = p.allow.Addresses
 			for _, m := range p.allow.MACs {
 				a.Allow.MACs = append(a.Allow.MACs, m.String())
@@ -325,6 +328,9 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	}
 	if d := now.Stalled.Seconds(); d >= api.StallTime && !st.Failed {
 		a.StallSeconds = d
+	}
+	if m, ok := g.delayedBy(&now.Delay); ok {
+		a.SlowedBy = g.slots[m].record.IP
 	}
 	if st.HasSource {
 		a.State = "running"

@@ -48,7 +48,10 @@ type control struct {
 	localWaiters map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports in one call.
 	outcomes          [outcomeBatch]mcast.Outcomes
-	outcomesDue       bool          // more outcomes wait
+	outcomesDue       bool                               // more outcomes wait
+	delays            [outcomeBatch]dataplane.GroupDelay // those that a worker reports in one call
+	delayReports      dataplane.Policer
+	delaysUnreported  int           // since the last report of a delay
 	outcomesAt        time.Duration // outcomes are not requested before
 	changes           *locate.Changes
 	changePacer       changePacer // delays the handling of changes
@@ -79,7 +82,7 @@ type control struct {
 func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
-		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations),
+		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
 		journal:      newJournal(), announcer: newAnnouncer(),
@@ -186,9 +189,12 @@ func (c *control) report(e *envelope.Event) {
 		case envelope.Evicted:
 			psn := api.PSN(e.PSN)
 			j.Kind, j.Reason, j.PSN = api.EventEvicted, envelope.Cause(e.Code), &psn
+			if g != nil {
+				j.Port = c.portNameOfMember(g, e.Member)
+			}
 		}
 		if g != nil {
-			g.rememberFormer(e)
+			g.rememberFormer(e, c.portNameOfMember(g, e.Member))
 		}
 		c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
 		c.notify(false, "member no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())

@@ -27,7 +27,8 @@ func (c *control) groupEnded(g *group, last *dataplane.GroupState, why envelope.
 	for _, d := range g.newOutcomes(&last.Outcomes) {
 		c.reportOutcome(g, &d)
 		if d.Kind == mcast.MemberEvicted {
-			g.rememberFormer(&envelope.Event{Member: g.slots[d.Member].record.Key(), EndReason: envelope.Evicted, Code: d.Syndrome, PSN: d.PSN})
+			s := &g.slots[d.Member]
+			g.rememberFormer(&envelope.Event{Member: s.record.Key(), EndReason: envelope.Evicted, Code: d.Syndrome, PSN: d.PSN}, c.portNameOf(s))
 		}
 	}
 	c.reports.flush(g, c.logTurn)

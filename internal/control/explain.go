@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // Explanations for operators. The control loop has the group's worker copy its state; the rest is
@@ -27,6 +28,9 @@ type explainedGroup struct {
 	pmtu     int
 	status   mcast.GroupStatus
 	ports    []string // names, by index
+	down     []bool   // by index of a port
+	slowedBy string   // the member that slows the group down, with its place; "": none does
+	evicted  []api.FormerMember
 	switches map[mcast.Neighbor]api.TreeLeg
 }
 
@@ -40,13 +44,17 @@ func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error
 		}
 		x = &explainedGroup{ip: ip, window: g.reg.Window, pmtu: g.reg.PMTU, switches: make(map[mcast.Neighbor]api.TreeLeg)}
 		for _, p := range e.control.ports {
-			x.ports = append(x.ports, p.Name)
+			x.ports, x.down = append(x.ports, p.Name), append(x.down, !p.reportedUp)
 		}
 		for i := range g.slots {
 			if n := g.slots[i].behind; n != envelope.NoNeighbour {
 				x.switches[n] = e.control.describeLeg(n)
 			}
 		}
+		if m, ok := g.delayedBy(&g.applied.delay); ok {
+			x.slowedBy = g.slots[m].record.IP.String() + e.control.placeText(&g.slots[m])
+		}
+		x.evicted = watch.Evicted(g.former, time.Now())
 		if x.GroupCopy, err = g.handle.Copy(); err != nil {
 			err = errStopped
 		}
@@ -235,6 +243,7 @@ func (e *Engine) ExplainACK(ip netip.Addr) (*api.ACKExplanation, error) {
 	}
 	x, now := g.ExplainACK()
 	a := &api.ACKExplanation{Group: ip, Time: time.Now(), Now: g.state(&g.status), Steps: steps(x.Steps), Waits: []api.ACKWait{}}
+	a.Steps = append(a.Steps, g.lately()...)
 	for i := range x.Waits {
 		w := &x.Waits[i]
 		behind, port := g.Leg(w.Leg)
@@ -246,6 +255,9 @@ func (e *Engine) ExplainACK(ip netip.Addr) (*api.ACKExplanation, error) {
 			if m := &g.status.Members[k]; m.Leg == w.Leg && m.Live {
 				v.Members = append(v.Members, m.IP)
 			}
+		}
+		if port >= 0 && g.down[port] {
+			v.Why = append([]api.ExplainStep{{Rules: []string{}, Text: fmt.Sprintf("Port %s is down: what is sent there is dropped, and counted as port_down.", v.Port)}}, v.Why...)
 		}
 		if w.Since > 0 && w.Since <= now {
 			v.Since, v.Seconds = new(a.Time.Add(w.Since-now)), (now - w.Since).Seconds()
@@ -260,4 +272,23 @@ func (e *Engine) ExplainACK(ip netip.Addr) (*api.ACKExplanation, error) {
 		a.Waits = append(a.Waits, v)
 	}
 	return a, nil
+}
+
+// lately says which members have delayed the group for some time, or were removed because of that.
+func (g *explainedGroup) lately() (list []api.ExplainStep) {
+	add := func(rules []string, format string, args ...any) {
+		list = append(list, api.ExplainStep{Rules: rules, Text: fmt.Sprintf(format, args...)})
+	}
+	if g.slowedBy != "" {
+		add([]string{}, "In the last %d s the ACK has waited for one member alone nearly always: the group is as fast as %s.", api.SlowTime, g.slowedBy)
+	}
+	for i := range g.evicted {
+		m := &g.evicted[i]
+		at := ""
+		if m.Port != "" {
+			at = " at port " + m.Port
+		}
+		add([]string{}, "%s%s was %s, at %s: the ACK does not wait for it any more.", m.IP, at, m.Reason, m.Time.Local().Format(time.TimeOnly))
+	}
+	return list
 }

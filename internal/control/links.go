@@ -37,11 +37,18 @@ func (c *control) linksChanged(asked []portName, states []locate.Link) {
 		case presence == dataplane.Lost:
 			p.life.apply(c.now(), portVanished, 0, "")
 			c.notify(true, "port is gone: its interface was deleted or moved away; one of its name will be taken up again", "port", p.Name)
+			if was {
+				p.wentDown()
+				c.portChanged(p, "gone: its interface was deleted or moved away")
+			}
 		case up && !was:
 			c.notify(false, "port is up", "port", p.Name)
+			c.portChanged(p, "up")
 			c.announcePort(p)
 		case was && !up:
 			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.Name)
+			p.wentDown()
+			c.portChanged(p, "down")
 		}
 		if presence != dataplane.Present {
 			c.reopenPort(pi, s)

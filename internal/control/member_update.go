@@ -169,9 +169,10 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 // markGone records that the member in slot i has gone.
 func (g *group) markGone(i int) { g.slots[i].gone = true }
 
-// rememberFormer records a member that has gone, for operators.
-func (g *group) rememberFormer(e *envelope.Event) {
-	f := api.FormerMember{IP: e.Member.IP, QPN: api.QPN(e.Member.QPN), Reason: e.EndReason.String(), Time: time.Now()}
+// rememberFormer records a member that has gone, for operators. port is where it was; "" if that is
+// not known.
+func (g *group) rememberFormer(e *envelope.Event, port string) {
+	f := api.FormerMember{IP: e.Member.IP, QPN: api.QPN(e.Member.QPN), Port: port, Reason: e.EndReason.String(), Time: time.Now()}
 	if e.EndReason == envelope.Evicted {
 		psn := api.PSN(e.PSN)
 		f.PSN, f.Reason = &psn, "evicted: "+envelope.Cause(e.Code)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -20,7 +21,8 @@ type appliedOutcomes struct {
 	conflicts       uint64
 	mismatches      uint64
 	failed          bool
-	failure         string // why
+	delay           dataplane.Delay // that was reported last
+	failure         string          // why
 }
 
 // newOutcome is an outcome that is new to the control loop.
@@ -127,7 +129,7 @@ func (c *control) collectOutcomes() (more bool) {
 		}
 		more = more || c.plane.HasChanged(w)
 	}
-	return more
+	return c.reportDelays() || more
 }
 
 // applyOutcomes gives the new outcomes of g to the registrar and the operator.
@@ -165,7 +167,7 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 		return
 	}
 	psn := api.PSN(d.PSN)
-	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: api.QPN(m.QPN), PSN: &psn}
+	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: api.QPN(m.QPN), Port: c.portNameOf(&g.slots[d.Member]), PSN: &psn}
 	switch d.Kind {
 	case mcast.MemberEvicted:
 		c.warnEviction(g, d)

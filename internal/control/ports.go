@@ -4,6 +4,8 @@
 package control
 
 import (
+	"time"
+
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
@@ -16,6 +18,8 @@ type port struct {
 	config          config.Port // with the rate in use
 	mtu             int         // the MTU in use
 	reportedUp      bool        // the state that the operator was last told
+	downs           uint64      // times that it went down
+	lastDown        time.Time   // when it did so last; zero: never
 	partialReported bool        // the operator was told of partial checksums
 	allow           *config.Allow
 	bridgeState     locate.BridgePort // the port's state at its bridge

@@ -69,6 +69,7 @@ type GroupState struct {
 	Fast     FastStatus
 	Bytes    uint64        // payload of the data that was forwarded
 	Stalled  time.Duration // for which the group's ACK has not advanced, though packets are outstanding
+	Delay    Delay
 }
 
 // NewGroup chooses the worker of a group that is about to be installed. It changes
@@ -240,6 +241,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
+	s.Delay = w.delays.groups[id].Delay
 }
 
 // putGroup makes the core serve a group and installs its tables.
@@ -251,6 +253,7 @@ func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 	}
 	w.beginFast(&spec)
 	w.meters.groups[spec.ID] = meter{}
+	w.delays.forget(spec.ID)
 	w.setTable(spec.ID, t)
 	w.sendApplied()
 	w.setSessions(spec.ID)
@@ -262,6 +265,7 @@ func (w *worker) deleteGroup(id mcast.GroupID) {
 	if err := w.core.Apply(w.readClock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
 		w.sendApplied()
 		w.meters.ended(w.now, id)
+		w.delays.forget(id)
 		w.groups[id] = groupTable{}
 		w.endFast(id)
 	}

@@ -113,6 +113,9 @@ func (w *worker) meterData(now time.Duration, id mcast.GroupID, p *mcast.Packet)
 	m.dataBytes += uint64(p.Payload)
 	w.count.dataBytes += uint64(p.Payload)
 	m.forwarded(now, p.Src, p.PSN&rocev2.PSNMask)
+	if m.outstanding {
+		w.delays.watch(now, id)
+	}
 }
 
 // meterEvent notes an event of the core.

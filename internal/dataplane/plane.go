@@ -296,7 +296,7 @@ func (p *Plane) Requests() <-chan *Datagram { return p.slowPath.requests.queued 
 // member's location.
 func (p *Plane) Sightings() <-chan Sighting { return p.slowPath.sightings }
 
-// Changed rings when a worker's groups have new outcomes.
+// Changed rings when a worker's groups have new outcomes, or other delays.
 func (p *Plane) Changed() <-chan struct{} { return p.workers.bell }
 
 // HasChanged reports whether a worker has groups whose outcomes have not been read since

@@ -39,6 +39,7 @@ type worker struct {
 	count    counters
 	load     load
 	meters   meters
+	delays   delays
 	fast     fastPath
 	tracing  *tracing // nil: no trace runs
 }
@@ -108,6 +109,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		aliases:  &c.aliases,
 		changed:  newChangedGroups(limits.Groups, c.bell),
 		meters:   newMeters(limits.Groups),
+		delays:   newDelays(limits.Groups, c.bell),
 	}
 	w.mailbox.init(poller)
 	w.out.PortRoom = w.legResends
@@ -149,6 +151,7 @@ func (w *worker) runBatch() (got int) {
 		w.reportAllFast()
 	}
 	w.fireDeadlines()
+	w.lookAtDelays()
 	w.flush()
 	if w.fast.shared != nil {
 		w.tendFast()
@@ -193,6 +196,9 @@ const maxSleep = time.Second
 func (w *worker) sleepTime() time.Duration {
 	until := w.now + maxSleep
 	if at, ok := w.core.NextDeadline(); ok {
+		until = min(until, at)
+	}
+	if at, ok := w.delays.next(); ok {
 		until = min(until, at)
 	}
 	for _, p := range w.ports {

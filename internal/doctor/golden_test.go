@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
@@ -50,10 +51,11 @@ func sick() *apitest.Backend {
 				},
 				Former: []api.FormerMember{{IP: addr("10.77.0.4"), QPN: 0x11, PSN: &psn, Reason: "silent for 100 ms", Time: time.Now().Add(-time.Hour)}},
 			},
+			{IP: addr("10.77.254.3"), State: "running", SlowedBy: addr("10.77.0.2"), Members: []api.Member{{IP: addr("10.77.0.2"), Role: "receiver", Live: true, Port: "p2"}}},
 			{IP: addr("10.77.254.2"), State: "failed", Failure: "10.77.0.2 has answered with NAK 0x62", MTUText: "packets of up to 1088 bytes do not fit port p2, whose MTU is 900: longer copies to 10.77.0.2 are dropped (frame_too_long)"},
 		},
 		PortList: []api.Port{
-			{Name: "p1", State: api.PortOpen, XDPMode: "native", Driver: "veth"}, {Name: "p2", State: api.PortOpen, XDPMode: "generic", Driver: "e1000"}, {Name: "p3", State: "refused", Reason: "not an Ethernet interface"},
+			{Name: "p1", State: api.PortOpen, Up: true, XDPMode: "native", Driver: "veth"}, {Name: "p2", State: api.PortOpen, XDPMode: "generic", Driver: "e1000"}, {Name: "p3", State: "refused", Reason: "not an Ethernet interface"},
 		},
 		Switches: api.Topology{Switch: "00000000000000a1", Neighbours: []api.NeighbourSwitch{{Number: 1, Port: "p1", Switch: "00000000000000b2", State: api.LinkDown, Reason: "no hello for 300 ms", Age: 42}}},
 		Totals:   &api.Stats{Control: api.Control{State: &api.StateFile{Failing: "no space left on device", Waiting: true}}},
@@ -114,10 +116,36 @@ func TestRemovedMember(t *testing.T) {
 	psn, now := api.PSN(7), time.Now()
 	g := &api.Group{Former: []api.FormerMember{
 		{IP: netip.MustParseAddr("10.0.0.1"), PSN: &psn, Reason: "silent", Time: now.Add(-time.Minute)}, {IP: netip.MustParseAddr("10.0.0.2"), Reason: "left", Time: now},
-		{IP: netip.MustParseAddr("10.0.0.3"), PSN: &psn, Reason: "silent", Time: now.Add(-2 * lately)},
+		{IP: netip.MustParseAddr("10.0.0.3"), PSN: &psn, Reason: "silent", Time: now.Add(-2 * watch.Lately)},
 	}}
 	if found := former(g, now); len(found) != 1 || found[0].Member != g.Former[0].IP || found[0].Severity != Warning || !strings.HasSuffix(found[0].Text, ": silent") {
 		t.Errorf("%+v", found)
+	}
+}
+
+// A port that is down, or was so lately, is named with the members behind it.
+func TestPortDown(t *testing.T) {
+	now := time.Now()
+	before := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
+	var groups []api.Group
+	for i := range byte(5) {
+		groups = append(groups, api.Group{Members: []api.Member{{IP: netip.AddrFrom4([4]byte{10, 0, 0, i}), Port: "p1"}, {IP: netip.AddrFrom4([4]byte{10, 0, 0, 9}), Port: "p2"}}})
+	}
+	for _, c := range []struct {
+		port     api.Port
+		severity Severity
+		text     string
+	}{
+		{api.Port{Name: "p1", Up: true}, "", ""},
+		{api.Port{Name: "p1", Up: true, Downs: 2, LastDown: before(2 * watch.Lately)}, "", ""},
+		{api.Port{Name: "p1", Up: true, Downs: 2, LastDown: before(time.Minute)}, Warning, "2 times since gleamd started; members behind it: 10.0.0.0, 10.0.0.1, 10.0.0.2 and more"},
+		{api.Port{Name: "p2", Downs: 1, LastDown: before(3 * time.Second)}, Error, "it is down for 3s; members behind it: 10.0.0.9"},
+		{api.Port{Name: "p3"}, Error, "it is down"},
+	} {
+		f, ok := downFinding(&c.port, groups, now)
+		if ok != (c.text != "") || f.Severity != c.severity || !strings.HasSuffix(f.Text, c.text) || ok && f.Port != c.port.Name {
+			t.Errorf("%+v: %+v, %v", c.port, f, ok)
+		}
 	}
 }
 

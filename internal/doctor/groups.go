@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
-
-// lately is the time for which a removed member is reported.
-const lately = 10 * time.Minute
 
 // checkGroups reports what gleamd knows to be wrong with groups and their members, and groups
 // that stand still.
@@ -24,6 +22,13 @@ func checkGroups(r *Report, groups []api.Group, now time.Time) {
 	for i := range groups {
 		g := &groups[i]
 		found = append(found, checkGroup(g)...)
+		if g.SlowedBy.IsValid() {
+			found = append(found, Finding{
+				Severity: Warning, Group: g.IP, Member: g.SlowedBy, Port: watch.PortOf(g, g.SlowedBy),
+				Text: fmt.Sprintf("the group is as fast as this member: in the last %d s its ACK waited for it alone nearly always", api.SlowTime),
+				Cost: "the source and all other members wait for it", Remedy: "see the host's CPU, receive buffers (RNR) and link: gleam explain ack " + g.IP.String() + " has what it lacks; with lag_psns or lag_ms, and policy evict, the group goes on without such a member",
+			})
+		}
 		if g.StallSeconds == 0 {
 			continue
 		}
@@ -33,7 +38,7 @@ func checkGroups(r *Report, groups []api.Group, now time.Time) {
 			Cost: "the source gets no completion", Remedy: "gleam group show " + g.IP.String() + " has what each member lacks",
 		}
 		if g.WaitsFor.IsValid() {
-			f.Member = g.WaitsFor
+			f.Member, f.Port = g.WaitsFor, watch.PortOf(g, g.WaitsFor)
 			f.Text += ": the group waits for this member"
 			f.Remedy = fmt.Sprintf("see whether the host is up and its queue pair takes packets: ping %s; %s", g.WaitsFor, f.Remedy)
 		}
@@ -67,13 +72,9 @@ func checkGroup(g *api.Group) (found []Finding) {
 
 // former reports members that the switch has removed lately.
 func former(g *api.Group, now time.Time) (found []Finding) {
-	for i := range g.Former {
-		m := &g.Former[i]
-		if m.PSN == nil || now.Sub(m.Time) > lately {
-			continue // it has left, or was removed by the master
-		}
+	for _, m := range watch.Evicted(g.Former, now) {
 		found = append(found, Finding{
-			Severity: Warning, Group: g.IP, Member: m.IP, Text: fmt.Sprintf("it was removed at %s: %s", m.Time.Local().Format("15:04:05"), m.Reason),
+			Severity: Warning, Group: g.IP, Member: m.IP, Port: m.Port, Text: fmt.Sprintf("it was removed at %s: %s", m.Time.Local().Format("15:04:05"), m.Reason),
 			Cost: "it gets nothing more of the group, and lacks what was sent since", Remedy: "see what was wrong with the host, and have it join again; gleam events has the order of things",
 		})
 	}

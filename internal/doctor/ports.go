@@ -6,6 +6,8 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -13,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/kernel"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // Features of interfaces, as ETHTOOL_GFEATURES names them.
@@ -145,8 +148,54 @@ func (n *network) tagged(name string, p *config.Port) string {
 	return ""
 }
 
+// downFinding reports a port that is down, or was so lately.
+func downFinding(p *api.Port, groups []api.Group, now time.Time) (f Finding, ok bool) {
+	if p.Up && !watch.WasDown(p, now) {
+		return f, false
+	}
+	f = Finding{Severity: Error, Port: p.Name, Text: "it is down", Cost: "members behind it get nothing", Remedy: "see the link and its other end: ip -s link show dev " + p.Name}
+	switch {
+	case p.Up:
+		f.Severity, f.Text = Warning, fmt.Sprintf("it went down at %s, and is up again; %s since gleamd started", p.LastDown.Local().Format(time.TimeOnly), times(p.Downs))
+		f.Cost = "groups with members behind it stand still meanwhile, and such members are removed when dead_after ends"
+		f.Remedy = "see the cable, the transceiver and the other end: ip -s link show dev " + p.Name + "; gleam events has each time"
+	case p.LastDown != nil:
+		f.Text = fmt.Sprintf("it is down for %v", now.Sub(*p.LastDown).Round(time.Second))
+	}
+	if names := membersAt(p.Name, groups); names != "" {
+		f.Text += "; members behind it: " + names
+	}
+	return f, true
+}
+
+// times says how often.
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// membersAt names some members of groups that are behind a port.
+func membersAt(port string, groups []api.Group) string {
+	const most = 3
+	var names []string
+	for i := range groups {
+		for k := range groups[i].Members {
+			m := &groups[i].Members[k]
+			if name := m.IP.String(); m.Port == port && !slices.Contains(names, name) {
+				if len(names) == most {
+					return strings.Join(names, ", ") + " and more"
+				}
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // checkPorts checks the ports as gleamd has them.
-func checkPorts(r *Report, ports []api.Port, cfg *config.Config, file string) {
+func checkPorts(r *Report, ports []api.Port, groups []api.Group, now time.Time, cfg *config.Config, file string) {
 	var xdp, open, fast []Finding
 	for i := range ports {
 		p := &ports[i]
@@ -156,6 +205,9 @@ func checkPorts(r *Report, ports []api.Port, cfg *config.Config, file string) {
 				Cost: "members behind it get nothing", Remedy: "see ip link show dev " + p.Name + "; gleamd takes it up again by itself when there is an interface that it can use",
 			})
 			continue
+		}
+		if f, ok := downFinding(p, groups, now); ok {
+			open = append(open, f)
 		}
 		if p.XDPMode == api.XDPGeneric {
 			f := degraded(kernel.Generic(p.Name, p.Driver), Warning)

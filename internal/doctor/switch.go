@@ -64,7 +64,7 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 		cfg = m.examineHere(r, o, a)
 	}
 	if a != nil {
-		checkPorts(r, a.ports, cfg, o.Config)
+		checkPorts(r, a.ports, a.groups, time.Now(), cfg, o.Config)
 		examineGleamd(r, a)
 	}
 	if a != nil && !o.Remote {

@@ -63,14 +63,18 @@ func (f *Finding) write(b *strings.Builder) {
 
 // where names what the finding is about.
 func (f *Finding) where() (s string) {
-	if f.Port != "" {
+	if f.Port != "" && !f.Member.IsValid() {
 		s += "port " + f.Port + ": "
 	}
 	if f.Group.IsValid() {
 		s += "group " + f.Group.String() + ": "
 	}
 	if f.Member.IsValid() {
-		s += "member " + f.Member.String() + ": "
+		s += "member " + f.Member.String()
+		if f.Port != "" {
+			s += " at port " + f.Port
+		}
+		s += ": "
 	}
 	return s
 }

@@ -105,6 +105,14 @@ func TestSnapshotShows(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, *w)
 		}
 	}
+	if a := s.Awaited(3); a != (Awaited{Legs: 1, Member: 5, Alone: true, PSN: 0}) {
+		t.Errorf("the leg of F and G is awaited alone: %+v", a)
+	}
+	s.groups[3].policy.quorum = 1
+	if a := s.Awaited(3); a.Alone {
+		t.Errorf("under a quorum nobody is awaited alone: %+v", a)
+	}
+	s.groups[3].policy.quorum = 0
 	if m := st.Members[1].Mismatches[VirtualQPN]; m.Observed != 0x99 || m.Registered != groupQPN || !m.Confirmed() {
 		t.Errorf("B's virtual QPN: %+v", m)
 	}
@@ -139,12 +147,18 @@ func TestSnapshotShows(t *testing.T) {
 	if st.Acked != 0 || st.Retained != 2*minFrameBytes || st.RetainedMax != 3*minFrameBytes || !st.Members[3].HoldsACK || st.Members[6].HoldsACK {
 		t.Errorf("%+v", st)
 	}
+	if a := s.Awaited(3); a != (Awaited{Legs: 2, Member: 2, PSN: 1}) {
+		t.Errorf("C and D are awaited: %+v", a)
+	}
 	s.groups[3].policy.minReceivers = 100 // nobody can be evicted
 	aeth("D", 301, rocev2.SyndromeNAKOpErr)
 	aeth("C", 202, rocev2.SyndromeACK)
 	s.Snapshot(3, &st)
 	if !st.Failed || st.FailPSN != 1 || st.FailSyndrome != rocev2.SyndromeNAKOpErr || st.FailCause != rocev2.SyndromeNAKOpErr || st.FailMember != 3 || st.Retained != 0 || st.Members[3].Pending != rocev2.SyndromeNAKOpErr {
 		t.Errorf("%+v", st)
+	}
+	if a := s.Awaited(3); a != (Awaited{}) {
+		t.Errorf("a failed group awaits %+v", a)
 	}
 	s.groups[3].outcomes = nil // as after SetState
 	if s.Snapshot(3, &st); !st.Failed || st.FailCause != 0 {
@@ -171,6 +185,9 @@ func TestHoldsACK(t *testing.T) {
 		g.acks[1].acked, g.agg.acked, g.fwd.nxt = c.acked, c.group, c.nxt
 		var st GroupStatus
 		s.Snapshot(0, &st)
+		if a := s.Awaited(0); (a.Legs > 0 && a.Member == 1) != c.want {
+			t.Errorf("case %d: %+v", i, a)
+		}
 		if m := st.Members[1]; m.HoldsACK != c.want || m.Lag != c.nxt.Prev().Sub(c.acked) {
 			t.Errorf("case %d: %+v", i, m)
 		}

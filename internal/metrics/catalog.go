@@ -64,6 +64,7 @@ var (
 
 	portInfo       = inPorts.gauge("port_info", "1, with what the port is: its driver, the mode of its XDP program (native or generic), and of AF_XDP (copy or zero-copy).", "port", "driver", "xdp", "af_xdp")
 	portUp         = inPorts.gauge("port_up", "1 if the port can send: its interface exists, is up, and has carrier.", "port")
+	portDowns      = inPorts.counter("port_down_total", "Times that the port went down.", "port")
 	portReopened   = inPorts.counter("port_reopened_total", "Times that the port was taken up again at an interface made anew.", "port")
 	portRxFrames   = inPorts.counter("port_received_frames_total", "Frames taken from AF_XDP.", "port")
 	portRxBytes    = inPorts.counter("port_received_bytes_total", "Their bytes on an Ethernet link.", "port")
@@ -118,6 +119,7 @@ var (
 	groupUnacked  = inGroups.gauge("group_unacknowledged_packets", "Packets that were forwarded and are not acknowledged.", "group")
 	groupLag      = inGroups.gauge("group_highest_lag_packets", "Packets by which the last live member is behind.", "group")
 	groupStalled  = inGroups.gauge("group_stalled_seconds", "Time for which its ACK has not advanced although packets are outstanding; 0 below a second.", "group")
-	groupWaitsFor = inGroups.gauge("group_waits_for", "1, with the member whose ACK the group waits for; absent if it waits for none.", "group", "member")
+	groupWaitsFor = inGroups.gauge("group_waits_for", "1, with the member whose ACK the group waits for, and its port; absent if it waits for none.", "group", "member", "port")
+	groupSlowedBy = inGroups.gauge("group_slowed_by", "1, with the member that slows the group down: for some seconds its ACK has waited for it alone nearly always. Absent if there is none.", "group", "member", "port")
 	groupFast     = inGroups.gauge("group_fast_path", "1 if XDP programs replicate its data; only with fast_path.", "group")
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // Backend has what the metrics are made of.
@@ -178,6 +179,7 @@ func (o out) port(p *api.Port) {
 	e := &p.Egress
 	o.put(portInfo, 1, p.Name, p.Driver, p.XDPMode, mode)
 	o.flag(portUp, p.Up, p.Name)
+	o.count(portDowns, p.Downs, p.Name)
 	o.count(portReopened, p.Reopened, p.Name)
 	o.count(portRxFrames, p.RxFrames, p.Name)
 	o.count(portRxBytes, p.RxBytes, p.Name)
@@ -260,7 +262,10 @@ func (o out) group(g *api.Group) {
 	o.put(groupLag, float64(lag), ip)
 	o.put(groupStalled, g.StallSeconds, ip)
 	if g.WaitsFor.IsValid() && g.Unacknowledged() > 0 {
-		o.put(groupWaitsFor, 1, ip, g.WaitsFor.String())
+		o.put(groupWaitsFor, 1, ip, g.WaitsFor.String(), watch.PortOf(g, g.WaitsFor))
+	}
+	if g.SlowedBy.IsValid() {
+		o.put(groupSlowedBy, 1, ip, g.SlowedBy.String(), watch.PortOf(g, g.SlowedBy))
 	}
 	if f := g.FastPath; f != nil {
 		o.flag(groupFast, f.Way == api.WayFast, ip)

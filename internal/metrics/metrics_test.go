@@ -32,6 +32,7 @@ var write = flag.Bool("write", false, "TestDocument writes docs/METRICS.md")
 func full() *apitest.Backend {
 	b := apitest.Switch()
 	b.GroupList[1].StallSeconds = 2.5
+	b.GroupList[1].SlowedBy = b.GroupList[1].Members[1].IP
 	return b
 }
 
@@ -110,7 +111,9 @@ func TestValues(t *testing.T) {
 		`gleam_socket_dropped_packets_total{port="p1",queue="0",reason="rx_ring_full"} 17`,
 		`gleam_device_missed_packets_total{port="p1"} 9`,
 		`gleam_port_rate_bytes_per_second{port="p2"} 1.25e+07`,
-		`gleam_group_waits_for{group="10.77.254.1",member="10.77.0.3"} 1`,
+		`gleam_group_waits_for{group="10.77.254.1",member="10.77.0.3",port="p2"} 1`,
+		`gleam_group_slowed_by{group="fd77::6c65:1",member="fd77::2",port="p2"} 1`,
+		`gleam_port_down_total{port="p1"} 0`,
 		`gleam_group_live_members{group="10.77.254.1"} 3`,
 		`gleam_group_highest_lag_packets{group="10.77.254.1"} 17`,
 		`gleam_group_stalled_seconds{group="fd77::6c65:1"} 2.5`,

@@ -167,7 +167,7 @@ func (m *model) text(w io.Writer) error {
 	if m.view == viewMembers {
 		views = []string{viewMembers}
 		if g := m.sample.group(m.group); g != nil {
-			fmt.Fprintln(&b, strings.Join(groupLines(g, 0), "\n"))
+			fmt.Fprintln(&b, strings.Join(groupLines(g, m.sample.Time, 0), "\n"))
 		}
 	}
 	was := m.view

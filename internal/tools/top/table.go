@@ -81,7 +81,10 @@ func groupTable(s *Sample) *table {
 		state, bad := g.State, g.State == "failed" || g.MTUText != "" || g.IsolationText != ""
 		if g.StallSeconds > 0 {
 			state, bad = fmt.Sprintf("stall %.0fs", g.StallSeconds), true
+		} else if g.SlowedBy.IsValid() {
+			state, bad = "slow", true
 		}
+		bad = bad || len(watch.Evicted(g.Former, s.Time)) > 0
 		for k := range g.Members {
 			bad = bad || !g.Members[k].Live || g.Members[k].Diagnosis != ""
 		}
@@ -116,8 +119,11 @@ func addr(ip netip.Addr) string {
 	return ip.String()
 }
 
-// waits is whom a group's ACK waits for, while something is outstanding.
+// waits is whom a group's ACK waits for, while something is outstanding: nearly always, or else now.
 func waits(g *api.Group) string {
+	if g.SlowedBy.IsValid() {
+		return addr(g.SlowedBy)
+	}
 	if g.Unacknowledged() == 0 {
 		return ""
 	}
@@ -171,14 +177,14 @@ func memberTable(s *Sample, group string) *table {
 		t.rows = append(t.rows, row{m.IP.String(), []cell{
 			{text: m.IP.String(), number: order(m.IP)}, word(m.Role), word(live), acked, speed, behind, word(m.Pending), word(at), word(held),
 			word(fmt.Sprintf("0x%06x", uint32(m.QPN))), word(m.MAC),
-		}, !m.Live || m.Diagnosis != "" || held != "" && g.StallSeconds > 0})
+		}, !m.Live || m.Diagnosis != "" || held != "" && (g.StallSeconds > 0 || g.SlowedBy.IsValid())})
 	}
 	t.sort(0, false)
 	return t
 }
 
 var portColumns = []column{
-	{"PORT", false, 0}, {"STATE", false, 0}, {"RX/s", true, 0}, {"TX/s", true, 0}, {"DROP/s", true, 0}, {"DROPPED", true, 2}, {"QUEUE", true, 1}, {"RATE", true, 4}, {"XDP", false, 1}, {"DRIVER", false, 3}, {"MTU", true, 3}, {"PATH", false, 2},
+	{"PORT", false, 0}, {"STATE", false, 0}, {"DOWNS", true, 1}, {"RX/s", true, 0}, {"TX/s", true, 0}, {"DROP/s", true, 0}, {"DROPPED", true, 2}, {"QUEUE", true, 1}, {"RATE", true, 4}, {"XDP", false, 1}, {"DRIVER", false, 3}, {"MTU", true, 3}, {"PATH", false, 2},
 }
 
 // portTable lists the ports.
@@ -197,9 +203,9 @@ func portTable(s *Sample) *table {
 			path = "fast"
 		}
 		t.rows = append(t.rows, row{p.Name, []cell{
-			word(p.Name), word(state), count(p.RxRate), count(p.TxRate), count(p.DropRate), count(float64(p.Egress.Dropped)), count(float64(p.Egress.Bytes)),
+			word(p.Name), word(state), count(float64(p.Downs)), count(p.RxRate), count(p.TxRate), count(p.DropRate), count(float64(p.Egress.Dropped)), count(float64(p.Egress.Bytes)),
 			{p.Rate.String(), float64(p.Rate)}, word(p.XDPMode), word(p.Driver), cell{fmt.Sprint(p.MTU), float64(p.MTU)}, word(path),
-		}, state != "up" || p.DropRate > 0})
+		}, state != "up" || p.DropRate > 0 || watch.WasDown(&p.Port, s.Time)})
 	}
 	return t
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 // Styles: attributes stay where there are no colours (NO_COLOR), and words say the same.
@@ -127,7 +129,7 @@ func (m *model) head() []string {
 	}
 	if m.view == viewMembers {
 		if g := s.group(m.group); g != nil {
-			lines = append(lines, groupLines(g, m.width)...)
+			lines = append(lines, groupLines(g, m.sample.Time, m.width)...)
 			what = "members"
 		} else {
 			what += " is no more"
@@ -163,7 +165,7 @@ func totals(s *Sample) string {
 }
 
 // groupLines is a group in some lines.
-func groupLines(g *Group, width int) []string {
+func groupLines(g *Group, now time.Time, width int) []string {
 	lines := []string{cut(fmt.Sprintf("group %s  %s  policy %s  source %s  path MTU %d", g.IP, g.State, g.Policy, word(addr(g.Source)).text, g.PMTU), width)}
 	ack := fmt.Sprintf("acked 0x%06x  outstanding %d", uint32(g.AckPSN), g.Unacknowledged())
 	if w := waits(&g.Group); w != "" {
@@ -172,7 +174,13 @@ func groupLines(g *Group, width int) []string {
 	if g.StallSeconds > 0 {
 		ack += fmt.Sprintf("  STALLS %.0f s", g.StallSeconds)
 	}
+	if g.SlowedBy.IsValid() {
+		ack += "  SLOWED BY IT"
+	}
 	lines = append(lines, cut(ack, width))
+	for _, m := range watch.Evicted(g.Former, now) {
+		lines = append(lines, cut(fmt.Sprintf("%s  %s at port %s was %s", m.Time.Local().Format(time.TimeOnly), m.IP, m.Port, m.Reason), width))
+	}
 	for _, text := range []string{g.Failure, g.MTUText, g.IsolationText} {
 		if text != "" {
 			lines = append(lines, cut(text, width))
@@ -206,7 +214,12 @@ func memberLines(s *Sample, group, ip string, width int) (lines []string) {
 		}
 		add("pending", "%s", word(m.Pending).text)
 		if ip == waits(&g.Group) {
-			add("holds", "the group's ACK, for %.0f s without progress", g.StallSeconds)
+			switch {
+			case g.SlowedBy.IsValid():
+				add("holds", "the group's ACK, alone, nearly always: it slows the group down")
+			default:
+				add("holds", "the group's ACK, for %.0f s without progress", g.StallSeconds)
+			}
 		}
 		if m.Diagnosis != "" {
 			for n, part := range wrapped(m.Diagnosis, max(20, width-14)) {

@@ -112,7 +112,7 @@ function drawPlots() {
 }
 
 let chosen = ""; // IP of the group whose members are shown
-const stateOf = g => g.stall_seconds ? "stalled " + Math.floor(g.stall_seconds) + " s" : g.state;
+const stateOf = g => g.stall_seconds ? "stalled " + Math.floor(g.stall_seconds) + " s" : g.slowed_by ? "slow" : g.state;
 
 function drawGroups() {
   if (!sample.groups.some(g => g.ip === chosen)) chosen = sample.groups.length ? sample.groups[0].ip : "";
@@ -130,7 +130,7 @@ function drawGroups() {
       b.setAttribute("aria-pressed", String(g.ip === chosen));
     }],
     ["State", stateOf],
-    ["Waits for", g => g.waits_for || "–"],
+    ["Waits for", g => g.slowed_by || g.waits_for || "–"],
     ["Members", g => count(g.members.length + (g.members_left_out || 0)), "number"],
     ["Source", g => g.source || "–"],
     ["Data in", g => units(rate(s => groupOf(s, g).counters.data_in), "packet/s"), "number"],
@@ -138,7 +138,7 @@ function drawGroups() {
     ["ack_psn", g => g.ack_psn, "number"],
     ["next_psn", g => g.next_psn, "number"],
     ["Policy", g => g.policy],
-  ], sample.groups, g => g.ip, g => [g.stall_seconds || g.failure, g.ip === chosen]);
+  ], sample.groups, g => g.ip, g => [g.stall_seconds || g.slowed_by || g.failure, g.ip === chosen]);
   put($("groups-note"), sample.groups.length
     ? (sample.groups_left_out ? count(sample.groups_left_out) + " more groups are left out: gleam group list shows them." : "")
     : "No group is registered.");
@@ -161,7 +161,7 @@ function drawDetail(g) {
     ["Lag", m => count(m.lag), "number"],
     ["Pending", m => m.pending || "–"],
     ["Remark", m => [m.ip === g.waits_for ? "the group's ACK waits for it" : "", m.diagnosis || ""].filter(Boolean).join("; ")],
-  ], g.members, m => m.ip, m => [!m.live || m.diagnosis || (g.stall_seconds && m.ip === g.waits_for)]);
+  ], g.members, m => m.ip, m => [!m.live || m.diagnosis || (g.stall_seconds && m.ip === g.waits_for) || m.ip === g.slowed_by]);
   put($("members-note"), g.members_left_out ? count(g.members_left_out) + " more members are left out: gleam group show " + g.ip + " shows them." : "");
   drawTree(g);
 }
@@ -220,10 +220,17 @@ function drawPorts() {
   put($("drops-note"), drops.length ? "docs/COUNTERS.md has the meaning of each reason." : "No packet was dropped.");
 }
 
+// at is a member with its port.
+function at(g, ip) {
+  const m = g.members.find(x => x.ip === ip);
+  return ip + (m && m.port ? " at port " + m.port : "");
+}
+
 function drawAttention() {
   const list = [];
   for (const g of sample.groups) {
-    if (g.stall_seconds) list.push(["stall " + g.ip, "Group " + g.ip + " stalls" + (g.waits_for ? ": its ACK waits for " + g.waits_for : "") + ", at PSN " + hex((Number(g.ack_psn) + 1) & 0xffffff)]);
+    if (g.stall_seconds) list.push(["stall " + g.ip, "Group " + g.ip + " stalls" + (g.waits_for ? ": its ACK waits for " + at(g, g.waits_for) : "") + ", at PSN " + hex((Number(g.ack_psn) + 1) & 0xffffff)]);
+    if (g.slowed_by) list.push(["slow " + g.ip, "Group " + g.ip + " is as fast as " + at(g, g.slowed_by) + ": its ACK waits for that member alone"]);
     if (g.failure) list.push(["failure " + g.ip, "Group " + g.ip + " has failed: " + g.failure]);
     for (const m of g.members) if (m.diagnosis) list.push(["diagnosis " + g.ip + m.ip, "Member " + m.ip + " of " + g.ip + ": " + m.diagnosis]);
   }
@@ -233,7 +240,7 @@ function drawAttention() {
   $("calm").hidden = list.length > 0;
 }
 
-const bad = new Set(["rejected", "evicted", "failed", "refused", "conflict", "mismatch", "mtu"]);
+const bad = new Set(["rejected", "evicted", "failed", "refused", "conflict", "mismatch", "mtu", "stalled", "slow"]);
 const kept = 200; // events
 let seen = 0;
 
@@ -245,7 +252,7 @@ function addEvents(es) {
     const li = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
     time.dateTime = e.time;
     time.textContent = new Date(e.time).toLocaleTimeString("en-GB");
-    text.textContent = [e.group, e.member, e.kind, e.psn === undefined ? "" : "at PSN " + e.psn, e.reason, e.by && "by " + e.by].filter(Boolean).join(" ");
+    text.textContent = [e.group, e.member, e.port && (e.member ? "at port " : "port ") + e.port, e.kind, e.psn === undefined ? "" : "at PSN " + e.psn, e.reason, e.by && "by " + e.by].filter(Boolean).join(" ");
     text.className = bad.has(e.kind) ? "bad" : "";
     li.append(time, text);
     $("events").prepend(li);

@@ -1,0 +1,111 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+)
+
+var delayEvents = []string{api.EventSlow, api.EventStalled, api.EventResumed}
+
+// What delays a group is an event with the member, its port and the PSN, once; and so is its end.
+// Where many groups are delayed at once, a part of them is reported, with the number of the others.
+func TestDelayEvents(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	f.register(0, 3, 0x100, "evict")
+	var groups []*group
+	report := func(g int, d dataplane.Delay) {
+		f.control.do(func() {
+			d.Since = f.control.now() - 2*time.Second
+			f.control.reportDelay(groups[g], d)
+		})
+	}
+	f.control.do(func() { groups = append(groups, f.control.dir.groups[fakeGroup(0)]) })
+	stalled, slow, none := dataplane.Delay{Kind: dataplane.Stalled, Member: 1, Legs: 2, PSN: 7}, dataplane.Delay{Kind: dataplane.Slow, Member: 2}, dataplane.Delay{}
+	for _, d := range []dataplane.Delay{stalled, stalled, none, none, slow, slow} {
+		report(0, d)
+	}
+	g, err := f.Group(fakeGroup(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.SlowedBy.IsValid() {
+		t.Errorf("no worker has found %v to be slow", g.SlowedBy)
+	}
+	x, err := f.ExplainACK(fakeGroup(0))
+	if err != nil || !strings.Contains(x.Steps[len(x.Steps)-1].Text, "as fast as "+g.Members[2].IP.String()+"; it is at port "+g.Members[2].Port) {
+		t.Errorf("%v: %+v", err, x)
+	}
+	report(0, none)
+	es := f.events(0, delayEvents...)
+	want := []struct {
+		kind   string
+		member int
+		reason string
+	}{
+		{api.EventStalled, 1, "the ACK waits for this member and 1 more; it is at port f1"},
+		{api.EventResumed, 1, "the ACK advances again, after "},
+		{api.EventSlow, 2, "the group is as fast as it is; it is at port f2"},
+		{api.EventResumed, 2, "does not wait for this member alone any more, after "},
+	}
+	if len(es) != len(want) {
+		t.Fatalf("%+v", es)
+	}
+	for i, w := range want {
+		if m := g.Members[w.member]; es[i].Kind != w.kind || es[i].Member != m.IP || es[i].Port != m.Port || !strings.Contains(es[i].Reason, w.reason) {
+			t.Errorf("%+v, want %+v", es[i], w)
+		}
+	}
+	if es[0].PSN == nil || *es[0].PSN != 7 || es[2].PSN != nil {
+		t.Errorf("PSNs: %+v", es)
+	}
+
+	f.control.do(func() {
+		for i := range 1000 {
+			d := none
+			if i%2 == 0 {
+				d = stalled
+			}
+			f.control.reportDelay(groups[0], d)
+		}
+		if n := f.control.delaysUnreported; n < 900 {
+			t.Errorf("%d of 1000 are left out", n)
+		}
+		f.control.delayReports = dataplane.Policer{}
+		f.control.reportDelay(groups[0], stalled)
+	})
+	if es = f.events(0, delayEvents...); len(es) > 110 || !strings.Contains(es[len(es)-1].Reason, "such events of other groups are left out before this one") {
+		t.Errorf("%d events, the last one %+v", len(es), es[len(es)-1])
+	}
+}
+
+// An event of a port names some members of groups that are behind it.
+func TestPortEvents(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.register(0, 3, 0x100, "evict")
+	f.control.do(func() {
+		f.control.portChanged(f.control.ports[1], "down")
+		f.control.ports[1].wentDown()
+		f.control.dir.hosts.byLink[3] = nil
+		f.control.portChanged(f.control.ports[2], "up")
+	})
+	es := portEvents(f)
+	if len(es) != 2 || es[0].Port != "f1" || es[0].Reason != "down; members there: 10.77.0.2" || es[1].Port != "f2" || es[1].Reason != "up" {
+		t.Errorf("%+v", es)
+	}
+	if ports, err := f.Ports(); err != nil || ports[1].Downs != 1 || ports[1].LastDown == nil || ports[0].Downs != 0 || ports[0].LastDown != nil {
+		t.Errorf("%v, %+v", err, ports)
+	}
+}
+
+// portEvents are the journal's events of ports.
+func portEvents(f *fakeSwitch) []api.Event {
+	return slices.DeleteFunc(f.control.journal.after(ended(), 0).Events, func(e api.Event) bool { return e.Kind != api.EventPort })
+}
