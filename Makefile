@@ -126,8 +126,8 @@ test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrin
 	@scripts/test libgleam
 
 .PHONY: test-web test-wireshark test-block soak-block
-test-web: ## the live page in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
-	@scripts/need chromium:chromium
+test-web: ## the live page, and the search of the documents' site, in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
+	@scripts/need chromium:chromium mkdocs:mkdocs /usr/share/mkdocs/themes/material:mkdocs-material
 	@scripts/test web
 
 .PHONY: test-metrics

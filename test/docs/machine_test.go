@@ -37,7 +37,8 @@ type machine struct {
 	holder *lab.Process // of the mount namespace
 	dir    string       // for the files of the hosts
 	stays  []*lab.Process
-	filled int // lines that were written into the document
+	cloned bool // commands at this machine are typed in a clone of the sources
+	filled int  // lines that were written into the document
 }
 
 func newMachine(t *testing.T) *machine {
@@ -145,7 +146,7 @@ func environment(t *testing.T) []string {
 func (m *machine) start(where, commands string) *lab.Process {
 	m.t.Helper()
 	dir := m.module
-	if where != "switch" {
+	if where != "switch" && !m.cloned {
 		dir = m.folder()
 	}
 	c := exec.Command("nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", m.holder.PID()), "--",
