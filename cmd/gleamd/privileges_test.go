@@ -11,12 +11,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config/linkrate"
@@ -25,7 +28,7 @@ import (
 )
 
 // confined checks what each thread of the process pid may do.
-func confined(t *testing.T, pid, uid int) {
+func confined(t *testing.T, pid, uid int, bounding uint64) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil || len(tasks) < 2 {
@@ -43,7 +46,7 @@ func confined(t *testing.T, pid, uid int) {
 		for _, want := range []string{
 			fmt.Sprintf("\nUid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", uid), fmt.Sprintf("\nGid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", uid), "\nGroups:\t \n",
 			"\nCapEff:\t" + caps, "\nCapPrm:\t" + caps, "\nCapInh:\t0000000000000000\n",
-			"\nCapBnd:\t0000000000000000\n", "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n",
+			fmt.Sprintf("\nCapBnd:\t%016x\n", bounding), "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n",
 		} {
 			if !strings.Contains(string(status), want) {
 				t.Errorf("%s lacks %q:\n%s", task, want, status)
@@ -59,12 +62,19 @@ const nobodyKnown = 61234
 // kept capabilities and the calls of its filter, in every thread and at every moment
 // of its life; and does all that it did as root.
 func TestPrivilegesAreDropped(t *testing.T) {
+	const unprivileged = "+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock"
 	for name, as := range map[string][]string{
 		"started as root": nil,
 		"started as its user": {"setpriv", fmt.Sprintf("--reuid=%d", nobodyKnown), fmt.Sprintf("--regid=%d", nobodyKnown), "--clear-groups",
 			"--inh-caps=-all,+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock,+setpcap", "--ambient-caps=-all,+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock,+setpcap"},
+		"started as its user, without CAP_SETPCAP": {"setpriv", fmt.Sprintf("--reuid=%d", nobodyKnown), fmt.Sprintf("--regid=%d", nobodyKnown), "--clear-groups",
+			"--inh-caps=-all," + unprivileged, "--ambient-caps=-all," + unprivileged, "--bounding-set=-all," + unprivileged},
 	} {
-		t.Run(name, func(t *testing.T) { life(t, as) })
+		bounding := uint64(0)
+		if strings.Contains(name, "CAP_SETPCAP") { // it stays
+			bounding = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_BPF | 1<<unix.CAP_PERFMON | 1<<unix.CAP_IPC_LOCK
+		}
+		t.Run(name, func(t *testing.T) { life(t, as, bounding) })
 	}
 }
 
@@ -103,14 +113,14 @@ func TestStateWithTheUnitsCapabilities(t *testing.T) {
 	t.Cleanup(p.client.Close)
 	for range 2 {
 		p.restart(t)
-		confined(t, p.PID(), nobodyKnown)
+		confined(t, p.PID(), nobodyKnown, 0)
 		if err := p.Stop(testTimeout); err != nil {
 			t.Fatalf("%v\n%s", err, p.Output())
 		}
 	}
 }
 
-func life(t *testing.T, as []string) {
+func life(t *testing.T, as []string, bounding uint64) {
 	star := labtest.Star(t, lab.StarConfig{Hosts: 3})
 	if len(as) > 0 {
 		if _, err := exec.LookPath(as[0]); err != nil {
@@ -148,7 +158,7 @@ func life(t *testing.T, as []string) {
 		if err := client.WaitReady(ctx); err != nil {
 			t.Fatal(err, p.Output())
 		}
-		confined(t, p.PID(), nobodyKnown)
+		confined(t, p.PID(), nobodyKnown, bounding)
 		return p, client
 	}
 	killed, _ := start()
@@ -223,7 +233,7 @@ func life(t *testing.T, as []string) {
 	if err := p.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	confined(t, p.PID(), nobodyKnown)
+	confined(t, p.PID(), nobodyKnown, bounding)
 	if err := p.Stop(testTimeout); err != nil {
 		t.Error(err)
 	}
@@ -275,5 +285,18 @@ func TestLackOfACapabilityIsNamed(t *testing.T) {
 		if err == nil || !strings.HasPrefix(last, "gleamd: ") || !strings.Contains(last, name) {
 			t.Errorf("without %s: %v\n%s", name, err, said)
 		}
+	}
+	// A user without CAP_SETPCAP, whose bounding set has more than this process.
+	some := "-all,+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock"
+	user := []string{"--reuid=" + strconv.Itoa(nobodyKnown), "--clear-groups", "--inh-caps=" + some, "--ambient-caps=" + some, programs.Path(t, "gleamd"), "--check", "-c"}
+	if err := errors.Join(os.Chmod(file, 0o644), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := star.Switch.Start(exec.Command("setpriv", append(user, file)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil || !strings.Contains(p.Output(), "which lacks CAP_SETPCAP: run it as root") {
+		t.Errorf("--check of a user with a wide bounding set: %v\n%s", err, p.Output())
 	}
 }

@@ -5,8 +5,11 @@ package privilege
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/internal/sandbox"
 )
 
 // needed are the capabilities without which gleamd does not start: to attach XDP
@@ -23,20 +26,24 @@ var needed = []struct {
 	{"CAP_NET_RAW", 1 << unix.CAP_NET_RAW, false},
 	{"CAP_BPF", 1 << unix.CAP_BPF, false},
 	{"CAP_PERFMON", 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN, false},
-	{"CAP_SETPCAP", 1 << unix.CAP_SETPCAP, false},
+	{setPCap, 1 << unix.CAP_SETPCAP, false},
 	{"CAP_SETUID", 1 << unix.CAP_SETUID, true},
 	{"CAP_SETGID", 1 << unix.CAP_SETGID, true},
 }
 
+// setPCap is not needed where there is nothing to drop from the bounding set.
+const setPCap = "CAP_SETPCAP"
+
 // Missing names those of the needed capabilities that this process
 // does not have.
-func Missing() []string {
+func Missing() (names []string) {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps [2]unix.CapUserData
 	if unix.Capget(&hdr, &caps[0]) != nil {
 		return nil // opening the ports will tell
 	}
-	return missing(uint64(caps[0].Effective)|uint64(caps[1].Effective)<<32, os.Geteuid() == 0)
+	names = missing(uint64(caps[0].Effective)|uint64(caps[1].Effective)<<32, os.Geteuid() == 0)
+	return slices.DeleteFunc(names, func(name string) bool { return name == setPCap && sandbox.MayKeepBounding() })
 }
 
 func missing(effective uint64, root bool) (names []string) {

@@ -12,10 +12,11 @@ import (
 // Wrong ways to give up privileges, and to bound what a file or a client may cost.
 var _ = []mutant.Mutant{
 	mutant.NewForRoot("the bounding set stays as it is", "priv", mutant.In(dropBounding,
-		`if err := prctl(unix.PR_CAPBSET_DROP, c, 0); err != nil {
-			return err
-		}`,
+		"err := prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0)",
 		"")),
+	mutant.NewForRoot("a bounding set with more than the process has stays", "priv", mutant.In(MayKeepBounding,
+		"set&^have == 0",
+		"true")),
 	mutant.NewForRoot("the groups of root stay", "priv", mutant.In(become,
 		`if err := syscall.Setgroups(nil); err != nil {
 		return err

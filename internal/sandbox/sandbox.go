@@ -31,7 +31,7 @@ type step struct {
 }
 
 // bounding empties the capability bounding set.
-var bounding = step{"empty the capability bounding set", "give it CAP_SETPCAP: start gleamd as root, or name it in AmbientCapabilities of its unit", dropBounding}
+var bounding = step{"empty the capability bounding set", "give it CAP_SETPCAP, as root has it, or a bounding set without capabilities that it does not have: CapabilityBoundingSet in its unit", dropBounding}
 
 // DropBounding does the part of Enter that takes longest, a system call in every thread for each
 // capability that there is. It takes nothing from the process but what it could gain. It
@@ -51,16 +51,18 @@ func Enter(l Limits) error {
 		return fmt.Errorf("confine this process: build the system call filter: %w", err)
 	}
 	change := l.UID != unix.Geteuid()
+	var left uint64 // of the bounding set
 	for _, s := range []step{
 		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0) }},
 		bounding,
+		{"read the capability bounding set", "", func() (err error) { left, err = boundingLeft(); return err }},
 		{"keep capabilities over the change of the user", "", func() error { return prctl(unix.PR_SET_KEEPCAPS, 1, 0) }},
 		{fmt.Sprintf("become uid %d, gid %d", l.UID, l.GID), "give it CAP_SETUID and CAP_SETGID: start gleamd as root, or as the user itself", func() error { return become(l, change) }},
 		{"clear the ambient capabilities", "", func() error { return prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0) }},
 		{"set capabilities", "", func() error { return setCapabilities(l.Capabilities) }},
 		{"forbid core dumps and tracing", "", func() error { return prctl(unix.PR_SET_DUMPABLE, 0, 0) }},
 		{"filter system calls", "a kernel with CONFIG_SECCOMP_FILTER is needed, and a container that allows seccomp(2)", func() error { return install(filter) }},
-		{"see that all threads are confined", "/proc has to be mounted", func() error { return verify(l, change) }},
+		{"see that all threads are confined", "/proc has to be mounted", func() error { return verify(l, left, change) }},
 	} {
 		if err := s.run(); err != nil {
 			return s.fail(err)
@@ -92,23 +94,65 @@ func errnoOf(_, _ uintptr, errno syscall.Errno) error {
 	return nil
 }
 
-// dropBounding empties the bounding set. The kernel says EINVAL of the first
-// capability that it does not know.
-func dropBounding() error {
-	for c := uintptr(0); ; c++ {
+// boundingSet returns the bounding set of this thread, a bit for each capability.
+func boundingSet() (set uint64, err error) {
+	for c := uintptr(0); c < 64; c++ {
 		there, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		switch {
 		case errors.Is(err, unix.EINVAL) && c > unix.CAP_CHOWN:
-			return nil
+			return set, nil
 		case err != nil:
-			return err
-		case there == 0:
+			return 0, err
+		}
+		set |= uint64(there) << c
+	}
+	return set, nil
+}
+
+// boundingLeft returns what dropBounding has to leave.
+func boundingLeft() (uint64, error) {
+	if have, err := permitted(); err != nil || have&(1<<unix.CAP_SETPCAP) != 0 {
+		return 0, err
+	}
+	return boundingSet()
+}
+
+// permitted returns the capabilities of this thread.
+func permitted() (uint64, error) {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	err := unix.Capget(&hdr, &caps[0])
+	return uint64(caps[0].Permitted) | uint64(caps[1].Permitted)<<32, err
+}
+
+// dropBounding empties the bounding set of all threads, unless MayKeepBounding.
+func dropBounding() error {
+	set, err := boundingSet()
+	if err != nil {
+		return err
+	}
+	for c := range 64 {
+		if set&(1<<c) == 0 {
 			continue
 		}
-		if err := prctl(unix.PR_CAPBSET_DROP, c, 0); err != nil {
+		err := prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0)
+		if errors.Is(err, unix.EPERM) && MayKeepBounding() {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// MayKeepBounding reports whether the bounding set needs no emptying, for which this process
+// may lack CAP_SETPCAP: it is not root's, and has each capability of the set. The set bounds
+// what a program could gain that is executed, and none is.
+func MayKeepBounding() bool {
+	set, err := boundingSet()
+	have, unread := permitted()
+	return err == nil && unread == nil && unix.Geteuid() != 0 && set&^have == 0
 }
 
 // become changes the user and the group, and leaves all supplementary groups.

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// verify reads from the kernel what each thread of this process may do. changed says
+// verify reads from the kernel what each thread of this process may do. bounding is what its
+// bounding set has. changed says
 // that it has become another user, which leaves all groups.
-func verify(l Limits, changed bool) error {
+func verify(l Limits, bounding uint64, changed bool) error {
 	tasks, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(tasks) == 0 {
 		return errors.New("/proc/self/task is not there")
@@ -25,7 +26,7 @@ func verify(l Limits, changed bool) error {
 			continue // a thread that has ended
 		}
 		seen++
-		if err := checkStatus(string(status), l, changed); err != nil {
+		if err := checkStatus(string(status), l, bounding, changed); err != nil {
 			return fmt.Errorf("%s: %w", task, err)
 		}
 	}
@@ -36,7 +37,7 @@ func verify(l Limits, changed bool) error {
 }
 
 // checkStatus looks for what l leaves in a status file of /proc.
-func checkStatus(status string, l Limits, changed bool) error {
+func checkStatus(status string, l Limits, bounding uint64, changed bool) error {
 	var caps uint64
 	for _, c := range l.Capabilities {
 		caps |= 1 << c
@@ -44,7 +45,7 @@ func checkStatus(status string, l Limits, changed bool) error {
 	const none = "0000000000000000"
 	want := map[string]string{
 		"Uid": strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", l.UID), 4), "\t"), "NoNewPrivs": "1", "Seccomp": "2",
-		"CapInh": none, "CapBnd": none, "CapAmb": none,
+		"CapInh": none, "CapBnd": fmt.Sprintf("%016x", bounding), "CapAmb": none,
 		"CapPrm": fmt.Sprintf("%016x", caps), "CapEff": fmt.Sprintf("%016x", caps),
 	}
 	if changed {

@@ -43,7 +43,7 @@ var rooms = []room{
 	{dir: "internal/watch", knows: []string{"internal/rocev2", "api"}},
 	{dir: "internal/web", knows: []string{"api", "internal/watch"}},
 	{dir: "internal/metrics", knows: []string{"api", "internal/watch"}},
-	{dir: "internal/privilege", knows: []string{"internal/config"}},
+	{dir: "internal/privilege", knows: []string{"internal/config", "internal/sandbox"}},
 	{dir: "internal/bpf", knows: []string{"internal/rocev2"}},
 	{dir: "internal/dataplane/xsk", knows: []string{}},
 	{dir: "internal/dataplane/spsc", knows: []string{}},

@@ -50,15 +50,11 @@ func TestPackages(t *testing.T) {
 		lower(t, folder, before)
 	}
 	star := labtest.Star(t, lab.StarConfig{Hosts: 3})
-	m := boot(t, newRoot(t), star, map[string]string{"before": before, "new": folder})
+	m := start(t, newRoot(t), star, map[string]string{"before": before, "new": folder})
 
 	// As installed: no service runs, since no port is named.
-	install := func(which string) {
-		t.Helper()
-		m.run(t, "dpkg --install $(ls /debs/"+which+"/*.deb | grep -v dbgsym)")
-	}
-	install("before")
-	if s, _ := m.try("systemctl is-enabled gleamd; systemctl is-active gleamd"); s != "disabled\ninactive\n" {
+	m.install(t, "before", false)
+	if s, _ := m.try("systemctl is-enabled gleamd; systemctl is-active gleamd"); m.systemd && s != "disabled\ninactive\n" {
 		t.Errorf("after installation gleamd is %q", s)
 	}
 	if s := m.run(t, "stat -c '%a %U %G' /var/lib/gleam; getent passwd gleam | cut -d: -f6-"); s != "700 gleam gleam\n/nonexistent:/usr/sbin/nologin" {
@@ -66,11 +62,19 @@ func TestPackages(t *testing.T) {
 	}
 	checkPages(t, m)
 	m.run(t, "python3 -c 'import pygleam'")
+	m.run(t, "cd /usr/share/gleam; ls grafana/gleam.json prometheus/gleam.rules.yml prometheus/prometheus.yml systemd/gleamd-unprivileged.conf")
 
 	config := star.Config() + "envelope: {keys: [{id: 1, secret_file: gleam.key}]}\nstate: /var/lib/gleam\n" +
 		"worker: {cpu: 0}\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"
 	m.write(t, "/etc/gleam/gleamd.yaml", config)
-	m.run(t, "umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >/etc/gleam/gleam.key; gleamd --check; systemctl enable --now gleamd")
+	m.run(t, "umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >/etc/gleam/gleam.key; gleamd --check")
+	m.startGleamd(t)
+	m.write(t, "/etc/gleam/gleamd.yaml", config+"switch: {id: '00000000000000a1', keys: [{id: 1, secret_file: switch.key}]}\n")
+	m.run(t, "umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >/etc/gleam/switch.key")
+	m.restartGleamd(t) // as one of several switches
+	m.run(t, "gleam topology; rm /etc/gleam/switch.key")
+	m.write(t, "/etc/gleam/gleamd.yaml", config)
+	m.restartGleamd(t)
 	client := api.Dial(fmt.Sprintf("/proc/%d/root%s", m.leader, api.DefaultSocket))
 	t.Cleanup(client.Close)
 	group := hostgroup.New(t, star, client)
@@ -78,9 +82,10 @@ func TestPackages(t *testing.T) {
 	if s := m.run(t, "gleam group list"); !strings.Contains(s, group.Registration.Group.String()) {
 		t.Errorf("gleam in the machine lists\n%s", s)
 	}
-	checkJournal(t, m)
-	if s := m.run(t, "systemd-analyze security --no-pager gleamd | tail -1"); exposure(t, s) > mostExposure {
-		t.Errorf("%s, want %.1f at most", s, mostExposure)
+	checkVersion(t, m)
+	if m.systemd {
+		checkJournal(t, m)
+		checkExposure(t, m, mostExposure)
 	}
 
 	// during runs what while hosts send in turn.
@@ -113,21 +118,50 @@ func TestPackages(t *testing.T) {
 	}
 	versionOf := func() string { return m.run(t, "dpkg-query -W -f '${Version}' gleamd") }
 
-	first, older := m.property(t, "MainPID"), versionOf()
-	during(func() { install("new") })
-	if pid, newer := m.property(t, "MainPID"), versionOf(); pid == first || newer == older || m.property(t, "ActiveState") != "active" {
+	first, older := m.mainPID(t), versionOf()
+	during(func() { m.install(t, "new", true) })
+	if pid, newer := m.mainPID(t), versionOf(); pid == first || newer == older || m.systemd && m.property(t, "ActiveState") != "active" {
 		t.Errorf("the upgrade from %s to %s: process %s, then %s", older, newer, first, pid)
 	}
 	served("the upgrade")
-	during(func() { install("new") })
+	during(func() { m.install(t, "new", true) })
 	served("the same installation again")
 
-	// A worker that stands still is ended by systemd's watchdog.
+	if m.systemd {
+		watchdog(t, m, during)
+		served("the watchdog")
+		unprivileged(t, m, during)
+		served("the change of the user")
+	}
+
+	m.stopGleamd(t)
+	m.run(t, "dpkg --remove gleamd")
+	if s, _ := m.try("systemctl is-active gleamd; ls /var/lib/gleam"); m.systemd && !strings.HasPrefix(s, "inactive\n") || len(strings.Fields(s)) < 2 {
+		t.Errorf("after removal: %s", s)
+	}
+	if s, err := m.try("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -E '^(/usr/bin/)?gleamd$'"); err == nil {
+		t.Errorf("after removal %s runs", s)
+	}
+	for _, p := range star.Ports {
+		if l, err := star.Switch.Handle().LinkByName(p); err != nil || l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
+			t.Errorf("after removal port %s has a program, or is gone: %v", p, err)
+		}
+	}
+	m.run(t, "dpkg --purge gleamd gleam python3-gleam libgleam-dev libgleam1")
+	left := m.run(t, "rm -rf /run/systemd/system/gleamd.service.d /run/gleamd.pid; [ -d /run/systemd/system ] || rmdir /run/gleam; find / /run -xdev -name '*gleam*' ! -path '/debs/*' ! -path '/tmp/*' | grep -v '^/var/lib/dpkg/info/' | sort -u")
+	if want := "/etc/gleam\n/etc/gleam/gleam.key"; left != want { // the key is the administrator's
+		t.Errorf("after purging there are\n%s\nwant\n%s", left, want)
+	}
+}
+
+// watchdog: a worker that stands still is ended by systemd.
+func watchdog(t *testing.T, m *machine, during func(func())) {
+	t.Helper()
 	m.run(t, "mkdir -p /run/systemd/system/gleamd.service.d; printf '[Service]\\nWatchdogSec=2\\n' >/run/systemd/system/gleamd.service.d/test.conf; systemctl daemon-reload; systemctl restart gleamd")
 	during(func() {
 		defer labtest.HoldThread(t, labtest.ThreadOnCPU0(t, m.gleamd(t)))() // it has ended by then
 		wait(t, "systemd restarts gleamd", func() error {
-			if s := m.property(t, "NRestarts"); s != "1" || m.property(t, "ActiveState") != "active" {
+			if s := m.property(t, "NRestarts"); s == "0" || m.property(t, "ActiveState") != "active" {
 				return errNotYet
 			}
 			return nil
@@ -136,26 +170,59 @@ func TestPackages(t *testing.T) {
 	if s := m.run(t, "journalctl --no-pager -u gleamd"); !strings.Contains(s, "Watchdog timeout") || !strings.Contains(s, "worker 0") || !strings.Contains(s, "goroutine ") {
 		t.Errorf("the journal lacks the watchdog, the worker that stood still, or the stacks:\n%s", s)
 	}
-	served("the watchdog")
+}
 
-	m.run(t, "dpkg --remove gleamd")
-	if s, _ := m.try("systemctl is-active gleamd; ls /var/lib/gleam"); !strings.HasPrefix(s, "inactive\n") || len(strings.Fields(s)) < 2 {
-		t.Errorf("after removal: %s", s)
-	}
-	for _, p := range star.Ports {
-		if l, err := star.Switch.Handle().LinkByName(p); err != nil || l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
-			t.Errorf("after removal port %s has a program, or is gone: %v", p, err)
-		}
-	}
-	m.run(t, "dpkg --purge gleamd gleam python3-gleam libgleam-dev libgleam1")
-	left := m.run(t, "find /etc /lib/systemd /usr /var/lib -name '*gleam*' | grep -v '^/var/lib/dpkg/' || true")
-	if want := "/etc/gleam\n/etc/gleam/gleam.key"; left != want { // the key is the administrator's
-		t.Errorf("after purging there are\n%s\nwant\n%s", left, want)
+// unprivileged starts gleamd as the user gleam, as gleamd-unprivileged.conf says.
+func unprivileged(t *testing.T, m *machine, during func(func())) {
+	t.Helper()
+	m.run(t, "chgrp gleam /etc/gleam/*.key; chmod 640 /etc/gleam/*.key; cp /usr/share/gleam/systemd/gleamd-unprivileged.conf /run/systemd/system/gleamd.service.d/unprivileged.conf; rm /run/systemd/system/gleamd.service.d/test.conf; systemctl daemon-reload")
+	during(func() { m.run(t, "systemctl restart gleamd") })
+	checkExposure(t, m, mostExposureUnprivileged)
+	if s := m.run(t, "systemctl show --value --property User gleamd; stat -c '%a %U %G' /var/lib/gleam /run/gleam"); s != "gleam\n700 gleam gleam\n755 gleam gleam" {
+		t.Errorf("without privileges user and folders are %q", s)
 	}
 }
 
-// mostExposure bounds `systemd-analyze security`; docs/UPGRADING.md explains what it counts.
-const mostExposure = 3.0
+// checkVersion looks for what gleamd says of its source and of the kernel.
+func checkVersion(t *testing.T, m *machine) {
+	t.Helper()
+	var v struct {
+		Gleam, Gleamd api.Version
+		Kernel        struct {
+			Of string
+			api.Kernel
+		}
+	}
+	text := m.run(t, "gleam version -o json")
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	present := make(map[string]string)
+	for _, f := range v.Kernel.Features {
+		present[f.Name] = f.State
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{12}(\+dirty)?$`).MatchString(v.Gleamd.Commit) || v.Gleam.Commit != v.Gleamd.Commit || v.Kernel.Of != "gleamd" ||
+		present["af_xdp"] != api.FeaturePresent || present["xdp"] != api.FeaturePresent || present["seccomp"] != api.FeaturePresent {
+		t.Errorf("gleam version says\n%s", text)
+	}
+	if s := m.run(t, "gleamd --version"); !strings.Contains(s, v.Gleamd.Commit[:7]) {
+		t.Errorf("%q does not have the commit %s", s, v.Gleamd.Commit)
+	}
+}
+
+// The most that `systemd-analyze security` may say, of gleamd.service and with
+// gleamd-unprivileged.conf; docs/UPGRADING.md explains what it counts.
+const (
+	mostExposure             = 3.2
+	mostExposureUnprivileged = 2.0
+)
+
+func checkExposure(t *testing.T, m *machine, most float64) {
+	t.Helper()
+	if s := m.run(t, "systemd-analyze security --no-pager gleamd | tail -1"); exposure(t, s) > most {
+		t.Errorf("%s, want %.1f at most", s, most)
+	}
+}
 
 func exposure(t *testing.T, line string) (x float64) {
 	t.Helper()
