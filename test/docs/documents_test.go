@@ -170,6 +170,10 @@ func (m *machine) typeBlock(at string, b block) (output func() string) {
 	m.t.Helper()
 	m.t.Logf("%s: at %s:\n%s", at, strings.Join(b.places, ", "), b.text)
 	said := ""
+	m.limit = commandTimeout
+	if b.minutes {
+		m.limit *= 4
+	}
 	output = func() string { return said }
 	for _, where := range b.places {
 		switch {

@@ -37,8 +37,9 @@ type machine struct {
 	holder *lab.Process // of the mount namespace
 	dir    string       // for the files of the hosts
 	stays  []*lab.Process
-	cloned bool // commands at this machine are typed in a clone of the sources
-	filled int  // lines that were written into the document
+	limit  time.Duration // of a block that ends
+	cloned bool          // commands at this machine are typed in a clone of the sources
+	filled int           // lines that were written into the document
 }
 
 func newMachine(t *testing.T) *machine {
@@ -53,7 +54,7 @@ func newMachine(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, module: module, places: make(map[string]*lab.Namespace), dir: t.TempDir()}
+	m := &machine{t: t, limit: commandTimeout, module: module, places: make(map[string]*lab.Namespace), dir: t.TempDir()}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -166,7 +167,7 @@ func (m *machine) run(where, commands string, code ...int) string {
 	p := m.start(where, commands)
 	select {
 	case <-p.Done():
-	case <-time.After(commandTimeout):
+	case <-time.After(m.limit):
 		m.t.Fatalf("at %s, this does not end:\n%s\n%s", where, commands, p.Output())
 	}
 	var exit *exec.ExitError
