@@ -4,7 +4,6 @@
  * MPI_Bcast by a group, where there is one and it is worth it.
  */
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,61 +13,44 @@
 
 #define API __attribute__((visibility("default")))
 
-/* Reports a group's failure as MPI reports errors: to the communicator's error handler. */
-static int failure(MPI_Comm comm, const char *why)
+int error_of(const char *name, const char *why)
 {
 	char text[MPI_MAX_ERROR_STRING];
 	int class, code;
 
-	if (PMPI_Add_error_class(&class) || PMPI_Add_error_code(class, &code))
-		return MPI_ERR_OTHER;
-	snprintf(text, sizeof text, "MPI_Bcast by a group: %s", why);
-	PMPI_Add_error_string(code, text);
+	snprintf(text, sizeof text, "%s by a group: %s", name, why);
 	if (settings()->verbose)
 		fprintf(stderr, "gleam-mpi: %s\n", text);
+	if (PMPI_Add_error_class(&class) || PMPI_Add_error_code(class, &code))
+		return MPI_ERR_OTHER;
+	PMPI_Add_error_string(code, text);
+	return code;
+}
+
+/* Reports a group's failure as MPI reports errors: to the communicator's error handler. */
+static int failure(MPI_Comm comm, const char *why)
+{
+	int code = error_of("MPI_Bcast", why);
+
 	PMPI_Comm_call_errhandler(comm, code);
 	return code;
 }
 
-/* By way of a buffer that MPI_Pack fills. */
+/* By way of memory that MPI_Pack fills. */
 static int packed(struct group *g, void *buffer, int count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
 {
-	int room, rc, at = 0;
-	unsigned char *pack;
+	struct packed p;
+	int rc = packed_open(&p, buffer, count, type, bytes);
 
-	rc = PMPI_Pack_size(count, type, comm, &room);
 	if (rc)
-		return rc;
-	pack = malloc(room > bytes ? room : bytes);
-	if (!pack)
-		return failure(comm, "no memory");
-	if (g->rank == root)
-		rc = PMPI_Pack(buffer, count, type, pack, room, &at, comm);
-	if (!rc && g->rank == root && at != bytes)
-		rc = failure(comm, "this MPI packs data in a format of its own");
-	if (!rc && group_broadcast(g, pack, bytes, root))
+		return failure(comm, "MPI_Pack has no memory or no such type");
+	if (g->rank == root && pack_elements(&p, bytes))
+		rc = failure(comm, "MPI_Pack fails, or has a format of its own");
+	if (!rc && group_broadcast(g, p.bytes, bytes, root))
 		rc = failure(comm, g->why);
-	at = 0;
 	if (!rc && g->rank != root)
-		rc = PMPI_Unpack(pack, bytes, &at, buffer, count, type, comm);
-	free(pack);
-	return rc;
-}
-
-/* Likewise from MPI_BOTTOM, which MPICH's MPI_Pack refuses: with another base, and its distance in the type. */
-static int packed_from_bottom(struct group *g, int count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
-{
-	char base;
-	MPI_Aint at = -(MPI_Aint)&base;
-	MPI_Datatype moved;
-	int rc = PMPI_Type_create_hindexed(1, &count, &at, type, &moved);
-
-	if (rc)
-		return rc;
-	rc = PMPI_Type_commit(&moved);
-	if (!rc)
-		rc = packed(g, &base, 1, moved, bytes, root, comm);
-	PMPI_Type_free(&moved);
+		rc = unpack_elements(&p, bytes);
+	packed_close(&p);
 	return rc;
 }
 
@@ -81,26 +63,59 @@ int64_t bytes_of(MPI_Count count, MPI_Datatype type)
 	return count * each;
 }
 
-struct group *group_for(enum collective what, int64_t bytes, int root, MPI_Comm comm)
+/* Whether there may be a group for a collective with these arguments. */
+static int is_served(int64_t bytes, int root, MPI_Comm comm)
 {
 	int inter, size;
-	struct state *s;
 
 	if (comm == MPI_COMM_NULL || !bytes || PMPI_Comm_test_inter(comm, &inter) || inter)
-		return NULL;
+		return 0;
 	PMPI_Comm_size(comm, &size);
-	if (size < 2 || root < 0 || root >= size)
+	return size >= 2 && root >= 0 && root < size;
+}
+
+static int is_within(const struct state *s, enum collective what, int64_t bytes)
+{
+	return bytes >= s->least[what] && bytes <= s->most[what];
+}
+
+/* The group is made where a broadcast wants it, or where one has been begun before that would have. */
+struct group *group_for(enum collective what, int64_t bytes, int root, MPI_Comm comm)
+{
+	struct state *s = is_served(bytes, root, comm) ? state_of(comm) : NULL;
+	int wanted;
+
+	if (!s || s->plain)
 		return NULL;
-	s = state_of(comm);
-	if (!s || s->plain || bytes < s->least[what] || bytes > s->most[what])
+	wanted = is_within(s, what, bytes);
+	if (wanted || is_within(s, IBCAST, s->begun))
+		state_group(s, comm);
+	return wanted ? s->group : NULL;
+}
+
+struct group *group_begun(int64_t bytes, int root, MPI_Comm comm)
+{
+	struct state *s = is_served(bytes, root, comm) ? state_found(comm, 1) : NULL;
+
+	if (!s)
 		return NULL;
-	return state_group(s, comm);
+	if (bytes > s->begun)
+		s->begun = bytes;
+	return s->group && s->group->local == MPI_COMM_NULL && is_within(s, IBCAST, bytes) ? s->group : NULL;
+}
+
+/* The first one after an MPI_Ibcast makes the group for those that follow. */
+int barrier(MPI_Comm comm)
+{
+	struct state *s = comm == MPI_COMM_NULL ? NULL : state_found(comm, 0);
+
+	if (s && s->begun && !s->plain && !s->group)
+		group_for(IBCAST, s->begun, 0, comm);
+	return PMPI_Barrier(comm);
 }
 
 int broadcast_by(struct group *g, void *buffer, MPI_Count count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm)
 {
-	if (!is_contiguous(type) && buffer == MPI_BOTTOM)
-		return packed_from_bottom(g, count, type, bytes, root, comm);
 	if (!is_contiguous(type))
 		return packed(g, buffer, count, type, bytes, root, comm);
 	return group_broadcast(g, buffer, bytes, root) ? failure(comm, g->why) : MPI_SUCCESS;
@@ -133,16 +148,9 @@ API int MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype type, int root, 
 }
 #endif
 
-/* A group's broadcast goes on only while a rank waits in it, and its order among others is that of
- * their data. */
-API int MPI_Ibcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
+API int MPI_Barrier(MPI_Comm comm)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
-	int rank;
-
-	if (settings()->verbose && !settings()->off && !PMPI_Comm_rank(MPI_COMM_WORLD, &rank) && !rank && !atomic_flag_test_and_set(&said))
-		fprintf(stderr, "gleam-mpi: MPI_Ibcast is the MPI's own: groups carry broadcasts that are waited for\n");
-	return PMPI_Ibcast(buffer, count, type, root, comm, request);
+	return barrier(comm);
 }
 
 API int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)

@@ -16,6 +16,15 @@ int64_t bytes_of(MPI_Count count, MPI_Datatype type);
 struct group *group_for(enum collective what, int64_t bytes, int root, MPI_Comm comm);
 int broadcast_by(struct group *g, void *buffer, MPI_Count count, MPI_Datatype type, int64_t bytes, int root, MPI_Comm comm);
 
+/* The group that a broadcast can begin in without waiting, which is there already; NULL: PMPI has it. The
+ * answer is the same at all ranks, which call collectives of a communicator in one order. */
+struct group *group_begun(int64_t bytes, int root, MPI_Comm comm);
+
+/* An error with this text, "NAME by a group: WHY". */
+int error_of(const char *name, const char *why);
+
 int broadcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
+int broadcast_begin(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request);
+int barrier(MPI_Comm comm);
 
 #endif

@@ -3,6 +3,8 @@
  */
 #include <stddef.h>
 
+#include <stdlib.h>
+
 #include "datatype.h"
 
 /* The combiner of a type, and of a repetition or duplicate the type within. MPI 4 has types
@@ -49,4 +51,59 @@ int is_contiguous(MPI_Datatype type)
 		return rc;
 	}
 	return 0;
+}
+
+/* A type as from an address, which MPICH's MPI_Pack wants in place of MPI_BOTTOM: the address' distance is in it. */
+static int from_address(struct packed *p, MPI_Datatype type)
+{
+	static char base;
+	MPI_Aint at = -(MPI_Aint)&base;
+	int rc = PMPI_Type_create_hindexed(1, &p->count, &at, type, &p->type);
+
+	if (rc)
+		return rc;
+	p->elements = &base;
+	p->count = 1;
+	return PMPI_Type_commit(&p->type);
+}
+
+int packed_open(struct packed *p, void *elements, int count, MPI_Datatype type, int64_t bytes)
+{
+	int rc;
+
+	*p = (struct packed){.elements = elements, .type = MPI_DATATYPE_NULL, .count = count};
+	rc = elements == MPI_BOTTOM ? from_address(p, type) : PMPI_Type_dup(type, &p->type);
+	if (!rc)
+		rc = PMPI_Pack_size(p->count, p->type, MPI_COMM_SELF, &p->room);
+	if (!rc && p->room < bytes)
+		p->room = bytes;
+	if (!rc)
+		p->bytes = malloc(p->room);
+	if (!rc && !p->bytes)
+		rc = MPI_ERR_NO_MEM;
+	if (rc)
+		packed_close(p);
+	return rc;
+}
+
+int pack_elements(struct packed *p, int64_t bytes)
+{
+	int at = 0, rc = PMPI_Pack(p->elements, p->count, p->type, p->bytes, p->room, &at, MPI_COMM_SELF);
+
+	return rc || at == bytes ? rc : MPI_ERR_OTHER; /* this MPI packs data in a format of its own */
+}
+
+int unpack_elements(struct packed *p, int64_t bytes)
+{
+	int at = 0;
+
+	return PMPI_Unpack(p->bytes, bytes, &at, p->elements, p->count, p->type, MPI_COMM_SELF);
+}
+
+void packed_close(struct packed *p)
+{
+	if (p->type != MPI_DATATYPE_NULL)
+		PMPI_Type_free(&p->type);
+	free(p->bytes);
+	p->bytes = NULL;
 }

@@ -1,8 +1,8 @@
 /* Copyright 2026 The Gleam Authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * MPI_Bcast as Fortran calls it. Open MPI's own wrappers call PMPI_Bcast, which bypasses
- * the symbol of C. MPICH's call MPI_Bcast and MPI_Bcast_c.
+ * MPI_Bcast, MPI_Ibcast and MPI_Barrier as Fortran calls them. Open MPI's own wrappers call PMPI_Bcast, which
+ * bypasses the symbol of C. MPICH's call MPI_Bcast and MPI_Bcast_c.
  */
 #include "bcast.h"
 
@@ -27,10 +27,40 @@ API void mpi_bcast_(void *buffer, MPI_Fint *count, MPI_Fint *type, MPI_Fint *roo
 		*error = rc;
 }
 
-#define SAME __attribute__((alias("mpi_bcast_"), visibility("default")))
-void mpi_bcast(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *) SAME;
-void mpi_bcast__(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *) SAME;
-void MPI_BCAST(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *) SAME;
-/* of mpi_f08 */
-void ompi_bcast_f(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *) SAME;
+API void mpi_ibcast_(void *buffer, MPI_Fint *count, MPI_Fint *type, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *error)
+{
+	MPI_Request begun = MPI_REQUEST_NULL;
+	int rc = broadcast_begin(is_bottom(buffer) ? MPI_BOTTOM : buffer, *count, PMPI_Type_f2c(*type), *root, PMPI_Comm_f2c(*comm), &begun);
+
+	if (!rc)
+		*request = PMPI_Request_c2f(begun);
+	if (error)
+		*error = rc;
+}
+
+API void mpi_barrier_(MPI_Fint *comm, MPI_Fint *error)
+{
+	int rc = barrier(PMPI_Comm_f2c(*comm));
+
+	if (error)
+		*error = rc;
+}
+
+#define SAME(name) __attribute__((alias(name), visibility("default")))
+/* The last of each is that of mpi_f08. */
+#define OF_BCAST void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *
+void mpi_bcast(OF_BCAST) SAME("mpi_bcast_");
+void mpi_bcast__(OF_BCAST) SAME("mpi_bcast_");
+void MPI_BCAST(OF_BCAST) SAME("mpi_bcast_");
+void ompi_bcast_f(OF_BCAST) SAME("mpi_bcast_");
+#define OF_IBCAST OF_BCAST, MPI_Fint *
+void mpi_ibcast(OF_IBCAST) SAME("mpi_ibcast_");
+void mpi_ibcast__(OF_IBCAST) SAME("mpi_ibcast_");
+void MPI_IBCAST(OF_IBCAST) SAME("mpi_ibcast_");
+void ompi_ibcast_f(OF_IBCAST) SAME("mpi_ibcast_");
+#define OF_BARRIER MPI_Fint *, MPI_Fint *
+void mpi_barrier(OF_BARRIER) SAME("mpi_barrier_");
+void mpi_barrier__(OF_BARRIER) SAME("mpi_barrier_");
+void MPI_BARRIER(OF_BARRIER) SAME("mpi_barrier_");
+void ompi_barrier_f(OF_BARRIER) SAME("mpi_barrier_");
 #endif

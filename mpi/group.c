@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "group.h"
+#include "addresses.h"
+#include "queue.h"
 #include "registry.h"
 
 enum { PATIENCE = 30 /* seconds for a group to come about */, LEAVING = 5000 /* ms */ };
@@ -17,8 +18,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is below */
 static struct device device;
 static int cached; /* registrations stay */
 static struct group *groups;
-static unsigned char *taken; /* by k of range_pick, at a master */
-static uint32_t taken_room;
 
 /* What a rank tells the others of itself. */
 struct offer {
@@ -32,62 +31,40 @@ struct blob {
 	int length;
 };
 
-static int64_t take_address(void)
+int group_over(struct group *g, char *why, size_t room)
 {
-	const struct settings *set = settings();
-	int64_t address = -1;
-	int rank, size;
-	uint32_t k;
+	struct gleam_event e;
 
-	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	PMPI_Comm_size(MPI_COMM_WORLD, &size);
-	pthread_mutex_lock(&lock);
-	for (k = 0; k < taken_room && taken[k]; k++)
-		;
-	if (range_pick(&set->groups, rank, size, k) >= 0 && k == taken_room) {
-		unsigned char *more = realloc(taken, k + 1);
-
-		if (more) {
-			taken = more;
-			taken_room++;
-		}
-	}
-	if (k < taken_room) {
-		address = range_pick(&set->groups, rank, size, k);
-		taken[k] = address >= 0;
-	}
-	pthread_mutex_unlock(&lock);
-	return address;
+	if (gleam_next_event(g->gleam, &e, 0) != 1 || (e.kind != GLEAM_FAILED && e.kind != GLEAM_ENDED))
+		return 0;
+	snprintf(why, room, "the group is over: %s", e.text);
+	return -1;
 }
 
-static void give_address(int64_t address)
+/* Progress of the MPI at every eighth call; then the CPU goes to another process. */
+static void yield(struct group *g)
 {
-	int size;
+	int flag;
 
-	PMPI_Comm_size(MPI_COMM_WORLD, &size);
-	pthread_mutex_lock(&lock);
-	if (address >= 0 && address / size < taken_room)
-		taken[address / size] = 0;
-	pthread_mutex_unlock(&lock);
+	if (++g->waits % 8 == 0)
+		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
+	sched_yield();
 }
 
-/* Progress of the MPI at every eighth call, the group's events at every 512th; then the CPU goes
- * to another process. */
+/* The group's events at every 512th call. */
 static int idle(void *arg, char *why, size_t room)
 {
 	struct group *g = arg;
-	struct gleam_event e;
-	int flag;
 
-	g->waits++;
-	if (g->waits % 8 == 0)
-		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
-	if (g->waits % 512 == 0 && gleam_next_event(g->gleam, &e, 0) == 1 && (e.kind == GLEAM_FAILED || e.kind == GLEAM_ENDED)) {
-		snprintf(why, room, "the group is over: %s", e.text);
-		return -1;
-	}
-	sched_yield();
-	return 0;
+	yield(g);
+	return g->waits % 512 ? 0 : group_over(g, why, room);
+}
+
+/* Has the group back from the queue's thread. */
+static void take_back(struct group *g)
+{
+	while (queue_busy(g->queue))
+		yield(g);
 }
 
 static int leads(const struct group *g)
@@ -141,7 +118,7 @@ static void create(struct group *g, int hosts, uint32_t mtu, uint32_t max_msg, s
 		return;
 	g->stream.max_msg = max_msg;
 	if (!g->rank) {
-		g->address = take_address();
+		g->address = address_take();
 		if (g->address < 0) {
 			snprintf(mine->why, WHY, "GLEAM_MPI_GROUPS has no address left for groups of this rank");
 			return;
@@ -265,7 +242,7 @@ static void free_group(struct group *g)
 	if (g->gleam)
 		gleam_destroy(g->gleam);
 	stream_close(&g->stream);
-	give_address(g->address);
+	address_give(g->address);
 	if (g->local != MPI_COMM_NULL)
 		PMPI_Comm_free(&g->local);
 	PMPI_Comm_free(&g->private);
@@ -331,27 +308,53 @@ static int share_result(struct group *g, int rc)
 	return rc;
 }
 
-/* The root's host has the data at all its ranks before the leader sends it, another host after
- * its leader has received it. */
-int group_broadcast(struct group *g, void *buffer, uint64_t bytes, int root)
+/* Whether a rank is on this rank's host. */
+static int is_here(const struct group *g, int rank)
 {
-	const struct place *of_root = &g->places[root];
-	int rc = 0, here = of_root->leader == g->places[g->rank].leader;
+	return g->places[rank].leader == g->places[g->rank].leader;
+}
+
+int group_carry(struct group *g, void *buffer, uint64_t bytes, int root)
+{
+	int rc;
 
 	if (g->failed)
 		return -1;
-	if (g->local != MPI_COMM_NULL && here && PMPI_Bcast(buffer, bytes, MPI_BYTE, of_root->local, g->local)) {
+	rc = is_here(g, root) ? stream_send(&g->stream, buffer, bytes, root, g->why, WHY) : stream_receive(&g->stream, buffer, bytes, root, g->why, WHY);
+	g->failed = rc < 0;
+	if (rc)
+		stream_abort(&g->stream);
+	return rc;
+}
+
+/* The root's host has the data at all its ranks before the leader sends it, another host after
+ * its leader has received it. */
+static int broadcast_shared(struct group *g, void *buffer, uint64_t bytes, int root)
+{
+	int rc = 0, here = is_here(g, root);
+
+	if (here && PMPI_Bcast(buffer, bytes, MPI_BYTE, g->places[root].local, g->local)) {
 		snprintf(g->why, WHY, "MPI failed among the ranks of the root's host");
 		rc = -1;
 	}
 	if (!rc && leads(g))
-		rc = here ? stream_send(&g->stream, buffer, bytes, root, g->why, WHY) : stream_receive(&g->stream, buffer, bytes, root, g->why, WHY);
-	if (g->local != MPI_COMM_NULL)
-		rc = share_result(g, rc);
-	if (g->local != MPI_COMM_NULL && !rc && !here && PMPI_Bcast(buffer, bytes, MPI_BYTE, 0, g->local)) {
+		rc = group_carry(g, buffer, bytes, root);
+	rc = share_result(g, rc);
+	if (!rc && !here && PMPI_Bcast(buffer, bytes, MPI_BYTE, 0, g->local)) {
 		snprintf(g->why, WHY, "MPI failed among the ranks of a host");
 		rc = -1;
 	}
+	return rc;
+}
+
+int group_broadcast(struct group *g, void *buffer, uint64_t bytes, int root)
+{
+	int rc;
+
+	take_back(g);
+	if (g->failed)
+		return -1;
+	rc = g->local == MPI_COMM_NULL ? group_carry(g, buffer, bytes, root) : broadcast_shared(g, buffer, bytes, root);
 	g->failed = rc < 0;
 	return rc;
 }
@@ -362,6 +365,9 @@ static void meet(struct group *g)
 	MPI_Request request;
 	int done = 0;
 
+	take_back(g);
+	queue_close(g->queue);
+	g->queue = NULL;
 	if (!g->failed && leads(g) && stream_drain(&g->stream, g->why, WHY))
 		g->failed = 1;
 	if (PMPI_Ibarrier(g->private, &request))
@@ -386,8 +392,8 @@ void group_end(struct group *g)
 	meet(g);
 	unlink_group(g);
 	if (settings()->verbose && !g->rank)
-		fprintf(stderr, "gleam-mpi: group %s of %d ranks: %llu broadcasts, %llu bytes\n", g->peer.ip, g->size,
-		        (unsigned long long)g->stream.broadcasts, (unsigned long long)g->stream.bytes);
+		fprintf(stderr, "gleam-mpi: group %s of %d ranks: %llu broadcasts, %llu bytes; %llu by MPI_Ibcast\n", g->peer.ip, g->size,
+		        (unsigned long long)g->stream.broadcasts, (unsigned long long)g->stream.bytes, (unsigned long long)g->begun);
 	if (leads(g))
 		gleam_leave(g->gleam, LEAVING);
 	*g->owner = NULL;
@@ -419,8 +425,6 @@ void group_end_all(void)
 	registry_close();
 	pthread_mutex_lock(&lock);
 	device_close(&device);
-	free(taken);
-	taken = NULL;
-	taken_room = 0;
 	pthread_mutex_unlock(&lock);
+	addresses_close();
 }

@@ -165,6 +165,16 @@ void registry_give(struct ibv_mr *mr)
 	shrink(room);
 }
 
+void registry_drop(struct ibv_mr *mr)
+{
+	acquire();
+	for (struct entry *e = entries; e < entries + REGISTRATIONS; e++)
+		if (e->mr == mr)
+			e->stale = 1;
+	release();
+	registry_give(mr);
+}
+
 void registry_count(struct registry_counts *c)
 {
 	acquire();

@@ -27,6 +27,9 @@ struct ibv_mr *registry_take(struct ibv_pd *pd, void *at, size_t bytes, int acce
 /* Ends a use of what registry_take returned. */
 void registry_give(struct ibv_mr *mr);
 
+/* Likewise, and nobody takes the registration any more: it ends with its last use. */
+void registry_drop(struct ibv_mr *mr);
+
 /* The kernel has the memory back, or it has other contents: called while other code holds locks, so that it
  * calls nothing. */
 void registry_returned(const void *at, size_t bytes);

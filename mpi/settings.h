@@ -8,7 +8,7 @@
 
 #include "plan.h"
 
-enum collective { BCAST, ALLGATHER, ALLREDUCE, COLLECTIVES };
+enum collective { BCAST, IBCAST, ALLGATHER, ALLREDUCE, COLLECTIVES };
 
 #define NEVER (1LL << 40) /* bytes that no collective has */
 

@@ -4,6 +4,7 @@
  * The queue pair, and waiting for its completions.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,14 @@ int stream_open(struct stream *s, struct device *d, char *why, size_t room)
 		s->memory = NULL;
 	if (s->memory)
 		s->mr = ibv_reg_mr(d->pd, s->memory, 2 * AHEAD * SLOT, IBV_ACCESS_LOCAL_WRITE);
-	s->send_cq = ibv_create_cq(d->verbs.context, SENDS, NULL, NULL, 0);
-	s->recv_cq = ibv_create_cq(d->verbs.context, RECEIVES, NULL, NULL, 0);
+	s->channel = ibv_create_comp_channel(d->verbs.context);
+	if (s->channel)
+		s->send_cq = ibv_create_cq(d->verbs.context, SENDS, NULL, s->channel, 0);
+	if (s->send_cq)
+		s->recv_cq = ibv_create_cq(d->verbs.context, RECEIVES, NULL, s->channel, 0);
 	make.send_cq = s->send_cq;
 	make.recv_cq = s->recv_cq;
-	if (s->mr && s->send_cq && s->recv_cq)
+	if (s->mr && s->recv_cq)
 		s->qp = ibv_create_qp(d->pd, &make);
 	if (!s->qp) {
 		snprintf(why, room, "no queue pair: %s", strerror(errno));
@@ -127,6 +131,36 @@ int stream_drain(struct stream *s, char *why, size_t room)
 	return wait_sent(s, s->posted, why, room);
 }
 
+/* By a NAK, for which the queue pair has to live: roots whose messages are not answered at all may repeat them
+ * for ever, as soft-RoCE does. */
+void stream_abort(struct stream *s)
+{
+	if (s->mr)
+		ibv_dereg_mr(s->mr);
+	s->mr = NULL;
+}
+
+int stream_arm(struct stream *s, char *why, size_t room)
+{
+	int rc = ibv_req_notify_cq(s->send_cq, 0);
+
+	if (!rc)
+		rc = ibv_req_notify_cq(s->recv_cq, 0);
+	if (rc)
+		snprintf(why, room, "the completion queues give no events: %s", strerror(rc));
+	return rc ? -1 : 0;
+}
+
+void stream_sleep(struct stream *s, int ms)
+{
+	struct pollfd p = {.fd = s->channel->fd, .events = POLLIN};
+	struct ibv_cq *cq;
+	void *context;
+
+	for (; poll(&p, 1, ms) == 1 && !ibv_get_cq_event(s->channel, &cq, &context); ms = 0)
+		ibv_ack_cq_events(cq, 1);
+}
+
 void stream_close(struct stream *s)
 {
 	if (s->qp)
@@ -135,11 +169,14 @@ void stream_close(struct stream *s)
 		ibv_destroy_cq(s->recv_cq);
 	if (s->send_cq)
 		ibv_destroy_cq(s->send_cq);
+	if (s->channel)
+		ibv_destroy_comp_channel(s->channel);
 	if (s->mr)
 		ibv_dereg_mr(s->mr);
 	free(s->memory);
 	s->qp = NULL;
 	s->recv_cq = s->send_cq = NULL;
+	s->channel = NULL;
 	s->mr = NULL;
 	s->memory = NULL;
 }

@@ -22,6 +22,7 @@
 
 struct stream {
 	struct device *device;
+	struct ibv_comp_channel *channel; /* of both queues, for who sleeps */
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;       /* of memory */
@@ -45,6 +46,12 @@ int stream_send(struct stream *s, const void *buffer, uint64_t bytes, uint32_t r
 int stream_receive(struct stream *s, void *buffer, uint64_t bytes, uint32_t root, char *why, size_t room);
 /* Waits until all members have all that was sent. */
 int stream_drain(struct stream *s, char *why, size_t room);
+/* After a failure: a message that comes into a receive that is still posted is an error, at its root too. */
+void stream_abort(struct stream *s);
+/* For a thread that sleeps in idle: an event comes for the first completion after this. */
+int stream_arm(struct stream *s, char *why, size_t room);
+/* Sleeps until an event comes, for ms milliseconds at most. */
+void stream_sleep(struct stream *s, int ms);
 void stream_close(struct stream *s);
 
 #endif

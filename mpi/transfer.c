@@ -37,9 +37,13 @@ static int borrow(struct stream *s, struct loan *l, void *buffer, uint64_t bytes
 	return -1;
 }
 
-static void give_back(struct loan *l)
+/* After a failure there may be receives into the buffer, which the program has from now on. */
+static void give_back(struct loan *l, int failed)
 {
-	registry_give(l->mr);
+	if (failed)
+		registry_drop(l->mr);
+	else
+		registry_give(l->mr);
 	free(l->copy);
 }
 
@@ -91,7 +95,7 @@ int stream_send(struct stream *s, const void *buffer, uint64_t bytes, uint32_t r
 	rc = send_first(s, NULL, 0, &h, why, room);
 	if (!rc)
 		rc = send_segments(s, &l, bytes, why, room);
-	give_back(&l);
+	give_back(&l, rc);
 	return rc;
 }
 
@@ -198,6 +202,6 @@ int stream_receive(struct stream *s, void *buffer, uint64_t bytes, uint32_t root
 	rc = receive_long(s, &l, &want, why, room);
 	if (!rc && l.copy)
 		memcpy(buffer, l.copy, bytes);
-	give_back(&l);
+	give_back(&l, rc);
 	return rc;
 }

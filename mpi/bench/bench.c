@@ -6,7 +6,7 @@
  * barrier; of these the mean, the least and the greatest of all ranks. FILE counts the bytes that
  * leave the root's link: a column has them for each byte of a message.
  *
- * COLLECTIVE is bcast, allgather, allreduce (of bytes, bitwise or), or what the last two would be
+ * COLLECTIVE is bcast, ibcast (with MPI_Wait at once), allgather, allreduce (of bytes, bitwise or), or what the last two would be
  * by broadcasts: turns, an MPI_Bcast by each rank, and reduce, an MPI_Reduce and an MPI_Bcast.
  */
 #include <mpi.h>
@@ -40,6 +40,15 @@ static void bcast(char *buffer, char *all, int bytes)
 	MPI_Bcast(buffer, bytes, MPI_CHAR, root, MPI_COMM_WORLD);
 }
 
+static void ibcast(char *buffer, char *all, int bytes)
+{
+	MPI_Request request;
+
+	(void)all;
+	MPI_Ibcast(buffer, bytes, MPI_CHAR, root, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void allgather(char *buffer, char *all, int bytes)
 {
 	MPI_Allgather(buffer, bytes, MPI_CHAR, all, bytes, MPI_CHAR, MPI_COMM_WORLD);
@@ -66,7 +75,7 @@ static void reduce(char *buffer, char *all, int bytes)
 static const struct collective {
 	const char *name;
 	void (*call)(char *buffer, char *all, int bytes);
-} collectives[] = {{"bcast", bcast}, {"allgather", allgather}, {"turns", turns}, {"allreduce", allreduce}, {"reduce", reduce}};
+} collectives[] = {{"bcast", bcast}, {"ibcast", ibcast}, {"allgather", allgather}, {"turns", turns}, {"allreduce", allreduce}, {"reduce", reduce}};
 
 static const struct collective *collective_of(const char *name)
 {
@@ -133,7 +142,7 @@ int main(int argc, char **argv)
 		}
 		if (c == '?' || !collective || *end || iterations < 1 || min < 1 || max < min || max > 1 << 30 || root < 0 || root >= ranks) {
 			if (!rank)
-				fprintf(stderr, "gleam-mpi-bench [-c bcast|allgather|turns|allreduce|reduce] [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE]\n");
+				fprintf(stderr, "gleam-mpi-bench [-c bcast|ibcast|allgather|turns|allreduce|reduce] [-m MIN:MAX] [-i ITERATIONS] [-r ROOT] [-f FILE]\n");
 			MPI_Abort(MPI_COMM_WORLD, 2);
 		}
 	}

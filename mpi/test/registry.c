@@ -124,6 +124,24 @@ static void test_returned(void)
 	WANT(registered == 0);
 }
 
+/* A use that failed ends the registration, after those that others have. */
+static void test_dropped(void)
+{
+	struct ibv_mr *mr = registry_take(&pd, page(0), 10, 0);
+
+	WANT(registry_take(&pd, page(0), 10, 0) == mr);
+	registry_drop(mr);
+	WANT(registered == 1);
+	WANT(registry_take(&pd, page(0), 10, 0) != mr && registered == 2);
+	registry_give(mr);
+	WANT(registered == 1);
+	registry_drop(registry_take(&pd, page(50), 10, 0));
+	WANT(registered == 1);
+	registry_give(use(0, 10, 0)); /* the second one's own use */
+	registry_close();
+	WANT(registered == 0);
+}
+
 static void test_room(void)
 {
 	registry_open(4 * PAGE);
@@ -175,6 +193,7 @@ int main(void)
 	WANT(registry_open(MIB));
 	test_found();
 	test_returned();
+	test_dropped();
 	test_room();
 	test_full();
 	test_limits();

@@ -79,6 +79,8 @@ type testCase struct {
 	run  func(context.Context, *bench) error
 	long bool // only with --long
 	mpi  bool // only with --mpi
+
+	programs int // that it runs one after the other, each with --limit; 0: one
 }
 
 func runAll(ctx context.Context, o *options) (ok bool, err error) {
@@ -141,9 +143,10 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 
 // once runs a case with its time limit.
 func (b *bench) once(ctx context.Context, c testCase) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("not done after %v", b.limit))
+	limit := time.Duration(max(1, c.programs)) * b.limit
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
 	defer cancel()
-	stuck := time.AfterFunc(time.Duration(diagnosisPart*float64(b.limit)), func() {
+	stuck := time.AfterFunc(time.Duration(diagnosisPart*float64(limit)), func() {
 		if err := b.diagnose(ctx, fileName(c.name)); err != nil {
 			fmt.Printf("    no diagnosis: %v\n", err)
 		}

@@ -43,18 +43,13 @@ func mpiCases() (cs []testCase) {
 			{name: "MPI_Bcast by groups: datatypes, roots, sizes, communicators", run: mpiConformance},
 			{name: "MPI_Bcast by groups: several ranks of a host", mpi: true, run: mpiHosts},
 			{name: "MPI_Bcast by groups: a program in Fortran", mpi: k == mpich, run: mpiFortran},
+			{name: "MPI_Ibcast by groups: orders, ways to wait, beside other collectives", mpi: k == mpich, run: mpiIbcast},
+			{name: "MPI_Ibcast by groups: MPI_ERRORS_RETURN", mpi: true, run: mpiIbcastErrors},
+			{name: "MPI_Ibcast by groups: MPI_THREAD_MULTIPLE", mpi: true, run: mpiIbcastThreads},
 			{name: "MPI_Allgather and MPI_Allgatherv by broadcasts in turn", mpi: true, run: mpiAllgather},
 			{name: "MPI_Allreduce by a reduction and a broadcast", mpi: true, run: mpiAllreduce},
 			{name: "MPI_Bcast by a group: buffers stay registered until their memory is returned", mpi: true, run: mpiBuffers},
-			{name: "MPICH's own tests of broadcasts", mpi: true, run: mpiSuite("bcasttest", "bcast", "bcastzerotype", "icbcast", "p_bcast", "nonblocking", "nonblocking2", "longuser")},
-			{name: "MPICH's own tests of MPI_Allgather and MPI_Allgatherv", mpi: true, run: mpiSuite("allgather2", "allgather3", "allgatherv2", "allgatherv3", "allgather_struct", "coll2", "coll5", "coll6")},
-			{name: "MPICH's own tests of MPI_Allreduce", mpi: true, run: mpiSuite("allred2", "allred3", "allred4", "allred5", "allred6", "opsum", "coll8")},
 			{name: "MPI_Bcast by a group: bytes on the root's link", mpi: k == mpich, run: mpiLink},
-			{name: "MPI_Bcast by a group and by the MPI, 5 Mbit/s", long: true, run: mpiSpeed{ranks: mpiStar, least: 1 << 20, most: 1 << 20, iterations: 2, rounds: 2, low: 1.6}.compare}, // docs/PERFORMANCE.md
-			{name: "MPI_Bcast by a group and by the MPI, sizes, 5 Mbit/s", long: true, run: mpiSpeed{ranks: mpiStar, least: 1 << 10, most: 1 << 18, iterations: 8, rounds: 1, low: 0.9}.compare},
-			{name: "MPI_Bcast by a group and by the MPI, 8 ranks, 5 Mbit/s", long: true, run: mpiSpeed{ranks: 2 * mpiStar, least: 1 << 18, most: 1 << 18, iterations: 8, rounds: 2, low: 1}.compare},
-			{name: "MPI_Allgather by the MPI and by broadcasts in turn, 5 Mbit/s", long: true, run: mpiSpeed{ranks: mpiStar, own: "allgather", group: "turns", least: 1 << 12, most: 1 << 20, iterations: 4, rounds: 1, low: 1}.compare},
-			{name: "MPI_Allreduce by the MPI and by a reduction and a broadcast, 5 Mbit/s", long: true, run: mpiSpeed{ranks: mpiStar, own: "allreduce", group: "reduce", least: 1 << 12, most: 1 << 18, iterations: 4, rounds: 1, high: 1.5}.compare},
 			{name: "MPI_Bcast by a group: 8 MiB in segments", mpi: true, run: mpiSegments},
 			{name: "MPI_Bcast by a group: 64 MiB", long: true, run: mpiMode(2, "large", "64")},
 			{name: "MPI_Bcast by groups: MPI_ERRORS_RETURN", mpi: true, run: mpiErrors},
@@ -65,6 +60,12 @@ func mpiCases() (cs []testCase) {
 			{name: "MPI_Bcast without a group: the reason is said once", mpi: true, run: mpiRefusal},
 		} {
 			cs = append(cs, testCase{name: c.name + k.suffix, long: c.long, mpi: c.mpi, run: func(ctx context.Context, b *bench) error { return c.run(ctx, b, k) }})
+		}
+		for _, s := range mpiSpeeds {
+			cs = append(cs, testCase{name: s.name + k.suffix, long: true, programs: 2 * s.rounds, run: func(ctx context.Context, b *bench) error { return s.compare(ctx, b, k) }})
+		}
+		for _, s := range mpiSuites {
+			cs = append(cs, testCase{name: "MPICH's own tests of " + s.of + k.suffix, mpi: true, programs: len(s.programs), run: func(ctx context.Context, b *bench) error { return s.run(ctx, b, k) }})
 		}
 	}
 	return cs
@@ -135,7 +136,7 @@ const (
 	mpiOK      = "ok: "
 	mpiGroup   = "gleam-mpi: group "
 	mpiNoGroup = "gleam-mpi: no group: "
-	mpiIbcast  = "gleam-mpi: MPI_Ibcast "
+	mpiOwn     = "gleam-mpi: MPI_Ibcast is the MPI's own: "
 )
 
 func mpiConformance(ctx context.Context, b *bench, k *mpiKind) error {
@@ -143,24 +144,25 @@ func mpiConformance(ctx context.Context, b *bench, k *mpiKind) error {
 	if err != nil {
 		return err
 	}
-	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup, mpiIbcast)
+	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup, mpiOwn)
 	// MPI_COMM_WORLD, two halves, it backwards and three duplicates: a line at the beginning
 	// and one at the end of each.
-	if n[mpiOK] != 1 || n[mpiGroup] != 14 || n[mpiNoGroup] != 0 || n[mpiIbcast] != 1 {
-		return fmt.Errorf("want one line with ok, one about MPI_Ibcast and 14 about groups:\n%s", out)
+	if n[mpiOK] != 1 || n[mpiGroup] != 14 || n[mpiNoGroup] != 0 || n[mpiOwn] != 0 {
+		return fmt.Errorf("want one line with ok and 14 about groups:\n%s", out)
 	}
 	return b.noGroups(ctx)
 }
 
-// mpiFortran runs a program that has MPI_Bcast of mpif.h, of the module mpi and of mpi_f08.
+// mpiFortran runs a program that has MPI_Bcast and MPI_Ibcast of mpif.h, of the module mpi and of mpi_f08.
 func mpiFortran(ctx context.Context, b *bench, k *mpiKind) error {
 	out, err := b.mpirun(ctx, k, mpiStar, nil, "mpi-fortran-"+k.name)
 	if err != nil {
 		return err
 	}
 	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup)
-	// Each root has three broadcasts in MPI_COMM_WORLD, and another communicator has one.
-	if n[mpiOK] != 1 || n[mpiGroup] != 4 || n[mpiNoGroup] != 0 || !strings.Contains(out, fmt.Sprintf("of %d ranks: %d broadcasts", mpiStar, 3*mpiStar)) {
+	// Each root has three broadcasts and two of MPI_Ibcast in MPI_COMM_WORLD, and another communicator has one.
+	if n[mpiOK] != 1 || n[mpiGroup] != 4 || n[mpiNoGroup] != 0 || !strings.Contains(out, fmt.Sprintf("of %d ranks: %d broadcasts", mpiStar, 5*mpiStar)) ||
+		!strings.Contains(out, fmt.Sprintf("; %d by MPI_Ibcast", 2*mpiStar)) {
 		return fmt.Errorf("want one line with ok and four about groups, with all broadcasts:\n%s", out)
 	}
 	return b.noGroups(ctx)
@@ -172,9 +174,9 @@ func mpiHosts(ctx context.Context, b *bench, k *mpiKind) error {
 	if err != nil {
 		return err
 	}
-	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup)
-	// MPI_COMM_WORLD and two halves have groups; two communicators are of one host.
-	if n[mpiOK] != 1 || n[mpiGroup] != 6 || n[mpiNoGroup] != 2 {
+	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup, mpiOwn)
+	// MPI_COMM_WORLD and two halves have groups, of which the first and one half have two ranks of a host; two communicators are of one host.
+	if n[mpiOK] != 1 || n[mpiGroup] != 6 || n[mpiNoGroup] != 2 || n[mpiOwn] == 0 {
 		return fmt.Errorf("want one line with ok, 6 about groups, and two reasons for none:\n%s", out)
 	}
 	return b.noGroups(ctx)
@@ -203,6 +205,52 @@ func mpiAllreduce(ctx context.Context, b *bench, k *mpiKind) error {
 	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup)
 	if n[mpiOK] != 1 || n[mpiGroup] != 4 || n[mpiNoGroup] != 0 || !strings.Contains(out, fmt.Sprintf("of %d ranks: 6 broadcasts", mpiStar)) {
 		return fmt.Errorf("want one line with ok, and four about groups, with all broadcasts:\n%s", out)
+	}
+	return b.noGroups(ctx)
+}
+
+// mpiIbcast counts the broadcasts that were begun and that groups have carried: of MPI_COMM_WORLD, of two duplicates, and of
+// one that has its group by MPI_Barrier.
+func mpiIbcast(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "all")
+	if err != nil {
+		return err
+	}
+	n := b.noteMPI(out, mpiOK, mpiGroup, mpiNoGroup, mpiOwn)
+	// Of the 24 of each of ten orders, 21 are long enough.
+	world := 10*21 + 4*3 + mpiStar*(4+1+2)
+	if n[mpiOK] != 1 || n[mpiGroup] != 8 || n[mpiNoGroup] != 0 || n[mpiOwn] != 0 {
+		return fmt.Errorf("want one line with ok, and 8 about groups:\n%s", out)
+	}
+	for begun, want := range map[int]int{world: 1, 3: 2, 2: 1} {
+		if got := strings.Count(out, fmt.Sprintf("; %d by MPI_Ibcast", begun)); got != want {
+			return fmt.Errorf("%d groups have carried %d broadcasts of MPI_Ibcast, want %d:\n%s", got, begun, want, out)
+		}
+	}
+	return b.noGroups(ctx)
+}
+
+// mpiIbcastErrors has ranks disagree about the bytes of an MPI_Ibcast.
+func mpiIbcastErrors(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "errors")
+	if err != nil {
+		return err
+	}
+	const report = "error at rank "
+	if n := b.noteMPI(out, mpiOK, report); n[mpiOK] != 1 || n[report] != mpiStar {
+		return fmt.Errorf("want one line with ok and one of each rank:\n%s", out)
+	}
+	return b.noGroups(ctx)
+}
+
+func mpiIbcastThreads(ctx context.Context, b *bench, k *mpiKind) error {
+	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "threads")
+	if err != nil {
+		return err
+	}
+	const threads = 3
+	if n := b.noteMPI(out, mpiOK, mpiGroup); n[mpiOK] != 1 || n[mpiGroup] != 2*threads || strings.Count(out, "; 210 by MPI_Ibcast") != threads {
+		return fmt.Errorf("want one line with ok, and %d about groups with 210 broadcasts each:\n%s", 2*threads, out)
 	}
 	return b.noGroups(ctx)
 }

@@ -1,0 +1,31 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Broadcasts of a group that were begun and that nobody waits for yet. A thread of the group carries them
+ * in their order. It calls verbs, and never MPI, so that it needs no level of MPI's thread support.
+ */
+#ifndef GLEAM_MPI_QUEUE_H
+#define GLEAM_MPI_QUEUE_H
+
+#include "group.h"
+
+struct job {
+	void *at;
+	uint64_t bytes;
+	int root;
+	int failed;
+	char why[WHY];
+	void (*finished)(struct job *job); /* called by the thread, which does not touch the job afterwards */
+	struct job *next;
+};
+
+/* Appends a job: 0, or -1 with the reason in job->why if there can be no thread. */
+int queue_add(struct group *g, struct job *job);
+
+/* Whether the thread has the group. What it has done is seen by a caller who gets 0. */
+int queue_busy(const struct queue *q);
+
+/* Ends the thread, which has nothing to do any more; q may be NULL. */
+void queue_close(struct queue *q);
+
+#endif
