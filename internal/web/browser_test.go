@@ -4,7 +4,6 @@
 package web
 
 import (
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -43,25 +42,7 @@ func relay(t *testing.T, ns *lab.Namespace) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			var far net.Conn
-			if err := ns.Do(func() (err error) { far, err = net.Dial("tcp", pageAddress); return err }); err != nil {
-				_ = near.Close()
-				continue
-			}
-			for _, c := range [][2]net.Conn{{near, far}, {far, near}} {
-				go func() {
-					_, _ = io.Copy(c[0], c[1])
-					_, _ = near.Close(), far.Close()
-				}()
-			}
-		}
-	}()
+	go func() { _ = ns.Relay(l, pageAddress) }()
 	return l.Addr().String()
 }
 

@@ -40,7 +40,8 @@ hosts; --loss is then that of each link. Members are behind all switches with ho
 prints what every link between switches has carried, and the tree that the packets took.`,
 		Example: `  gleam demo --size 16MiB --members 16 --loss 0.01 --op send
   gleam demo --file /etc/services --ipv6 -o json
-  gleam demo --topology leaf-spine --leaves 4 --spines 2 --members 12 --routing bgp --svg tree.svg`,
+  gleam demo --topology leaf-spine --leaves 4 --spines 2 --members 12 --routing bgp --svg tree.svg
+  gleam demo --web`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageErrorf("demo takes no argument, but got %q: name the file to send by --file", args[0])
@@ -62,6 +63,9 @@ prints what every link between switches has carried, and the tree that the packe
 			if err := o.checkFlags(c.Flags()); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
+			if err := o.checkWeb(c.Flags()); err != nil {
+				return cli.UsageErrorf("%w", err)
+			}
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
@@ -70,7 +74,7 @@ prints what every link between switches has carried, and the tree that the packe
 			}
 			say := &progress{w: env.Stderr, terminal: isTerminal(env)}
 			res, err := Run(c.Context(), o, say)
-			if err != nil {
+			if err != nil || o.Web != "" {
 				return err
 			}
 			return report(env, say, res, format)
@@ -93,6 +97,8 @@ prints what every link between switches has carried, and the tree that the packe
 	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames, and count what it forwards")
 	f.BoolVar(&o.Targets, "targets", o.Targets, "send once more, with a target message before each WRITE, and compare (messages of 8 KiB unless told)")
 	f.BoolVar(&o.Keep, "keep", o.Keep, "leave the lab up and say what to look at")
+	f.StringVar(&o.Web, "web", "", "serve the switch's live page at this address of this machine ("+pageAddress+" unless told), and send until Ctrl-C")
+	f.Lookup("web").NoOptDefVal = pageAddress
 	f.StringVar(&remove, "remove", "", "remove the lab of this name, which an earlier --keep left, and do nothing else")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "for each transfer")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")

@@ -39,6 +39,7 @@ type Options struct {
 	FastPath    bool          // of gleamd: XDP replicates
 	Targets     bool          // send once more with a target message before each WRITE
 	Keep        bool          // leave the lab up
+	Web         string        // address of the live page, which is shown until an interrupt; empty: none
 	Timeout     time.Duration // for each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
 	FabricOptions

@@ -94,6 +94,9 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if err := r.open(r.testbed.Star.Hosts, o.Loss); err != nil {
 		return nil, err
 	}
+	if o.Web != "" {
+		return r.showPage(ctx)
+	}
 	return r.transfers(ctx)
 }
 
@@ -142,6 +145,9 @@ func (r *run) openHost(i int, at lab.Host, loss float64) (*host, error) {
 		h.ip = h.IPv6
 	}
 	cfg := soft.Config{Interface: h.Interface, Loss: loss, Seed: r.opts.Seed + uint64(i)}
+	if r.opts.Web != "" && i == 0 {
+		cfg.Rate = pageRate
+	}
 	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}

@@ -22,6 +22,9 @@ func build(ctx context.Context, o *Options) (*testbed.Testbed, error) {
 	if o.Keep {
 		c.Star.Name = fmt.Sprintf("demo%d", os.Getpid())
 	}
+	if o.Web != "" {
+		c.More = "web: {listen: " + pageAddress + "}\n"
+	}
 	s, err := testbed.Build(ctx, c)
 	if err != nil {
 		return nil, err
