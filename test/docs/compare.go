@@ -12,7 +12,7 @@ import (
 var (
 	// A value is what differs from run to run: numbers with their units, addresses,
 	// times, hexadecimal digits.
-	value  = regexp.MustCompile(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b|\b0x[0-9a-f]+…?|\b[0-9a-f]{16,}…?|[-+]?\b[0-9][0-9.:,/-]*(?:T[0-9:.]+)?(?:[+-][0-9]{2}:[0-9]{2})?(?:\s?(?:[kMG]?pps|[KMG]i?B(?:/s)?|[kMG]?bit/s|ns|us|µs|ms|s|min|h|k|M|G|%|x)\b)*`)
+	value  = regexp.MustCompile(`\b(?:[0-9]+h)?(?:[0-9]+m)?[0-9.]+(?:ns|us|µs|ms|s)\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b|\b0x[0-9a-f]+…?|\b[0-9a-f]{16,}…?|[-+]?\b[0-9][0-9.:,/-]*(?:T[0-9:.]+)?(?:[+-][0-9]{2}:[0-9]{2})?(?:\s?(?:[kMG]?pps|[KMG]i?B(?:/s)?|[kMG]?bit/s|ns|us|µs|ms|s|min|h|k|M|G|%|x)\b)*`)
 	spaces = regexp.MustCompile(`\s+`)
 )
 
