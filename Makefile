@@ -125,7 +125,12 @@ test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrin
 		valgrind:valgrind abidiff:abigail-tools pkg-config:pkg-config groff:groff-base python3:python3 /usr/lib/python3/dist-packages/numpy:python3-numpy
 	@scripts/test libgleam
 
-.PHONY: test-web test-wireshark test-block soak-block
+.PHONY: test-web test-wireshark test-block soak-block screens
+screens: ## docs/screens and the screens in docs/WEB.md, from labs (root)
+	@scripts/need chromium:chromium
+	@mkdir -p docs/screens
+	GLEAM_REQUIRE_ROOT=1 GLEAM_WEB=1 GLEAM_SHOTS=$(CURDIR)/docs/screens scripts/as-root $(GO) test -count=1 -run '^(TestBrowserSeesADeath|TestStory)$$' ./internal/web ./test/story
+
 test-web: ## the live page, and the search of the documents' site, in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
 	@scripts/need chromium:chromium mkdocs:mkdocs /usr/share/mkdocs/themes/material:mkdocs-material
 	@scripts/test web

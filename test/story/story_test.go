@@ -179,6 +179,7 @@ func TestStory(t *testing.T) {
 	dead := s.host(3)
 	l.Kill(3)
 	s.accuse("a receiver is silent", dead, append(s.now("gleam_group_waits_for", "waits for"), s.event("stalled"), s.doctor("[0-9]+ packets are outstanding"))...)
+	s.screens()
 	chapter("it is evicted")
 	s.accuse("a receiver is dead", dead,
 		s.event("evicted"), s.doctor("it was removed"),
@@ -208,4 +209,31 @@ func TestStory(t *testing.T) {
 		view{name: "metrics", only: true, culprit: re(`gleam_port_down_total\{port="` + port + `"\} 1`), ask: func() string { return strings.Join(s.metrics("gleam_port_down_total"), "") }})
 	l.Check()
 	chapter("the end")
+}
+
+// page is the document that has the screens.
+const page = "../../docs/WEB.md"
+
+// screens writes what commands show now into the page, if GLEAM_SHOTS is set: make screens.
+func (s *story) screens() {
+	s.t.Helper()
+	if os.Getenv("GLEAM_SHOTS") == "" {
+		return
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	g := s.Group.String()
+	for _, command := range []string{"explain ack " + g, "top --once " + g, "group tree " + g} {
+		block := regexp.MustCompile("(?s)(<!-- screen: " + regexp.QuoteMeta(command) + " -->\n```\n).*?(```\n)")
+		if !block.Match(text) {
+			s.t.Errorf("%s has no screen of %s", page, command)
+		}
+		shown := "$ gleam " + command + "\n" + strings.TrimSpace(s.run(strings.Fields(command)...)) + "\n"
+		text = block.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(shown, "$", "$$")+"${2}"))
+	}
+	if err := os.WriteFile(page, text, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
 }

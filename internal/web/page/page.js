@@ -252,7 +252,7 @@ function addEvents(es) {
     const li = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
     time.dateTime = e.time;
     time.textContent = new Date(e.time).toLocaleTimeString("en-GB");
-    text.textContent = [e.group, e.member, e.port && (e.member ? "at port " : "port ") + e.port, e.kind, e.psn === undefined ? "" : "at PSN " + e.psn, e.reason, e.by && "by " + e.by].filter(Boolean).join(" ");
+    text.textContent = [e.group, e.member, e.port && (e.member ? "at port " : "port ") + e.port, e.kind, e.psn === undefined ? "" : "at PSN " + e.psn].filter(Boolean).join(" ") + (e.reason ? ": " + e.reason : "") + (e.by ? ", by " + e.by : "");
     text.className = bad.has(e.kind) ? "bad" : "";
     li.append(time, text);
     $("events").prepend(li);
