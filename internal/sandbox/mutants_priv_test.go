@@ -16,7 +16,7 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.NewForRoot("a bounding set with more than the process has stays", "priv", mutant.In(MayKeepBounding,
 		"set&^have == 0",
-		"true")),
+		"set&^have <= set")),
 	mutant.NewForRoot("the groups of root stay", "priv", mutant.In(become,
 		`if err := syscall.Setgroups(nil); err != nil {
 		return err

@@ -30,21 +30,23 @@ func TestSandboxHolds(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		does, uid string
+		as        uint32         // the user that starts it
 		signal    syscall.Signal // that ends it
 		exit      int
 		says      string
 	}{
-		{"nothing", "61234", 0, 0, ""},
-		{"nothing", "0", 0, 3, "become uid 0, gid 0: root is no user to become"},
-		{"exec", "61234", syscall.SIGSYS, 0, ""},
-		{"fork", "61234", 0, 4, "operation not permitted"},
-		{"packets", "61234", 0, 4, "operation not permitted"},
-		{"file", "61234", 0, 4, "permission denied"},
-		{"root", "61234", syscall.SIGSYS, 0, ""},
-		{"namespace", "61234", syscall.SIGSYS, 0, ""},
+		{"nothing", "61234", 0, 0, 0, ""},
+		{"nothing", "0", 0, 0, 3, "become uid 0, gid 0: root is no user to become"},
+		{"nothing", "61234", 61234, 0, 3, "empty the capability bounding set: operation not permitted"},
+		{"exec", "61234", 0, syscall.SIGSYS, 0, ""},
+		{"fork", "61234", 0, 0, 4, "operation not permitted"},
+		{"packets", "61234", 0, 0, 4, "operation not permitted"},
+		{"file", "61234", 0, 0, 4, "permission denied"},
+		{"root", "61234", 0, syscall.SIGSYS, 0, ""},
+		{"namespace", "61234", 0, syscall.SIGSYS, 0, ""},
 	} {
 		c := exec.Command(program, tt.does, tt.uid, secret)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Groups: []uint32{4}}} // as a root who is in groups
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tt.as, Gid: tt.as, Groups: []uint32{4}}} // as a root who is in groups
 		out, err := c.CombinedOutput()
 		var status syscall.WaitStatus
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -57,7 +59,7 @@ func TestSandboxHolds(t *testing.T) {
 			ended = status.Signaled() && status.Signal() == tt.signal
 		}
 		if !ended || !strings.Contains(string(out), tt.says) {
-			t.Errorf("%s as %s: %v\n%s", tt.does, tt.uid, err, out)
+			t.Errorf("%s as %s, started as %d: %v\n%s", tt.does, tt.uid, tt.as, err, out)
 		}
 	}
 }
