@@ -15,9 +15,9 @@ import (
 
 // versions is the output of `gleam version -o json`.
 type versions struct {
-	Gleam  build        `json:"gleam"`
-	Gleamd *api.Version `json:"gleamd"` // null if it was not reached
-	Kernel *kernelBelow `json:"kernel"` // null if nobody tells
+	Gleam  build         `json:"gleam"`
+	Gleamd *api.Version  `json:"gleamd"` // null if it was not reached
+	Kernel *kernelReport `json:"kernel"` // null if nobody tells
 }
 
 // build is this program: api.Version without the daemon's fields.
@@ -28,13 +28,13 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-// kernelBelow is a kernel with who has looked at it.
-type kernelBelow struct {
+// kernelReport is what a kernel has, with the program that has found it out.
+type kernelReport struct {
 	Of string `json:"of"` // ofGleamd or ofGleam
 	*api.Kernel
 }
 
-// Who has looked at a kernel.
+// The programs that find out what a kernel has.
 const (
 	ofGleamd = "gleamd"
 	ofGleam  = "gleam"
@@ -59,12 +59,12 @@ gleam doctor looks at configuration and groups as well, and says what repairs th
 				v.Gleamd = nil
 				fmt.Fprintf(env.Stderr, "gleam: gleamd's version is unknown: %s\n", err)
 				if env.Remote.Address == "" && env.Kernel != nil {
-					v.Kernel = &kernelBelow{ofGleam, env.Kernel()}
+					v.Kernel = &kernelReport{ofGleam, env.Kernel()}
 				}
 			} else if k, err := env.client().Kernel(c.Context()); err != nil {
 				fmt.Fprintf(env.Stderr, "gleam: what gleamd's kernel has is unknown: %s\n", err)
 			} else {
-				v.Kernel = &kernelBelow{ofGleamd, k}
+				v.Kernel = &kernelReport{ofGleamd, k}
 			}
 			return out.print(env.Stdout, v, func(w io.Writer) { versionTable(w, &v, out.format == formatWide) })
 		},
@@ -84,7 +84,7 @@ func versionTable(w io.Writer, v *versions, wide bool) {
 	}
 }
 
-func kernelTables(w io.Writer, k *kernelBelow, wide bool) {
+func kernelTables(w io.Writer, k *kernelReport, wide bool) {
 	fmt.Fprintf(w, "\nLinux %s, as %s has found it\n", text(k.Release), k.Of)
 	fmt.Fprint(w, "FEATURE\tSTATE\tREQUIRED\tDETAIL")
 	if wide {

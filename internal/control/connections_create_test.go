@@ -24,7 +24,7 @@ func keyed(rights string) string {
 	return fmt.Sprintf("envelope: {keys: [{id: 7, secret: \"hex:%x\"%s}]}\n", creationKey, rights)
 }
 
-// creatingREQ is the REQ of host i for group n, which it makes with so many members.
+// creatingREQ returns a REQ of host i that makes group n for a number of members.
 func creatingREQ(i, n int, qpn rocev2.QPN, members uint16) *cm.Message {
 	ip, group := fakeHost(i), fakeGroup(n)
 	be := binary.BigEndian

@@ -157,9 +157,9 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 	return nil
 }
 
-// CheckCreation returns how a group of so many members, which a member's REQ of RDMA-CM makes,
-// exceeds what its key may do, or nil. groups and members are those that REQs have made under
-// the key: they are registered without it.
+// CheckCreation returns which right or quota of a key forbids that a REQ of RDMA-CM makes a group
+// under it, or nil. expect is the number of the group's members; groups and members are the numbers
+// of those that REQs have made under the key before, which usage does not count.
 func (r *Registrar) CheckCreation(key KeyID, group netip.Addr, expect, groups, members int) *Problem {
 	k := r.cfg.Rights[key]
 	u := r.usage[key]

@@ -46,7 +46,7 @@ func TestSandboxHolds(t *testing.T) {
 		{"namespace", "61234", 0, syscall.SIGSYS, 0, ""},
 	} {
 		c := exec.Command(program, tt.does, tt.uid, secret)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tt.as, Gid: tt.as, Groups: []uint32{4}}} // as a root who is in groups
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tt.as, Gid: tt.as, Groups: []uint32{4}}} // with a supplementary group, which the sandbox has to leave
 		out, err := c.CombinedOutput()
 		var status syscall.WaitStatus
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
