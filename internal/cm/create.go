@@ -8,16 +8,13 @@ import (
 	"time"
 )
 
-// Creation is a group that a member's REQ makes, where none can be connected to. Whether the
-// key may make it is for the caller to say.
+// Creation is a group that a member's REQ makes at an address without a group. The caller decides
+// whether the key may make it, and how long members wait.
 type Creation struct {
 	Listen
 	Member netip.Addr // that has sent the REQ
 	Window Window     // of that member; Len is 0 without
 }
-
-// creationWait is Listen.Wait of a group that a REQ makes. Linux repeats a REQ for 78 s.
-const creationWait = 60 * time.Second
 
 // creation returns the group that a REQ makes; nil: it makes none. Without a right MAC the
 // answer is that of an address without a group.
@@ -31,7 +28,7 @@ func (m *Manager) creation(from netip.Addr, q *Request, b []byte) *Creation {
 		return nil
 	}
 	return &Creation{
-		Listen: Listen{Group: q.Dst, Port: port, Expect: p.expect, Key: p.key, Wait: creationWait, Temporary: true},
+		Listen: Listen{Group: q.Dst, Port: port, Expect: p.expect, Key: p.key, Temporary: true},
 		Member: from, Window: p.window,
 	}
 }

@@ -233,7 +233,7 @@ func (w *world) input(f *flight) {
 		w.t.Fatalf("a group is made of %+v", x)
 	}
 	w.created++
-	x.QPN = 0x123456
+	x.QPN, x.Wait = 0x123456, time.Minute
 	if err := w.m.Open(x.Listen); err != nil {
 		w.t.Fatal(err)
 	}

@@ -127,6 +127,20 @@ func (x *connections) add(ip netip.Addr, made created) {
 
 // createGroup lets members connect to a group.
 func (c *control) createGroup(g *api.CreateGroup) error {
+	if err := c.openGroup(g, false); err != nil {
+		return err
+	}
+	if len(g.Listeners) > 0 {
+		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
+	} else {
+		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
+	}
+	return nil
+}
+
+// openGroup lets members connect to a group. byREQ: a member's REQ makes it, and it ends with its last
+// connection.
+func (c *control) openGroup(g *api.CreateGroup, byREQ bool) error {
 	l, made, err := creationOf(g)
 	if err == nil {
 		err = c.mayCreate(&made, netip.Addr{})
@@ -134,22 +148,14 @@ func (c *control) createGroup(g *api.CreateGroup) error {
 	if err != nil {
 		return err
 	}
+	l.Temporary, made.byREQ = byREQ, byREQ
 	x := &c.connections
 	if err := x.manager.Open(l); err != nil {
 		return &api.Error{Reason: api.ReasonGroupExists, Message: err.Error()}
 	}
 	x.add(g.Group, made)
 	c.keepCreation(g.Group)
-	c.reportCreation(g, &made)
 	return nil
-}
-
-func (c *control) reportCreation(g *api.CreateGroup, made *created) {
-	if made.dials {
-		c.notify(false, "listeners are dialled by RDMA-CM when a program connects", "group", g.Group, "port", g.Port, "listeners", g.Listeners, "replies", g.Replies, "sessions", g.Sessions)
-	} else {
-		c.notify(false, "members may connect by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect)
-	}
 }
 
 // repliesByName are the policies of replies as the API has them.

@@ -18,7 +18,7 @@ import (
 func (c *control) createByREQ(from, group netip.Addr, mad []byte) {
 	x := &c.connections
 	asked := x.out.Creation
-	if err := c.mayCreateByREQ(asked); err != nil {
+	if err := c.openByREQ(asked); err != nil {
 		x.manager.Refuse(c.now(), from, group, mad, err.Error(), &x.out)
 		return
 	}
@@ -28,12 +28,10 @@ func (c *control) createByREQ(from, group netip.Addr, mad []byte) {
 	}
 }
 
-// mayCreateByREQ makes the group, or says why it cannot be made.
-func (c *control) mayCreateByREQ(asked *cm.Creation) error {
-	x := &c.connections
-	key := envelope.KeyID(asked.Key)
-	u := x.byREQ[asked.Key]
-	if p := c.registrar.CheckCreation(key, asked.Group, asked.Expect, u.groups, u.members); p != nil {
+// openByREQ opens the group that a REQ makes, or says why the REQ may not make it.
+func (c *control) openByREQ(asked *cm.Creation) error {
+	u := c.connections.byREQ[asked.Key]
+	if p := c.registrar.CheckCreation(envelope.KeyID(asked.Key), asked.Group, asked.Expect, u.groups, u.members); p != nil {
 		return p
 	}
 	g := &api.CreateGroup{Group: asked.Group, Port: asked.Port, Expect: asked.Expect, Key: asked.Key}
@@ -44,19 +42,9 @@ func (c *control) mayCreateByREQ(asked *cm.Creation) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
-	l, made, err := creationOf(g)
-	if err == nil {
-		err = c.mayCreate(&made, netip.Addr{})
-	}
-	if err != nil {
+	if err := c.openGroup(g, true); err != nil {
 		return err
 	}
-	l.Temporary, l.Wait, made.byREQ = true, asked.Wait, true
-	if err := x.manager.Open(l); err != nil {
-		return err
-	}
-	x.add(g.Group, made)
-	c.keepCreation(g.Group)
 	c.notify(false, "a member's REQ has made a group by RDMA-CM", "group", g.Group, "port", g.Port, "expected", g.Expect, "key", g.Key, "member", asked.Member)
 	return nil
 }
