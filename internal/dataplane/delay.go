@@ -147,7 +147,7 @@ func (w *worker) lookAtDelays() {
 		d, m := &x.groups[id], &w.meters.groups[id]
 		d.queued = false
 		if g := &w.groups[id]; g.ip.IsValid() {
-			if g.members[d.suspect].gone {
+			if int(d.suspect) >= len(g.members) || g.members[d.suspect].gone {
 				d.alone = 0
 			}
 			if d.look(w.now, m.stalledFor(w.now), w.core.Awaited(id)) {
