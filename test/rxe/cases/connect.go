@@ -331,6 +331,15 @@ func (g *created) members(ctx context.Context, n int) error {
 	})
 }
 
+// waits waits until one of three members has connected.
+func (g *created) waits(ctx context.Context) error {
+	return until(ctx, "a member waits", func() (bool, error) {
+		_, err := g.b.daemon.client.Group(ctx, g.ip)
+		var e *api.Error
+		return errors.As(err, &e) && strings.Contains(e.Message, "1 of 3 have"), nil
+	})
+}
+
 // connectKilled kills a receiver: the others hear nothing of it, and another host joins.
 func connectKilled(ctx context.Context, b *bench) error {
 	hosts := b.hosts[:4]

@@ -116,12 +116,7 @@ func connectByFirstREQ(ctx context.Context, b *bench) error {
 			if i > 0 {
 				continue
 			}
-			err = until(ctx, "a member waits", func() (bool, error) {
-				_, err := b.daemon.client.Group(ctx, g.ip)
-				var e *api.Error
-				return errors.As(err, &e) && strings.Contains(e.Message, "1 of 3 have"), nil
-			})
-			if err != nil {
+			if err := g.waits(ctx); err != nil {
 				return err
 			}
 			other, err := join(hosts[3], 4, "s1")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -29,11 +28,7 @@ func connectRestart(ctx context.Context, b *bench) error {
 			if i > 0 {
 				continue
 			}
-			err = until(ctx, "a member waits", func() (bool, error) {
-				_, err := b.daemon.client.Group(ctx, g.ip)
-				var e *api.Error
-				return errors.As(err, &e) && strings.Contains(e.Message, "1 of 3 have"), nil
-			})
+			err = g.waits(ctx)
 			if err == nil {
 				err = b.daemon.restart(ctx, true)
 			}
