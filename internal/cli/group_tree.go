@@ -7,32 +7,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// treeFormat is the -o of gleam group tree.
-type treeFormat string
-
-var treeFormats = []string{"text", "dot", "svg", "json"}
-
-// String, Set and Type make *treeFormat a pflag.Value.
-func (f *treeFormat) String() string { return string(*f) }
-
-// Set implements pflag.Value.
-func (f *treeFormat) Set(s string) error {
-	if !slices.Contains(treeFormats, s) {
-		return fmt.Errorf("want one of %s", strings.Join(treeFormats, ", "))
-	}
-	*f = treeFormat(s)
-	return nil
-}
-
-// Type implements pflag.Value.
-func (f *treeFormat) Type() string { return "format" }
+// Formats of gleam group tree alone.
+const (
+	formatDot = "dot" // of Graphviz
+	formatSVG = "svg"
+)
 
 // givenSwitches are the APIs of switches that --switch names.
 type givenSwitches map[string]string
@@ -53,7 +38,7 @@ func (g givenSwitches) Set(s string) error {
 func (g givenSwitches) Type() string { return "ID=HOST:PORT" }
 
 func groupTreeCommand(env *Env) *cobra.Command {
-	format := treeFormat("text")
+	var out Output
 	var interval time.Duration
 	var asking remoteAsking
 	c := &cobra.Command{
@@ -83,20 +68,17 @@ of the group's path MTU.`,
 				}
 			}
 			t := newGroupTree(ip, x.list)
-			switch format {
-			case "json":
-				return WriteJSON(env.Stdout, t)
-			case "svg":
+			switch {
+			case out.Is(formatSVG):
 				return t.picture().WriteSVG(env.Stdout)
-			case "dot":
+			case out.Is(formatDot):
 				return t.picture().WriteDot(env.Stdout)
 			}
-			return t.text().Write(env.Stdout)
+			return out.Print(env.Stdout, t, t.text().Write)
 		},
 	}
 	f := c.Flags()
-	f.VarP(&format, "output", "o", strings.Join(treeFormats, ", "))
-	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(treeFormats, cobra.ShellCompDirectiveNoFileComp))
+	out.AddTo(c, formatDot, formatSVG)
 	f.DurationVar(&interval, "interval", time.Second, "time over which rates are measured; 0: none are")
 	asking.addTo(c)
 	return c

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -16,26 +17,41 @@ import (
 	"github.com/theory/jsonpath"
 )
 
-// output is the -o of every command that reads.
+// output is the -o of a command that prints what programs may want, too.
 type output struct {
 	format string
 	path   *jsonpath.Path // of formatPath
+	drawn  []string       // formats of this command alone, which it writes itself
 }
 
-// Formats of output.
+// Formats that each command has.
 const (
-	formatTable = "table"    // fits the terminal, if it is one
+	formatTable = "table"    // for people; it fits the terminal, if it is one
 	formatWide  = "wide"     // the table with all its columns
 	formatJSON  = "json"     // as the API has it
 	formatYAML  = "yaml"     // the same
 	formatPath  = "jsonpath" // =QUERY: what a query of RFC 9535 finds in the JSON, one a line
 )
 
+// values are what the flag takes, as help texts and errors name them.
+func (o *output) values() []string {
+	return append([]string{formatTable, formatWide, formatJSON, formatYAML, formatPath + "=QUERY"}, o.drawn...)
+}
+
+// list has the values as a sentence.
+func (o *output) list() string {
+	v := o.values()
+	last := len(v) - 1
+	return strings.Join(v[:last], ", ") + " or " + v[last]
+}
+
 // addTo gives c its -o flag.
-func (o *output) addTo(c *cobra.Command) {
-	o.format = formatTable
-	c.Flags().VarP(o, "output", "o", "table, wide, json, yaml or jsonpath=QUERY")
-	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatTable, formatWide, formatJSON, formatYAML, formatPath + "="}, cobra.ShellCompDirectiveNoFileComp))
+func (o *output) addTo(c *cobra.Command, drawn ...string) {
+	o.format, o.drawn = formatTable, drawn
+	c.Flags().VarP(o, "output", "o", o.list())
+	completions := o.values()
+	completions[slices.Index(completions, formatPath+"=QUERY")] = formatPath + "="
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // String, Set and Type make *output a pflag.Value.
@@ -51,12 +67,11 @@ func (o *output) Set(s string) error {
 		o.format, o.path = formatPath, path
 		return nil
 	}
-	switch s {
-	case formatTable, formatWide, formatJSON, formatYAML:
-		o.format = s
-		return nil
+	if s == formatPath || !slices.Contains(o.values(), s) {
+		return fmt.Errorf("want %s", o.list())
 	}
-	return fmt.Errorf("want %s, %s, %s, %s or %s=QUERY", formatTable, formatWide, formatJSON, formatYAML, formatPath)
+	o.format = s
+	return nil
 }
 
 // isText reports whether the output is for people.
@@ -138,18 +153,29 @@ func writeFound(w io.Writer, path *jsonpath.Path, v any) error {
 // Output is the flag -o of a command outside of this package.
 type Output struct{ output }
 
-// AddTo gives c its -o flag.
-func (o *Output) AddTo(c *cobra.Command) { o.addTo(c) }
+// AddTo gives c its -o flag. Formats that the command alone has, and writes itself, are in drawn.
+func (o *Output) AddTo(c *cobra.Command, drawn ...string) { o.addTo(c, drawn...) }
 
 // ForPeople reports that -o asks for no format for programs.
-func (o *Output) ForPeople() bool { return o.format == formatTable || o.format == formatWide }
+func (o *Output) ForPeople() bool { return o.isText() }
+
+// Is reports that -o asks for a format of the command alone.
+func (o *Output) Is(drawn string) bool { return o.format == drawn }
 
 // Print writes v in a format for programs, or as text writes it.
 func (o *Output) Print(w io.Writer, v any, text func(io.Writer) error) error {
-	if o.ForPeople() {
+	if o.isText() {
 		return text(w)
 	}
 	return o.print(w, v, nil)
+}
+
+// PrintOne writes one of many values as they come, or as text writes it.
+func (o *Output) PrintOne(w io.Writer, v any, text func(io.Writer) error) error {
+	if o.isText() {
+		return text(w)
+	}
+	return o.printLine(w, v, "")
 }
 
 // WriteJSON writes v as indented JSON, as all commands do with --output json.

@@ -52,7 +52,7 @@ type command struct {
 	keyID    uint16
 	insecure bool
 	silent   bool
-	format   string
+	out      cli.Output
 }
 
 // Command is `gleam cp`.
@@ -66,8 +66,9 @@ func Command(env *cli.Env) *cobra.Command {
 	}
 	f := c.Flags()
 	x.flags(f)
+	x.out.AddTo(c)
 	for name, values := range map[string][]string{
-		"backend": port.Backends, "output": {"table", "json"}, "mtu": {"256", "512", "1024", "2048", "4096"},
+		"backend": port.Backends, "mtu": {"256", "512", "1024", "2048", "4096"},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -94,7 +95,6 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.StringVarP(&o.Device, "device", "d", "", "RDMA device, with --backend verbs [the one of the interface]")
 	f.Uint8VarP(&o.QPTimeout, "qp-timeout", "u", o.QPTimeout, "the queue pair's timeout, 4.096 µs * 2^n")
 	f.BoolVar(&x.silent, "no-progress", false, "print no progress")
-	f.StringVarP(&x.format, "output", "o", "table", "table or json")
 }
 
 func (x *command) execute(c *cobra.Command, args []string) error {
@@ -134,17 +134,12 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	if r == nil {
 		return err
 	}
-	if x.format == "json" {
-		return errors.Join(err, cli.WriteJSON(x.env.Stdout, r))
-	}
-	return errors.Join(err, r.table(x.env.Stdout))
+	return errors.Join(err, x.out.Print(x.env.Stdout, r, r.table))
 }
 
 // complete checks and combines the flags.
 func (x *command) complete(args []string) error {
 	switch {
-	case x.format != "table" && x.format != "json":
-		return fmt.Errorf("--output %q: want table or json", x.format)
 	case x.keyFile != "" && x.insecure:
 		return errors.New("either --key-file or --insecure")
 	case x.receive != "" && len(args) > 0:

@@ -6,7 +6,6 @@ package demo
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -25,7 +24,8 @@ import (
 func Command(env *cli.Env) *cobra.Command {
 	o := Default()
 	size, message := Size(o.Size), Size(o.MessageSize)
-	var format, remove string
+	var out cli.Output
+	var remove string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Send a file to several receivers through a switch, all on this machine",
@@ -50,9 +50,6 @@ prints what every link between switches has carried, and the tree that the packe
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return cli.UsageErrorf("--output %q: want table or json", format)
-			}
 			if remove != "" {
 				return removeLab(remove)
 			}
@@ -77,7 +74,7 @@ prints what every link between switches has carried, and the tree that the packe
 			if err != nil || o.Web != "" {
 				return err
 			}
-			return report(env, say, res, format)
+			return report(env, say, res, &out)
 		},
 	}
 	f := c.Flags()
@@ -103,11 +100,10 @@ prints what every link between switches has carried, and the tree that the packe
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "for each transfer")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
 	o.addTo(f)
-	f.StringVarP(&format, "output", "o", "table", "table or json")
+	out.AddTo(c)
 	for name, values := range map[string][]string{
 		"op":      {endpoint.Write.String(), endpoint.WriteImm.String(), endpoint.Send.String()},
 		"mtu":     {"256", "512", "1024", "2048", "4096"},
-		"output":  {"table", "json"},
 		"routing": {string(fabric.Static), string(fabric.BGP), string(fabric.OSPF)},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -116,12 +112,8 @@ prints what every link between switches has carried, and the tree that the packe
 }
 
 // report prints a result. It is an error if any receiver's bytes differ.
-func report(env *cli.Env, say *progress, res *Result, format string) error {
-	write := res.writeTable
-	if format == "json" {
-		write = func(w io.Writer) error { return cli.WriteJSON(w, res) }
-	}
-	err := write(env.Stdout)
+func report(env *cli.Env, say *progress, res *Result, out *cli.Output) error {
+	err := out.Print(env.Stdout, res, res.writeTable)
 	if res.Kept != "" {
 		printKept(say, res)
 	}

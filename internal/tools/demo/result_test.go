@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
@@ -94,15 +96,20 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A receiver with other bytes is shown, and makes the command fail, in either
+// A receiver with other bytes is shown, and makes the command fail, in any
 // format.
 func TestDifferingBytesAreAFailure(t *testing.T) {
-	for _, format := range []string{"table", "json"} {
+	for _, format := range []string{"table", "json", "yaml"} {
 		for _, ok := range []bool{true, false} {
 			res := example()
 			res.OK, res.Receivers[1].OK = ok, ok
 			var out, say bytes.Buffer
-			err := report(&cli.Env{Stdout: &out, Stderr: &say}, &progress{w: &say}, res, format)
+			var o cli.Output
+			o.AddTo(new(cobra.Command))
+			if err := o.Set(format); err != nil {
+				t.Fatal(err)
+			}
+			err := report(&cli.Env{Stdout: &out, Stderr: &say}, &progress{w: &say}, res, &o)
 			if (err == nil) != ok {
 				t.Errorf("%s, ok %v: %v", format, ok, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/netip"
 	"strconv"
@@ -93,7 +94,7 @@ type command struct {
 	keyFile  string
 	keyID    uint16
 	insecure bool
-	format   string
+	out      cli.Output
 }
 
 // Command is `gleam perf`.
@@ -123,8 +124,9 @@ func testCommand(env *cli.Env, test, short string) *cobra.Command {
 		RunE:              x.execute,
 	}
 	x.flags(c.Flags())
+	x.out.AddTo(c)
 	for name, values := range map[string][]string{
-		"mode": Modes, "backend": port.Backends, "output": {"table", "json"}, "mtu": {"256", "512", "1024", "2048", "4096"},
+		"mode": Modes, "backend": port.Backends, "mtu": {"256", "512", "1024", "2048", "4096"},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -166,7 +168,6 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.StringVarP(&l.Device, "device", "d", "", "RDMA device, with --backend verbs [the one of the interface]")
 	f.Uint8VarP(&l.QPTimeout, "qp-timeout", "u", l.QPTimeout, "the queue pairs' timeout, 4.096 µs * 2^n")
 	f.DurationVar(&l.Timeout, "timeout", l.Timeout, "give up if nothing happens for so long")
-	f.StringVarP(&x.format, "output", "o", "table", "table or json")
 }
 
 // interruption is the cause of an end by a signal, in the words that the other side
@@ -220,9 +221,6 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 
 // complete checks and combines the flags.
 func (x *command) complete(args []string) error {
-	if x.format != "table" && x.format != "json" {
-		return fmt.Errorf("--output %q: want table or json", x.format)
-	}
 	if math.IsNaN(x.duration) || x.duration < 0 || x.duration > 86400 {
 		return fmt.Errorf("--duration %v: want seconds, at most a day", x.duration)
 	}
@@ -270,21 +268,18 @@ func (x *command) readKey() error {
 
 func (x *command) send(ctx context.Context, o *SendOptions) error {
 	t := &table{w: x.env.Stdout}
-	if x.format == "json" {
-		res, err := Send(ctx, o)
-		if err != nil {
-			return err
-		}
-		return cli.WriteJSON(x.env.Stdout, res)
+	if x.out.ForPeople() { // the lines appear as they are measured
+		o.OnEachSize = t.size
+		t.begin(o)
 	}
-	o.OnEachSize = t.size
-	t.begin(o)
 	res, err := Send(ctx, o)
 	if err != nil {
 		return err
 	}
-	t.end(res)
-	return t.err
+	return x.out.Print(x.env.Stdout, res, func(io.Writer) error {
+		t.end(res)
+		return t.err
+	})
 }
 
 // bytesFlag is a number of bytes in the notation of perftest: 65536, 64K, 1M, 1G.

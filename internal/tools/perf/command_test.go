@@ -137,7 +137,7 @@ func TestUsage(t *testing.T) {
 		{"write-bw --mode tree --device rxe0 h", "--backend verbs"},
 		{"write-bw --mode tree --timeout 0 h", "--timeout 0s"},
 		{"write-bw --mode tree -u 32 h", "--qp-timeout 32"},
-		{"write-bw --mode tree -o xml h", `--output "xml"`},
+		{"write-bw --mode tree -o xml h", "want table, wide, json, yaml or jsonpath=QUERY"},
 		{"write-bw --mode tree --rate 5 h", "want bits a second such as 100mbit"},
 		{"write-bw --mode tree --rate 10mbit --backend verbs h", "--dcqcn and --rate are the soft backend's"},
 		{"write-bw --mode tree --dcqcn --backend verbs h", "--dcqcn and --rate are the soft backend's"},

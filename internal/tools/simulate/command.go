@@ -78,7 +78,8 @@ func (o *common) options(env *cli.Env) options {
 func runCommand(env *cli.Env) *cobra.Command {
 	var o common
 	var observe observation
-	var format, flows string
+	var out cli.Output
+	var flows string
 	var print bool
 	c := &cobra.Command{
 		Use:   "run FILE",
@@ -90,9 +91,6 @@ partial.`,
   gleam sim run docs/simulation/storage.yaml -o json --flows flows.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if format != "text" && format != "json" && format != "csv" {
-				return cli.UsageErrorf("--output %q: want text, json or csv", format)
-			}
 			points, err := o.points(args[0])
 			if err != nil {
 				return err
@@ -132,7 +130,7 @@ partial.`,
 				if res == nil {
 					return failed
 				}
-				if err := errors.Join(failed, write(env.Stdout, res, p, format, i == 0)); err != nil {
+				if err := errors.Join(failed, res.write(env.Stdout, &out, p.Names(), i == 0)); err != nil {
 					return err
 				}
 				if res.Partial {
@@ -145,25 +143,20 @@ partial.`,
 	o.add(c)
 	observe.add(c)
 	f := c.Flags()
-	f.StringVarP(&format, "output", "o", "text", "text, json (a line for each point) or csv (a line for each phase)")
+	out.AddTo(c, formatCSV)
 	f.StringVar(&flows, "flows", "", "write each flow with its times into this file")
 	f.BoolVar(&print, "print-config", false, "only print the whole configuration of each point, with all defaults")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// write writes a result in one of the formats.
-func write(w io.Writer, res *Result, p *spec.Point, format string, first bool) error {
-	switch format {
-	case "json":
-		return res.writeJSON(w)
-	case "csv":
-		var names []string
-		for _, v := range p.Vars {
-			names = append(names, v.Name)
-		}
-		return res.writeCSV(w, names, first)
+// write writes a result in the format of out. names are the variables: columns of CSV, and in the title
+// of text.
+func (r *Result) write(w io.Writer, out *cli.Output, names []string, first bool) error {
+	if out.Is(formatCSV) {
+		return r.writeCSV(w, names, first)
 	}
-	title := strings.TrimSpace(p.Name() + " " + p.String())
-	return res.writeText(w, title)
+	return out.PrintOne(w, r, func(w io.Writer) error { return r.writeText(w, names) })
 }
+
+// formatCSV is the format of results that no other command has: a line for each phase.
+const formatCSV = "csv"

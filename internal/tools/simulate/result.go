@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/gleam-rdma/gleam/internal/tools/simulate/spec"
 )
@@ -112,10 +113,14 @@ func (r *Result) writeCSV(w io.Writer, names []string, header bool) error {
 	return c.Error()
 }
 
-// writeText writes what a person reads.
-func (r *Result) writeText(w io.Writer, title string) error {
-	if title != "" {
-		fmt.Fprintln(w, title)
+// writeText writes what a person reads, with the values of the variables in names.
+func (r *Result) writeText(w io.Writer, names []string) error {
+	title := []string{r.Study}
+	for _, n := range names {
+		title = append(title, n+"="+r.Vars[n])
+	}
+	if s := strings.TrimSpace(strings.Join(title, " ")); s != "" {
+		fmt.Fprintln(w, s)
 	}
 	analytic := func(x float64) string {
 		if x == 0 {

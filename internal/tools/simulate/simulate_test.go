@@ -98,7 +98,7 @@ func TestSweep(t *testing.T) {
 	if _, errs, code := command(t.Context(), t, "sweep", spec, "--out", dir, "--no-progress"); code != 0 || !strings.Contains(errs, "0 points simulated, 6 had results") {
 		t.Errorf("again: exit code %d, %s", code, errs)
 	}
-	out, errs, code := command(t.Context(), t, "merge", dir)
+	out, errs, code := command(t.Context(), t, "merge", dir, "-o", "csv")
 	if code != 0 || strings.Count(out, "\n") != 7 || !strings.HasPrefix(out, "algorithm,n,jct_us,") {
 		t.Errorf("merge: exit code %d, %s\n%s", code, errs, out)
 	}
@@ -112,6 +112,19 @@ func TestSweep(t *testing.T) {
 	}
 	if _, errs, code := command(t.Context(), t, "report", dir, "--x", "m"); code != cli.ExitUsage || !strings.Contains(errs, "algorithm, n") {
 		t.Errorf("unknown variable: exit code %d, %s", code, errs)
+	}
+
+	out, errs, code = command(t.Context(), t, "merge", dir, "-o", "jsonpath=$.vars.n")
+	if code != 0 || strings.Count(out, "\n") != 6 || strings.ContainsAny(out, "{\":") {
+		t.Errorf("a query: exit code %d, %s\n%s", code, errs, out)
+	}
+	out, errs, code = command(t.Context(), t, "merge", dir, "-o", "yaml")
+	if code != 0 || strings.Count(out, "---\n") != 6 || strings.Count(out, "\njct_us: ") != 6 {
+		t.Errorf("YAML: exit code %d, %s\n%s", code, errs, out)
+	}
+	out, errs, code = command(t.Context(), t, "merge", dir)
+	if code != 0 || strings.Count(out, "  JCT ") != 6 || strings.Count(out, "algorithm=") != 6 {
+		t.Errorf("text: exit code %d, %s\n%s", code, errs, out)
 	}
 
 	// A result of the same point with another hash is an error.
@@ -199,7 +212,7 @@ func TestPrint(t *testing.T) {
 	if out, errs, code := command(t.Context(), t, "topology", spec, "--yaml"); code != 0 || !strings.Contains(out, "- h16") {
 		t.Errorf("topology file: exit code %d, %s\n%s", code, errs, out)
 	}
-	for _, args := range [][]string{{"topology", spec, "--dot"}, {"topology", spec, "--group", "0", "--phase", "2"}, {"topology", spec, "--group", "0", "--set", "algorithm=1ring"}, {"run", spec, "--set", "n"}, {"run", spec, "--set", "m=1"}, {"run", spec, "-o", "xml"}, {"sweep", spec, "--shard", "2/2"}, {"merge", spec, "-o", "text"}} {
+	for _, args := range [][]string{{"topology", spec, "--dot"}, {"topology", spec, "--group", "0", "--phase", "2"}, {"topology", spec, "--group", "0", "--set", "algorithm=1ring"}, {"run", spec, "--set", "n"}, {"run", spec, "--set", "m=1"}, {"run", spec, "-o", "xml"}, {"sweep", spec, "--shard", "2/2"}, {"merge", spec, "-o", "svg"}} {
 		if _, errs, code := command(t.Context(), t, args...); code != cli.ExitUsage {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}

@@ -66,7 +66,7 @@ goes on, and several processes or machines share one by --shard.`,
 					return err
 				}
 				done++
-				if err := write(env.Stderr, res, p, "text", false); err != nil {
+				if err := res.writeText(env.Stderr, p.Names()); err != nil {
 					return err
 				}
 			}
@@ -106,34 +106,26 @@ func save(name string, res *Result) error {
 }
 
 func mergeCommand(env *cli.Env) *cobra.Command {
-	var format string
+	var out cli.Output
 	c := &cobra.Command{
 		Use:   "merge FOLDER|FILE...",
 		Short: "Join results of a sweep, from folders or files of JSON lines",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "json" && format != "csv" {
-				return cli.UsageErrorf("--output %q: want json or csv", format)
-			}
 			all, err := load(args)
 			if err != nil {
 				return err
 			}
 			names := variables(all)
 			for i, r := range all {
-				if format == "json" {
-					err = r.writeJSON(env.Stdout)
-				} else {
-					err = r.writeCSV(env.Stdout, names, i == 0)
-				}
-				if err != nil {
+				if err := r.write(env.Stdout, &out, names, i == 0); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "csv", "csv or json")
+	out.AddTo(c, formatCSV)
 	return c
 }
 

@@ -162,7 +162,7 @@ func TestGroupTree(t *testing.T) {
 			}
 		}
 	}
-	for _, format := range []string{"text", "svg", "dot"} {
+	for _, format := range []string{"table", "svg", "dot"} {
 		out, err := x.run("l2", "group", "tree", group.String(), "-o", format)
 		if err != nil || !strings.Contains(out, x.Hosts[5].IPv4.String()) {
 			t.Errorf("%s: %v\n%s", format, err, out)

@@ -10,7 +10,6 @@
 package copies
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -70,7 +69,7 @@ func (o *Options) check() error {
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
 	rate := o.Rate.String()
-	var format string
+	var out cli.Output
 	var fast bool
 	c := &cobra.Command{
 		Use:   "cp",
@@ -87,7 +86,7 @@ of one.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(options.NoArguments(c, args), options.CheckFormat(format)); err != nil {
+			if err := options.NoArguments(c, args); err != nil {
 				return err
 			}
 			if fast {
@@ -109,10 +108,7 @@ of one.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return cli.WriteJSON(env.Stdout, res)
-			}
-			return res.writeTable(env.Stdout)
+			return out.Print(env.Stdout, res, res.writeTable)
 		},
 	}
 	f := c.Flags()
@@ -126,8 +122,8 @@ of one.`,
 	f.StringSliceVar(&o.Without, "without", nil, "leave out the ways whose names contain one of these `words`, such as 'at once'")
 	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	f.StringVarP(&format, "output", "o", "table", "table or json")
-	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}, "output": {"table", "json"}} {
+	out.AddTo(c)
+	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return c

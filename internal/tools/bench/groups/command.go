@@ -14,7 +14,7 @@ import (
 // Command is `gleam bench groups`.
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
-	var format string
+	var out cli.Output
 	c := &cobra.Command{
 		Use:   "groups",
 		Short: "Measure what many groups cost one gleamd: time, memory, speed",
@@ -26,9 +26,6 @@ loss. It needs root, and nothing else should run on the machine.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := options.CheckFormat(format); err != nil {
-				return err
-			}
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
@@ -39,10 +36,7 @@ loss. It needs root, and nothing else should run on the machine.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return cli.WriteJSON(env.Stdout, res)
-			}
-			return res.writeTable(env.Stdout)
+			return out.Print(env.Stdout, res, res.writeTable)
 		},
 	}
 	f := c.Flags()
@@ -53,7 +47,6 @@ loss. It needs root, and nothing else should run on the machine.`,
 	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement of speed")
 	f.IntVar(&o.Parallel, "parallel", o.Parallel, "groups that are made at once")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	f.StringVarP(&format, "output", "o", "table", "table or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	out.AddTo(c)
 	return c
 }

@@ -17,7 +17,6 @@ package loss
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,8 @@ func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
 	message, size := demo.Size(o.MessageSize), demo.Size(o.Size)
 	repair := []string{"on", "off"}
-	var format, svg string
+	var out cli.Output
+	var svg string
 	var fast bool
 	c := &cobra.Command{
 		Use:   "loss",
@@ -52,9 +52,6 @@ needs root, and 9 minutes; with --quick half a minute.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := options.NoArguments(c, args); err != nil {
-				return err
-			}
-			if err := options.CheckFormat(format); err != nil {
 				return err
 			}
 			if fast {
@@ -80,7 +77,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 			if err != nil {
 				return err
 			}
-			return report(env, res, format, svg)
+			return report(env, res, &out, svg)
 		},
 	}
 	f := c.Flags()
@@ -104,9 +101,9 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
 	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	f.StringVarP(&format, "output", "o", "table", "table or json")
+	out.AddTo(c)
 	for name, values := range map[string][]string{
-		"mtu": {"256", "512", "1024", "2048", "4096"}, "output": {"table", "json"}, "repair": {"on", "off", "on,off"},
+		"mtu": {"256", "512", "1024", "2048", "4096"}, "repair": {"on", "off", "on,off"},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -130,12 +127,8 @@ func onOff(words []string) (is []bool, err error) {
 }
 
 // report prints a result, and draws it.
-func report(env *cli.Env, res *Result, format, svg string) error {
-	write := res.writeTable
-	if format == "json" {
-		write = func(w io.Writer) error { return cli.WriteJSON(w, res) }
-	}
-	if err := write(env.Stdout); err != nil || svg == "" {
+func report(env *cli.Env, res *Result, out *cli.Output, svg string) error {
+	if err := out.Print(env.Stdout, res, res.writeTable); err != nil || svg == "" {
 		return err
 	}
 	return chart.Save(svg, res.charts()...)

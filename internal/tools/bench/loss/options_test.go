@@ -128,7 +128,7 @@ func TestSeeds(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"here", `"here"`},
-		{"-o yaml", "want table or json"},
+		{"-o xml", "want table, wide, json, yaml"},
 		{"--repair maybe", "want on, off, or both"},
 		{"--receivers none", "receivers"},
 		{"--receivers 0", "want numbers from 1 to 126"},

@@ -15,14 +15,6 @@ import (
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
-// CheckFormat checks --output.
-func CheckFormat(format string) error {
-	if format != "table" && format != "json" {
-		return cli.UsageErrorf("--output %q: want table or json", format)
-	}
-	return nil
-}
-
 // NoArguments checks that a command has none.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {

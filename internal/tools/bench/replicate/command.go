@@ -28,7 +28,7 @@ import (
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
 	rate := o.Rate.String()
-	var format string
+	var out cli.Output
 	var fast bool
 	c := &cobra.Command{
 		Use:   "replicate",
@@ -44,9 +44,6 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := options.NoArguments(c, args); err != nil {
-				return err
-			}
-			if err := options.CheckFormat(format); err != nil {
 				return err
 			}
 			if fast {
@@ -68,10 +65,7 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return cli.WriteJSON(env.Stdout, res)
-			}
-			return res.writeTable(env.Stdout)
+			return out.Print(env.Stdout, res, res.writeTable)
 		},
 	}
 	f := c.Flags()
@@ -86,8 +80,8 @@ a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
 	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	f.StringVarP(&format, "output", "o", "table", "table or json")
-	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}, "output": {"table", "json"}, "modes": perf.Modes} {
+	out.AddTo(c)
+	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}, "modes": perf.Modes} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return c

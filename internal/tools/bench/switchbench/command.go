@@ -18,7 +18,8 @@ import (
 func Command(env *cli.Env) *cobra.Command {
 	o := Default()
 	var quick bool
-	var format, svg string
+	var out cli.Output
+	var svg string
 	seconds := o.Duration.Seconds()
 	c := &cobra.Command{
 		Use:   "switch",
@@ -37,9 +38,6 @@ whole table takes some 20 minutes.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := options.CheckFormat(format); err != nil {
-				return err
-			}
 			if quick {
 				if c.Flags().Changed("payload") || c.Flags().Changed("legs") {
 					return cli.UsageErrorf("--quick chooses --payload and --legs itself")
@@ -62,10 +60,7 @@ whole table takes some 20 minutes.`,
 					return err
 				}
 			}
-			if format == "json" {
-				return cli.WriteJSON(env.Stdout, res)
-			}
-			return res.writeTable(env.Stdout)
+			return out.Print(env.Stdout, res, res.writeTable)
 		},
 	}
 	f := c.Flags()
@@ -77,8 +72,7 @@ whole table takes some 20 minutes.`,
 	f.StringSliceVar(&o.Rows, "rows", nil, "what to measure [all]")
 	f.BoolVar(&o.Latency, "latency", o.Latency, "measure the latency of gleamd and the bridge too")
 	f.StringVar(&svg, "svg", "", "draw a chart into this file")
-	f.StringVarP(&format, "output", "o", "table", "table or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	out.AddTo(c)
 	_ = c.RegisterFlagCompletionFunc("rows", cobra.FixedCompletions(rowNames(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

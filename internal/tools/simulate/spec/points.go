@@ -177,6 +177,14 @@ func (p *Point) Effective() []byte { return p.effective }
 // Name returns the name of the file's study.
 func (p *Point) Name() string { return p.file.Name }
 
+// Names returns the names of the variables.
+func (p *Point) Names() (names []string) {
+	for _, v := range p.Vars {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // String returns the values of the variables.
 func (p *Point) String() string {
 	parts := make([]string, len(p.Vars))
