@@ -16,9 +16,9 @@ import (
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
-// outsideRules are the reasons of the core that no rule is about: the packet is for no group here, or does
-// not say what it has to say, or a report between switches does not belong to what is known.
-var outsideRules = []mcast.Reason{mcast.UnknownGroup, mcast.WrongQPN, mcast.ReservedSyndrome, mcast.NoSession, mcast.LaterEpoch, mcast.ConflictingReport}
+// outsideRules are the reasons of the core that no rule is about: the packet is for no group here, or its
+// syndrome says nothing.
+var outsideRules = []mcast.Reason{mcast.UnknownGroup, mcast.ReservedSyndrome}
 
 // Each reason of the core names its rules, and these are in docs/AGGREGATION.md; those that are outside the
 // rules name none.

@@ -13,6 +13,7 @@ import (
 // reasonRules are the rules by which packets are not served, by the reason.
 var reasonRules = [NumReasons][]string{
 	UnknownOpcode:      {"R22"},
+	WrongQPN:           {"R72"},
 	NotMember:          {"R17", "R21", "R31"},
 	NotSource:          {"R29"},
 	FromSource:         {"R15"},
@@ -36,6 +37,9 @@ var reasonRules = [NumReasons][]string{
 	AwaitsStorage:      {"R83"},
 	Resuming:           {"R83"},
 	NoToken:            {"R84"},
+	NoSession:          {"R111"},
+	LaterEpoch:         {"R111"},
+	ConflictingReport:  {"R111"},
 	OtherRegistration:  {"R87"},
 	BehindGap:          {"R103"},
 	DiscardedReply:     {"R107"},

@@ -169,6 +169,7 @@ var notOfPackets = map[string]string{
 	"R101": "restarts in a tree",
 	"R104": "restarts in a tree",
 	"R105": "questions between switches",
+	"R111": "reports between switches",
 	"R109": "gaps from before a restart",
 }
 

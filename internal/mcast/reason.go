@@ -37,9 +37,9 @@ const (
 	AwaitsStorage             // the source's data waits until the positions of the members are stored, or is behind such data; the source is asked for it then
 	Resuming                  // data for a group that has not learnt yet what its receivers have
 	NoToken                   // data of a member that may not send now: the right to be the source is elsewhere in the tree
-	NoSession                 // a report of a neighbour with which there is no such session
-	LaterEpoch                // a report of a registration that is not known here yet
-	ConflictingReport         // a report that does not fit what the neighbour reported before
+	NoSession                 // a report of a neighbour with which there is no such session (R111)
+	LaterEpoch                // a report that names a term of a later registration, in a session of this one (R111)
+	ConflictingReport         // a report by which the token has crossed as it cannot have (R111)
 	OtherRegistration         // feedback of a neighbouring switch for another registration of the group or of its source
 	BehindGap                 // data of a connected source behind a gap, of a group on the fast path; the source sends it again
 	DiscardedReply            // data of a member whose replies go to nobody: acknowledged (R107)
@@ -122,9 +122,9 @@ var reasonTexts = [NumReasons]string{
 	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it, or is behind such data: the source gets a NAK for it then (R83, R102); data from another switch waits here instead, if it has room (R96)",
 	Resuming:           "data for a group of before a restart of the switch: its receivers have not answered yet what they have (R83)",
 	NoToken:            "data of a member that may not send now, as the right to be the source is elsewhere in the tree of switches: it comes again (R84)",
-	NoSession:          "a report of a neighbouring switch from before one of the two started, or joined the group",
-	LaterEpoch:         "a report of a neighbouring switch about a registration that has not come here yet: it is repeated",
-	ConflictingReport:  "a report of a neighbouring switch that does not fit what it reported before: one of the two has a defect",
+	NoSession:          "a report of a neighbouring switch from before one of the two started, or of a registration that one of them does not have yet, or not any more (R111)",
+	LaterEpoch:         "a report of a neighbouring switch that names a term of a later registration in a session of this one: one of the two has a defect (R111)",
+	ConflictingReport:  "a report of a neighbouring switch by which the token has crossed the edge between the two as it cannot have: one of the two has a defect (R111)",
 	OtherRegistration:  "an acknowledgement of a neighbouring switch for an earlier or a later registration of the group or of its source (R87); if it does not end, the two switches have different registrations",
 	BehindGap:          "data that came behind a gap while the group is on the fast path: no receiver can use it, and the source, which is asked for what is missing, sends it again (R103)",
 	DiscardedReply:     "data that a receiver sends back in a group that takes the replies of another one only: acknowledged, and sent to nobody, as the group's policy of replies says (R107)",
@@ -143,7 +143,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration, BehindGap, DiscardedReply:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, OtherRegistration, BehindGap, DiscardedReply:
 		return true
 	}
 	return false

@@ -208,3 +208,4 @@ func TestR102_BehindARequest(t *testing.T)        { runTranscript(t) }
 func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }
 func TestR104_NobodyShowsIt(t *testing.T)         { runTranscript(t) }
 func TestR105_TheQuestionIsPassedOn(t *testing.T) { runTranscript(t) }
+func TestR111_ReportsOfOneSession(t *testing.T)   { runTranscript(t) }

@@ -169,7 +169,7 @@ func (d *node) report(r Report) {
 				peer := end.node
 				peer.enter()
 				peer.sw.InputReport(d.network.now, 0, d.neighbor(), &r.Message, &peer.out)
-				if peer.out.Drop == ConflictingReport {
+				if peer.out.Drop == ConflictingReport || peer.out.Drop == LaterEpoch {
 					d.network.tb.Fatalf("a report contradicts what was reported before: %+v", r)
 				}
 				d.network.output(peer, nil)

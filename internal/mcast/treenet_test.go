@@ -323,7 +323,7 @@ func (s *treeSwitch) output() {
 				return
 			}
 			to.sw.InputReport(n.now, 0, from, &msg, &to.out)
-			if to.out.Drop == ConflictingReport {
+			if to.out.Drop == ConflictingReport || to.out.Drop == LaterEpoch {
 				n.tb.Fatalf("switch %d: a report of %d contradicts an earlier one: %+v", to.id, from-1, msg)
 			}
 			to.output()

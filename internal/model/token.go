@@ -85,7 +85,7 @@ func (w *World) reported(a *arrival) {
 	w.recall(a.sw)
 	w.snapshot(a.sw, &w.before)
 	w.switches[a.sw].dev.InputReport(w.now, 0, a.nbr, &a.msg, &w.swOut)
-	if w.swOut.Drop == mcast.ConflictingReport {
+	if w.swOut.Drop == mcast.ConflictingReport || w.swOut.Drop == mcast.LaterEpoch {
 		w.fault(a.sw, "a report contradicts what was reported before: %+v", a.msg)
 	}
 	w.snapshot(a.sw, &w.after)

@@ -64,7 +64,7 @@ type Drop uint8
 const (
 	NoDrop        Drop = iota
 	NoSession          // the leg is not up, or has another session
-	LaterEpoch         // of a registration that is not known here yet
+	LaterEpoch         // a term of a later registration, in a session of this one
 	Contradictory      // the token cannot have crossed as the message says
 )
 

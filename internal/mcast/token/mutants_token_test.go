@@ -25,6 +25,15 @@ var _ = []mutant.Mutant{
 	mutant.New("a message of an old session counts", "one holder", mutant.In((*Machine).Receive,
 		"case e == nil || !e.up() || msg.Session != e.session:",
 		"case e == nil || !e.up():")),
+	mutant.New("a term of a later registration counts", "R111", mutant.In((*Machine).Receive,
+		"max(msg.Term, msg.Outdated).epoch() > m.cfg.Epoch:",
+		"max(msg.Term, msg.Outdated).epoch() > m.cfg.Epoch+1:")),
+	mutant.New("the need for a term of a later registration counts", "R111", mutant.In((*Machine).Receive,
+		"max(msg.Term, msg.Outdated).epoch() > m.cfg.Epoch:",
+		"msg.Term.epoch() > m.cfg.Epoch:")),
+	mutant.New("a token that crosses twice counts as requested", "R111", mutant.In((*Machine).cross,
+		"case r.Crossings == e.crossings:",
+		"case r.Crossings >= e.crossings:")),
 	mutant.New("the root makes a token before all have joined", "terms", mutant.In((*Machine).completeTerm,
 		`if !m.children[i].joined {
 			return
