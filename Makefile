@@ -127,7 +127,7 @@ test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrin
 
 .PHONY: test-web test-wireshark test-block soak-block screens
 screens: ## docs/screens and the screens in docs/WEB.md, from labs (root)
-	@scripts/need chromium:chromium
+	@scripts/need chromium:chromium tmux:tmux
 	@mkdir -p docs/screens
 	GLEAM_REQUIRE_ROOT=1 GLEAM_WEB=1 GLEAM_SHOTS=$(CURDIR)/docs/screens scripts/as-root $(GO) test -count=1 -run '^(TestBrowserSeesADeath|TestStory)$$' ./internal/web ./test/story
 

@@ -37,6 +37,7 @@ func groupShowCommand(env *Env) *cobra.Command {
 				return err
 			}
 			return out.print(env.Stdout, g, func(w io.Writer) {
+				slices.SortStableFunc(g.Members, func(a, b api.Member) int { return a.IP.Compare(b.IP) })
 				groupSummary(w, g)
 				fmt.Fprintln(w)
 				memberTable(w, g)
@@ -89,13 +90,15 @@ func groupSummary(w io.Writer, g *api.Group) {
 	if g.Replies != "" {
 		row("replies", "%s", repliesText[g.Replies])
 	}
-	switch {
-	case g.LeaseLeft > 0:
-		row("registered", "by %s from %s%s, epoch %d, lease ends in %s", g.Origin, text(g.Master), underKey(g), g.Epoch, lease(g.LeaseLeft))
-	case g.Master != "":
-		row("registered", "by %s from %s%s, epoch %d", g.Origin, g.Master, underKey(g), g.Epoch)
-	default:
-		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
+	if g.LeaseLeft > 0 || g.Master != "" {
+		row("registered", "by %s from %s%s", g.Origin, text(g.Master), underKey(g))
+	} else {
+		row("registered", "by %s", g.Origin)
+	}
+	if g.LeaseLeft > 0 {
+		row("epoch", "%d, its lease ends in %s", g.Epoch, lease(g.LeaseLeft))
+	} else {
+		row("epoch", "%d", g.Epoch)
 	}
 	if g.Ended != nil {
 		row("ended", "%s, %s; what follows was its last state", g.Ended.Reason, localTime(g.Ended.Time))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/test/livegroup"
+	"github.com/gleam-rdma/gleam/test/terminal"
 )
 
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd", "../../cmd/gleam"}}
@@ -211,6 +212,26 @@ func TestStory(t *testing.T) {
 	chapter("the end")
 }
 
+// seen is what gleam shows in a terminal of 80 columns. Lines that the terminal breaks are whole.
+func (s *story) seen(args ...string) string {
+	s.t.Helper()
+	x := terminal.New(s.t, 60, "", append([]string{s.gleam, "--socket", s.Socket()}, args...)...)
+	if args[0] == "top" { // it shows rates, which need a second sample, and goes on
+		x.Tmux("resize-window", "-x", "80", "-y", "24")
+		s.until("the rates of members", func() bool {
+			return re(`receiver +yes +0x\w+ +\d`).MatchString(x.See("gleam top", "STALLS"))
+		})
+	} else {
+		x.See(args[0], "ended 0")
+	}
+	text, _, _ := strings.Cut(x.Tmux("capture-pane", "-p", "-J"), "ended 0")
+	lines := strings.Split(strings.TrimRight(text, " \n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
 // page is the document that has the screens.
 const page = "../../docs/WEB.md"
 
@@ -225,12 +246,12 @@ func (s *story) screens() {
 		s.t.Fatal(err)
 	}
 	g := s.Group.String()
-	for _, command := range []string{"explain ack " + g, "top --once " + g, "group tree " + g} {
+	for _, command := range []string{"explain ack " + g, "top " + g, "group show " + g, "group tree " + g} {
 		block := regexp.MustCompile("(?s)(<!-- screen: " + regexp.QuoteMeta(command) + " -->\n```\n).*?(```\n)")
 		if !block.Match(text) {
 			s.t.Errorf("%s has no screen of %s", page, command)
 		}
-		shown := "$ gleam " + command + "\n" + strings.TrimSpace(s.run(strings.Fields(command)...)) + "\n"
+		shown := "$ gleam " + command + "\n" + s.seen(strings.Fields(command)...) + "\n"
 		text = block.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(shown, "$", "$$")+"${2}"))
 	}
 	if err := os.WriteFile(page, text, 0o644); err != nil {

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/internal/tools/testbed"
 	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/terminal"
 )
 
 var programs = labtest.Programs{Packages: []string{"../../../cmd/gleamd", "../../../cmd/gleam"}}
@@ -103,97 +103,44 @@ func send(ctx context.Context, g *endpoint.Group, mr endpoint.MR) error {
 	return nil
 }
 
-// terminal is a window of tmux.
-type terminal struct {
-	t      *testing.T
-	socket string
-}
-
-// newTerminal runs a command in a window of 80 columns.
-func newTerminal(t *testing.T, env string, command ...string) *terminal {
-	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		labtest.Unavailable(t, "%v", err)
-	}
-	x := &terminal{t, filepath.Join(t.TempDir(), "tmux")}
-	x.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env "+env+" "+strings.Join(command, " ")+"; echo ended $?; cat")
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", x.socket, "kill-server").Run() })
-	return x
-}
-
-func (x *terminal) tmux(args ...string) string {
-	x.t.Helper()
-	out, err := exec.Command("tmux", append([]string{"-S", x.socket}, args...)...).CombinedOutput()
-	if err != nil {
-		x.t.Fatalf("tmux %s: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
-func (x *terminal) keys(keys ...string) { x.tmux(append([]string{"send-keys"}, keys...)...) }
-
-// see waits until the window has all texts.
-func (x *terminal) see(what string, texts ...string) string {
-	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		screen := x.tmux("capture-pane", "-p")
-		missing := ""
-		for _, text := range texts {
-			if !strings.Contains(screen, text) {
-				missing = text
-			}
-		}
-		if missing == "" {
-			return screen
-		}
-		select {
-		case <-ctx.Done():
-			x.t.Fatalf("%s: %q is not to be seen:\n%s", what, missing, screen)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 // TestTerminal looks at a group with data in a terminal, by keys.
 func TestTerminal(t *testing.T) {
 	b := flowing(t)
-	x := newTerminal(t, "TERM=tmux-256color", programs.Path(t, "gleam"), "--socket", b.Socket(), "top", "-d", "200ms")
-	x.see("groups", "1 groups, 0 stalled", "10.77.254.1  running", "10.77.0.", "no room for: SOURCE, WORKER", "q quit")
-	x.keys("Enter")
-	x.see("members", "group 10.77.254.1  running  policy strict  source 10.77.0.1", "10.77.0.2  receiver  yes   0x", "10.77.0.3  receiver")
-	x.keys("Down", "Enter")
-	x.see("a member", "member        10.77.0.2, QPN 0x", "location      port p2", "packets/s")
-	x.keys("Escape")
-	x.see("members again", "-- members")
-	x.keys("Tab")
-	x.see("ports", "-- ports", "p3    up", "native")
-	x.keys("/", "p", "2", "Enter")
-	if screen := x.see("a filter", "p2    up", "/p2"); strings.Contains(screen, "p3    up") {
+	x := terminal.New(t, 24, "", programs.Path(t, "gleam"), "--socket", b.Socket(), "top", "-d", "200ms")
+	x.See("groups", "1 groups, 0 stalled", "10.77.254.1  running", "10.77.0.", "no room for: SOURCE, WORKER", "q quit")
+	x.Keys("Enter")
+	x.See("members", "group 10.77.254.1  running  policy strict  source 10.77.0.1", "10.77.0.2  receiver  yes   0x", "10.77.0.3  receiver")
+	x.Keys("Down", "Enter")
+	x.See("a member", "member        10.77.0.2, QPN 0x", "location      port p2", "packets/s")
+	x.Keys("Escape")
+	x.See("members again", "-- members")
+	x.Keys("Tab")
+	x.See("ports", "-- ports", "p3    up", "native")
+	x.Keys("/", "p", "2", "Enter")
+	if screen := x.See("a filter", "p2    up", "/p2"); strings.Contains(screen, "p3    up") {
 		t.Errorf("the filter shows another row:\n%s", screen)
 	}
-	x.keys("g")
-	x.keys("s", "s")
-	x.see("sorting", "-- groups, by STATE")
-	x.tmux("resize-window", "-x", "120", "-y", "30")
-	x.see("a wider window", "SOURCE", "WORKER")
-	x.tmux("resize-window", "-x", "40", "-y", "10")
-	x.see("a narrow window", "10.77.254.1", "no room for: ")
+	x.Keys("g")
+	x.Keys("s", "s")
+	x.See("sorting", "-- groups, by STATE")
+	x.Tmux("resize-window", "-x", "120", "-y", "30")
+	x.See("a wider window", "SOURCE", "WORKER")
+	x.Tmux("resize-window", "-x", "40", "-y", "10")
+	x.See("a narrow window", "10.77.254.1", "no room for: ")
 	if err := b.Star.Switch.SetDown("p3"); err != nil {
 		t.Fatal(err)
 	}
-	x.tmux("resize-window", "-x", "80", "-y", "24")
-	x.see("a port that is down stops the group", "* 10.77.254.1  stall", "10.77.0.3")
-	if color := x.tmux("capture-pane", "-p", "-e"); !strings.Contains(color, "\x1b[31m") && !strings.Contains(color, "\x1b[7;31m") && !strings.Contains(color, ";31m") && !strings.Contains(color, "[31") {
+	x.Tmux("resize-window", "-x", "80", "-y", "24")
+	x.See("a port that is down stops the group", "* 10.77.254.1  stall", "10.77.0.3")
+	if color := x.Tmux("capture-pane", "-p", "-e"); !strings.Contains(color, "\x1b[31m") && !strings.Contains(color, "\x1b[7;31m") && !strings.Contains(color, ";31m") && !strings.Contains(color, "[31") {
 		t.Errorf("nothing is red: %q", color)
 	}
 	if err := b.Star.Switch.SetUp("p3"); err != nil {
 		t.Fatal(err)
 	}
-	x.see("it goes on", "10.77.254.1  running")
-	x.keys("q")
-	x.see("the end", "ended 0")
+	x.See("it goes on", "10.77.254.1  running")
+	x.Keys("q")
+	x.See("the end", "ended 0")
 }
 
 // With NO_COLOR there are none, and ctrl+c ends it.
@@ -202,17 +149,17 @@ func TestTerminalWithoutColours(t *testing.T) {
 	if err := b.Star.Switch.SetDown("p3"); err != nil {
 		t.Fatal(err)
 	}
-	x := newTerminal(t, "NO_COLOR=1 TERM=tmux-256color", programs.Path(t, "gleam"), "--socket", b.Socket(), "top", "-d", "200ms")
-	x.see("a stall", "* 10.77.254.1  stall")
-	if screen := x.tmux("capture-pane", "-p", "-e"); strings.Contains(screen, "31m") {
+	x := terminal.New(t, 24, "NO_COLOR=1", programs.Path(t, "gleam"), "--socket", b.Socket(), "top", "-d", "200ms")
+	x.See("a stall", "* 10.77.254.1  stall")
+	if screen := x.Tmux("capture-pane", "-p", "-e"); strings.Contains(screen, "31m") {
 		t.Errorf("there is red: %q", screen)
 	}
 	if err := b.Star.Switch.SetUp("p3"); err != nil {
 		t.Fatal(err)
 	}
-	x.see("it goes on", "10.77.254.1  running")
-	x.keys("C-c")
-	x.see("the end", "ended ")
+	x.See("it goes on", "10.77.254.1  running")
+	x.Keys("C-c")
+	x.See("the end", "ended ")
 }
 
 // Samples are printed for scripts, with rates from the first one on.
