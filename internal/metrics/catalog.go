@@ -6,7 +6,7 @@ package metrics
 var (
 	inSwitch = begin("Switch", "Totals of the whole switch.")
 
-	buildInfo     = inSwitch.gauge("build_info", "1, with gleamd's version and that of Go.", "version", "goversion")
+	buildInfo     = inSwitch.gauge("build_info", "1, with gleamd's version, the commit of its source and the version of Go.", "version", "commit", "goversion")
 	startTime     = inSwitch.gauge("start_time_seconds", "When gleamd started, in seconds since 1970.")
 	epoch         = inSwitch.gauge("restart_epoch", "A number that is another one, and higher, after each start of gleamd.")
 	scrapeFailed  = inSwitch.gauge("sample_failed", "1 if the switch did not answer: other metrics are missing then.")

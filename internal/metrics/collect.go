@@ -87,7 +87,7 @@ func (c *collector) take() *sample {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	o, s := out(ch), c.take()
-	o.put(buildInfo, 1, c.config.Version.Version, c.config.Version.Go)
+	o.put(buildInfo, 1, c.config.Version.Version, c.config.Version.Commit, c.config.Version.Go)
 	o.put(startTime, float64(c.config.Version.Started.UnixMilli())/1000)
 	if o.flag(scrapeFailed, s.err != nil); s.err != nil {
 		return

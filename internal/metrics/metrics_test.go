@@ -37,7 +37,7 @@ func full() *apitest.Backend {
 }
 
 func config() Config {
-	return Config{Groups: 10, Version: api.Version{Version: "v1", Go: "go1", Started: time.Unix(1000, 0)}, Drops: []string{"no_location"}, Unneeded: []string{"stale_feedback"}}
+	return Config{Groups: 10, Version: api.Version{Version: "v1", Commit: "0123456789ab", Go: "go1", Started: time.Unix(1000, 0)}, Drops: []string{"no_location"}, Unneeded: []string{"stale_feedback"}}
 }
 
 // Every metric has a series in what is gathered of a switch that has everything, with the labels
@@ -94,7 +94,7 @@ func scrape(t *testing.T, b Backend, c Config) string {
 func TestValues(t *testing.T) {
 	text := scrape(t, full(), config())
 	for _, want := range []string{
-		`gleam_build_info{goversion="go1",version="v1"} 1`,
+		`gleam_build_info{commit="0123456789ab",goversion="go1",version="v1"} 1`,
 		`gleam_start_time_seconds 1000`,
 		`gleam_data_received_bytes_total 1.024e+06`,
 		`gleam_dropped_packets_total{reason="unknown_group"} 2`,
