@@ -161,3 +161,7 @@ func (c *control) portChanged(p *port, state string) {
 
 // wentDown notes that a port has gone down.
 func (p *port) wentDown() { p.downs, p.lastDown = p.downs+1, time.Now() }
+
+// SetLooks has the workers look for what delays groups, as they do from the start, or has them stop
+// that, for measurements of what looks cost.
+func (e *Engine) SetLooks(on bool) error { return e.plane.SetLooks(on) }

@@ -53,9 +53,23 @@ type delayed struct {
 	queued  bool           // a look is due
 }
 
+// awaited is what a group's ACK waits for.
+type awaited struct {
+	mcast.Awaited
+	Member mcast.MemberID // the first one that it waits for; of use to look only if Alone, or during a stall
+}
+
+// awaitedMember returns for whom the ACK has waited at the last looks.
+func (d *delayed) awaitedMember() mcast.MemberID {
+	if d.Kind == Stalled {
+		return d.Member
+	}
+	return d.suspect
+}
+
 // look notes what a look at time now has found. stalled is for how long the ACK has stood still.
 // It is the transition function. It reports whether Kind or Member has changed.
-func (d *delayed) look(now, stalled time.Duration, a mcast.Awaited) (changed bool) {
+func (d *delayed) look(now, stalled time.Duration, a awaited) (changed bool) {
 	was := d.Delay
 	if stalled >= api.StallTime*time.Second {
 		d.alone = 0 // a stall says nothing about speed
@@ -77,7 +91,7 @@ func (d *delayed) look(now, stalled time.Duration, a mcast.Awaited) (changed boo
 }
 
 // note adds a look to the last ones.
-func (d *delayed) note(a mcast.Awaited) {
+func (d *delayed) note(a awaited) {
 	d.alone = d.alone << 1 & (1<<looksKept - 1)
 	switch {
 	case a.Alone && d.alone == 0:
@@ -135,6 +149,24 @@ func (x *delays) forget(id mcast.GroupID) {
 	*d = delayed{queued: d.queued}
 }
 
+// stop ends all looks, and has no more due: each group is as if one was due already.
+func (x *delays) stop() {
+	x.head, x.count = 0, 0
+	for i := range x.groups {
+		if x.groups[i].Kind != NoDelay {
+			x.changed.add(mcast.GroupID(i))
+		}
+		x.groups[i] = delayed{queued: true}
+	}
+}
+
+// goOn takes stop back.
+func (x *delays) goOn() {
+	for i := range x.groups {
+		x.groups[i].queued = false
+	}
+}
+
 // lookAtDelays looks at the groups that are due.
 func (w *worker) lookAtDelays() {
 	x := &w.delays
@@ -150,13 +182,26 @@ func (w *worker) lookAtDelays() {
 			if int(d.suspect) >= len(g.members) || g.members[d.suspect].gone {
 				d.alone = 0
 			}
-			if d.look(w.now, m.stalledFor(w.now), w.core.Awaited(id)) {
-				x.changed.add(id)
-			}
+			w.lookAt(id, d, m.stalledFor(w.now))
 		}
 		if m.outstanding || !d.quiet() {
 			x.watch(w.now, id)
 		}
+	}
+}
+
+// lookAt looks at group id, whose ACK has stood still for the time stalled. The group's members are
+// asked only if look needs one, and other ones than before only if the former one has acknowledged.
+func (w *worker) lookAt(id mcast.GroupID, d *delayed, stalled time.Duration) {
+	a := awaited{Awaited: w.core.Awaited(id)}
+	if a.Alone || stalled >= api.StallTime*time.Second && a.Legs > 0 {
+		var ok bool
+		if a.Member, ok = w.core.AwaitedMember(id, d.awaitedMember()); !ok {
+			a = awaited{}
+		}
+	}
+	if d.look(w.now, stalled, a) {
+		w.delays.changed.add(id)
 	}
 }
 
@@ -187,4 +232,17 @@ func (p *Plane) Delays(worker int, to []GroupDelay) (n int, err error) {
 		return 0, ErrStopped
 	}
 	return n, nil
+}
+
+// SetLooks has the workers look for what delays groups, as they do from the start, or has them stop
+// that, for measurements of what looks cost.
+func (p *Plane) SetLooks(on bool) error {
+	if !p.workers.do(func(w *worker) {
+		if w.delays.stop(); on {
+			w.delays.goOn()
+		}
+	}) {
+		return ErrStopped
+	}
+	return nil
 }

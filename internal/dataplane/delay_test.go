@@ -18,20 +18,20 @@ func looks(d *delayed, text string) (changes []Delay) {
 	now := time.Hour
 	for _, c := range text {
 		now += lookInterval
-		a, stalled := mcast.Awaited{}, time.Duration(0)
+		a, stalled := awaited{}, time.Duration(0)
 		switch c {
 		case '.':
 		case '*':
-			a = mcast.Awaited{Legs: 3, Member: 1}
+			a.Legs = 3
 		case '!', '+':
-			a, stalled = mcast.Awaited{Legs: 2, Member: 0, PSN: 7}, api.StallTime*time.Second
+			a.Legs, a.PSN, stalled = 2, 7, api.StallTime*time.Second
 			if c == '+' {
 				a.Member = 1
 			}
 		case '?':
 			stalled = time.Minute
 		default:
-			a = mcast.Awaited{Legs: 1, Alone: true, Member: mcast.MemberID(c - 'a')}
+			a.Legs, a.Alone, a.Member = 1, true, mcast.MemberID(c-'a')
 		}
 		if d.look(now, stalled, a) {
 			changes = append(changes, d.Delay)
@@ -70,6 +70,7 @@ func TestDelays(t *testing.T) {
 		{"it ends", repeat("a", 20) + repeat("*", 10), []Delay{slow(0), none}},
 		{"another one", repeat("a", 20) + repeat("b", 40), []Delay{slow(0), none, slow(1)}},
 		{"another one after a while", repeat("a", 12) + repeat("b", 40), []Delay{slow(1)}},
+		{"another one soon", repeat("a", 12) + repeat("b", 28), []Delay{slow(1)}},
 		{"a stall", "*!!!!*", []Delay{stalled(0), none}},
 		{"a stall of another member", "!!++*", []Delay{stalled(0), stalled(1), none}},
 		{"it is not known who", "????!??*", []Delay{stalled(0), none}},

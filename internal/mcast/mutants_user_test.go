@@ -38,4 +38,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a stranger's packets are a member's", "R72", mutant.In((*group).noteWrongQPN,
 		"ok && g.members[k].live {",
 		"ok || g.members[k].live {")),
+	mutant.New("a stall is another member's at each look", "user", mutant.In((*Switch).AwaitedMember,
+		"int(was) < len(g.members) && g.members[was].live && g.isAwaited(int(g.members[was].leg))",
+		"false")),
+	mutant.New("a member that has left is awaited", "user", mutant.In((*Switch).AwaitedMember,
+		"int(was) < len(g.members) && g.members[was].live && g.isAwaited(int(g.members[was].leg))",
+		"int(was) < len(g.members) && g.isAwaited(int(g.members[was].leg))")),
+	mutant.New("the ACK waits for one leg of one alone", "user", mutant.In((*Switch).Awaited,
+		"a.Legs == 1 && g.recv.count > 1 && g.policy.quorum == 0",
+		"a.Legs == 1 && g.recv.count > 1")),
 }

@@ -105,8 +105,13 @@ func TestSnapshotShows(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, *w)
 		}
 	}
-	if a := s.Awaited(3); a != (Awaited{Legs: 1, Member: 5, Alone: true, PSN: 0}) {
+	if a := s.Awaited(3); a != (Awaited{Legs: 1, Alone: true, PSN: 0}) {
 		t.Errorf("the leg of F and G is awaited alone: %+v", a)
+	}
+	for was, want := range map[MemberID]MemberID{0: 5, 2: 5, 5: 5, 6: 6, 1000: 5} {
+		if m, ok := s.AwaitedMember(3, was); m != want || !ok {
+			t.Errorf("after member %d: member %d, %v; want %d, behind the leg of F and G", was, m, ok, want)
+		}
 	}
 	s.groups[3].policy.quorum = 1
 	if a := s.Awaited(3); a.Alone {
@@ -137,6 +142,9 @@ func TestSnapshotShows(t *testing.T) {
 			t.Errorf("member %d has left: %+v", i, st.Members[i])
 		}
 	}
+	if m, ok := s.AwaitedMember(3, 5); m != 6 || !ok {
+		t.Errorf("F has left, and member %d is awaited, %v; want G, behind the same leg", m, ok)
+	}
 	if !st.Members[9].Joining || st.Members[6].Lag != 3 {
 		t.Errorf("%+v, %+v", st.Members[6], st.Members[9])
 	}
@@ -147,8 +155,13 @@ func TestSnapshotShows(t *testing.T) {
 	if st.Acked != 0 || st.Retained != 2*minFrameBytes || st.RetainedMax != 3*minFrameBytes || !st.Members[3].HoldsACK || st.Members[6].HoldsACK {
 		t.Errorf("%+v", st)
 	}
-	if a := s.Awaited(3); a != (Awaited{Legs: 2, Member: 2, PSN: 1}) {
+	if a := s.Awaited(3); a != (Awaited{Legs: 2, PSN: 1}) {
 		t.Errorf("C and D are awaited: %+v", a)
+	}
+	for was, want := range map[MemberID]MemberID{1: 2, 2: 2, 3: 3, 5: 2} { // member 5 has left
+		if m, ok := s.AwaitedMember(3, was); m != want || !ok {
+			t.Errorf("after member %d: member %d, %v; want %d of C and D", was, m, ok, want)
+		}
 	}
 	s.groups[3].policy.minReceivers = 100 // nobody can be evicted
 	aeth("D", 301, rocev2.SyndromeNAKOpErr)
@@ -159,6 +172,9 @@ func TestSnapshotShows(t *testing.T) {
 	}
 	if a := s.Awaited(3); a != (Awaited{}) {
 		t.Errorf("a failed group awaits %+v", a)
+	}
+	if m, ok := s.AwaitedMember(4, 0); ok {
+		t.Errorf("a group that does not exist awaits member %d", m)
 	}
 	s.groups[3].outcomes = nil // as after SetState
 	if s.Snapshot(3, &st); !st.Failed || st.FailCause != 0 {
@@ -183,10 +199,14 @@ func TestHoldsACK(t *testing.T) {
 		serve(s, ipOf("A"), rocev2.SendOnly, 0, 0)
 		g := s.groups[0]
 		g.acks[1].acked, g.agg.acked, g.fwd.nxt = c.acked, c.group, c.nxt
+		g.agg.numAtAcked = 0
+		if g.isAwaited(1) {
+			g.agg.numAtAcked = 1
+		}
 		var st GroupStatus
 		s.Snapshot(0, &st)
-		if a := s.Awaited(0); (a.Legs > 0 && a.Member == 1) != c.want {
-			t.Errorf("case %d: %+v", i, a)
+		if m, ok := s.AwaitedMember(0, 0); s.Awaited(0).Legs > 0 != c.want || c.want && (m != 1 || !ok) {
+			t.Errorf("case %d: %+v, member %d, %v", i, s.Awaited(0), m, ok)
 		}
 		if m := st.Members[1]; m.HoldsACK != c.want || m.Lag != c.nxt.Prev().Sub(c.acked) {
 			t.Errorf("case %d: %+v", i, m)
