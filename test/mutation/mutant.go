@@ -96,7 +96,7 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
 	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "internal/mcast" || m.dir == "internal/rc") {
-		s = append(s, "model")
+		s = append(s, "internal/model")
 	}
 	if m.rule == "user" { // a text that stands in several places
 		s = append(s, "test/arch")
