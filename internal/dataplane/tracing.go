@@ -20,7 +20,8 @@ import (
 // came. So what counts drops does not know of traces.
 type tracing struct {
 	*trace.Recorder
-	seen    counters     // until here the counters are accounted for
+	seen    counters     // until here the counters are accounted for, while a packet that may be recorded is served
+	passing bool         // a copy is being made of a group that is not recorded
 	copying bool         // a copy is being made, and not staged yet
 	copyOf  trace.Record // what is known of it
 	rest    [][]byte     // scratch: the buffers of a packet behind the first
@@ -41,7 +42,6 @@ func newTracing(r *trace.Recorder) *tracing {
 func (w *worker) traceReceived(pi int, ds []xsk.Desc) {
 	t := w.tracing
 	w.accountParent()
-	t.seen = w.count
 	var first []byte
 	t.rest = t.rest[:0]
 	for i := range ds {
@@ -55,7 +55,12 @@ func (w *worker) traceReceived(pi int, ds []xsk.Desc) {
 			t.rest = append(t.rest, b)
 		}
 	}
-	if x := t.Receive(w.elapsed(), pi, first, t.rest); x != nil && x.IsRoCE {
+	x := t.Receive(pi, first, t.rest)
+	if x == nil {
+		return
+	}
+	x.At, t.seen = w.elapsed(), w.count
+	if x.IsRoCE {
 		w.traceProgress(x)
 	}
 }
@@ -104,7 +109,9 @@ func (w *worker) traceServed() {
 	t := w.tracing
 	w.accountParent()
 	t.Served()
-	t.seen = w.count
+	if t.Current() != nil { // what was counted is not that packet's
+		t.seen = w.count
+	}
 }
 
 // account sets reason to the name of a counter that has grown, unless it is set already.
@@ -174,11 +181,11 @@ func (w *worker) traceRefused(pi int, ds []xsk.Desc, why dropReason) {
 // traceReplies notes what was counted since accountParent: it concerns answers to the packet that
 // is being served, not the packet.
 func (w *worker) traceReplies() {
-	reply := ""
-	if w.tracing.account(&w.count, &reply); reply == "" {
+	x, reply := w.tracing.Current(), ""
+	if x == nil {
 		return
 	}
-	if x := w.tracing.Current(); x != nil {
+	if w.tracing.account(&w.count, &reply); reply != "" {
 		x.Reply = reply
 	}
 }
@@ -186,9 +193,18 @@ func (w *worker) traceReplies() {
 // copyTraced is copy while a trace runs.
 func (w *worker) copyTraced(kind trace.Kind, c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) (own bool) {
 	t := w.tracing
-	w.accountParent()
 	g := &w.groups[c.Group]
 	l := &g.legs[c.Leg]
+	if t.Current() != nil {
+		w.accountParent()
+	} else if !t.Concerns(g.ip) {
+		t.passing = true
+		own = w.copy(c, f, ds, last)
+		t.passing = false
+		return own
+	} else {
+		t.seen = w.count
+	}
 	t.copying, t.copyOf = true, trace.Record{At: w.elapsed(), Kind: kind, WasPSN: f.BTH().PSN(), WasQP: f.BTH().DestQP(), Member: l.ip}
 	x := &t.copyOf
 	if f.Op.Is(rocev2.OpRETH) {
@@ -224,6 +240,9 @@ func (w *worker) copyTraced(kind trace.Kind, c *mcast.Copy, f *rocev2.Frame, ds 
 // that is being made, or a packet of the switch's own.
 func (w *worker) traceStaged(pi int, first []byte, rest [][]byte) {
 	t := w.tracing
+	if t.passing {
+		return
+	}
 	if t.copying {
 		t.copying = false
 		t.Send(&t.copyOf, pi, first, rest)
@@ -247,10 +266,9 @@ func (w *worker) traceReplaced(before *tracedACK, pi int, b []byte) {
 func (w *worker) reportTraced(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	t := w.tracing
 	w.accountParent()
-	t.seen = w.count
 	frame, _, _ := f.ring.View(psn) // nothing if it is not stored yet: then it is recorded without its bytes
-	if x := t.Receive(w.elapsed(), f.sourcePort, frame, nil); x != nil {
-		x.Place, x.Flags = trace.Next, trace.ByXDP
+	if x := t.Receive(f.sourcePort, frame, nil); x != nil {
+		x.At, x.Place, x.Flags, t.seen = w.elapsed(), trace.Next, trace.ByXDP, w.count
 	}
 	w.reportPacket(f, psn, paused, last)
 	w.traceServed()

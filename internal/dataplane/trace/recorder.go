@@ -4,6 +4,8 @@
 package trace
 
 import (
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -85,35 +87,28 @@ func bufferOf(f *Filter) int {
 const maxHeaders = 160
 
 // Receive begins the record of a packet that came by a port, and returns it for the facts that
-// become known while it is served; nil if it is of no group that is recorded. first is the
-// beginning of the frame, rest are its other buffers. Served must follow in any case.
-func (r *Recorder) Receive(at time.Duration, port int, first []byte, rest [][]byte) *Record {
+// become known while it is served, At among them; nil if it is of no group that is recorded. first
+// is the beginning of the frame, rest are its other buffers. Served must follow in any case.
+func (r *Recorder) Receive(port int, first []byte, rest [][]byte) *Record {
 	p := &r.stack[min(r.depth, maxDepth-1)]
 	r.depth++
-	buf := p.Data
-	*p = incoming{Record: Record{At: at, Port: port, Header: Peek(first, r.filter.EnvelopePort)}}
-	p.Data = buf
-	if p.unrelated = r.depth > maxDepth || !r.mayCause(&p.Header); p.unrelated {
+	h := Peek(first, r.filter.EnvelopePort)
+	// Feedback and data have different opcodes, so that these do not count; group addresses do.
+	if p.unrelated = r.depth > maxDepth || !r.Concerns(h.Src) && !r.Concerns(h.Dst); p.unrelated {
 		return nil
 	}
+	buf := p.Data
+	*p = incoming{Record: Record{Port: port, Header: h}}
+	p.Data = buf
 	p.fill(first, rest, r.filter.Snap)
 	p.fits = r.filter.ofGroup(&p.Header) && r.filter.itself(&p.Header, port, p.PSN)
 	return &p.Record
 }
 
-// mayCause reports whether a packet may fit, or cause one that does. Feedback and data have
-// different opcodes, so that these do not count; group addresses do.
-func (r *Recorder) mayCause(h *Header) bool {
-	f := &r.filter
-	if len(f.Groups) == 0 {
-		return true
-	}
-	for _, g := range f.Groups {
-		if h.Src == g || h.Dst == g {
-			return true
-		}
-	}
-	return false
+// Concerns reports whether packets of the group with an address may be recorded, or cause some that
+// are.
+func (r *Recorder) Concerns(group netip.Addr) bool {
+	return len(r.filter.Groups) == 0 || slices.Contains(r.filter.Groups, group)
 }
 
 // fill copies the beginning of a frame.

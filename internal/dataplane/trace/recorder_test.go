@@ -34,7 +34,7 @@ func frame(src, dst netip.Addr, op rocev2.Opcode, psn rocev2.PSN) []byte {
 // packet has r record a packet from src to the group by port 0 with a copy to each of to, by
 // ports 1 and up, whose PSNs are 0x1000 higher.
 func packet(r *Recorder, src netip.Addr, op rocev2.Opcode, psn rocev2.PSN, to ...netip.Addr) {
-	r.Receive(0, 0, frame(src, group, op, psn), nil)
+	r.Receive(0, frame(src, group, op, psn), nil)
 	for i, m := range to {
 		r.Send(&Record{Kind: Copied, WasPSN: psn, Member: m}, i+1, frame(group, m, op, psn+0x1000), nil)
 	}
@@ -95,7 +95,7 @@ func TestFilter(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			r := NewRecorder(&x.f)
 			packet(r, a, rocev2.WriteOnly, 16, b, c)
-			if r.Receive(0, 1, frame(b, group, rocev2.Acknowledge, 0x1010), nil) != nil {
+			if r.Receive(1, frame(b, group, rocev2.Acknowledge, 0x1010), nil) != nil {
 				r.Translate(16)
 			}
 			r.Send(&Record{Kind: Built}, 0, frame(group, a, rocev2.Acknowledge, 16), nil)
@@ -120,7 +120,7 @@ func TestFilter(t *testing.T) {
 // What becomes known while a packet is served is in its record, although copies come behind it.
 func TestFacts(t *testing.T) {
 	r := NewRecorder(&Filter{})
-	x := r.Receive(0, 0, frame(a, group, rocev2.WriteOnly, 1), nil)
+	x := r.Receive(0, frame(a, group, rocev2.WriteOnly, 1), nil)
 	r.Send(&Record{Kind: Copied, WasPSN: 1}, 1, frame(group, b, rocev2.WriteOnly, 1), nil)
 	r.Send(&Record{Kind: NotSent, WasPSN: 1, Drop: "port_down"}, 1, frame(a, group, rocev2.WriteOnly, 1), nil)
 	x.Place, x.Flags, x.Drop = Ahead, Retained, "why"
@@ -135,7 +135,7 @@ func TestFacts(t *testing.T) {
 	// Of drops, what is served well is not recorded, but for what had a copy dropped.
 	r = NewRecorder(&Filter{Drops: true})
 	for _, drop := range []string{"", "port_down"} {
-		r.Receive(0, 0, frame(a, group, rocev2.WriteOnly, 2), nil)
+		r.Receive(0, frame(a, group, rocev2.WriteOnly, 2), nil)
 		r.Send(&Record{Kind: Copied, WasPSN: 2}, 1, frame(group, b, rocev2.WriteOnly, 2), nil)
 		if drop != "" {
 			r.Send(&Record{Kind: NotSent, WasPSN: 2, Drop: drop}, 2, frame(a, group, rocev2.WriteOnly, 2), nil)
@@ -151,7 +151,7 @@ func TestFacts(t *testing.T) {
 // follows belongs to the outer one.
 func TestNested(t *testing.T) {
 	r := NewRecorder(&Filter{Members: []netip.Addr{b}})
-	r.Receive(0, 0, frame(a, group, rocev2.WriteOnly, 5), nil)
+	r.Receive(0, frame(a, group, rocev2.WriteOnly, 5), nil)
 	packet(r, a, rocev2.WriteOnly, 4, b)
 	r.Send(&Record{Kind: Copied, WasPSN: 5}, 1, frame(group, b, rocev2.WriteOnly, 5), nil)
 	r.Served()
@@ -160,7 +160,7 @@ func TestNested(t *testing.T) {
 		t.Errorf("%q: %+v", path(list), list)
 	}
 	for range maxDepth + 2 { // deeper than there are buffers
-		r.Receive(0, 0, frame(a, group, rocev2.WriteOnly, 6), nil)
+		r.Receive(0, frame(a, group, rocev2.WriteOnly, 6), nil)
 	}
 	for range maxDepth + 2 {
 		r.Served()
@@ -202,7 +202,7 @@ func TestRate(t *testing.T) {
 	if lost, over := r.Unrecorded(); lost != 0 || over != 3 {
 		t.Errorf("%d lost, %d over the rate; want 0 and 3", lost, over)
 	}
-	r.Receive(50*time.Millisecond, 0, frame(a, group, rocev2.WriteOnly, 1), nil)
+	r.Receive(0, frame(a, group, rocev2.WriteOnly, 1), nil).At = 50 * time.Millisecond
 	r.Served()
 	if list := read(r); len(list) != 1 || list[0].LostBefore != 3 {
 		t.Errorf("%+v", list)
@@ -214,7 +214,7 @@ func TestNoAllocation(t *testing.T) {
 	r := NewRecorder(&Filter{Groups: []netip.Addr{group}, Members: []netip.Addr{b}})
 	in, out := frame(a, group, rocev2.WriteOnly, 1), frame(group, b, rocev2.WriteOnly, 1)
 	if n := testing.AllocsPerRun(100, func() {
-		r.Receive(0, 0, in, nil)
+		r.Receive(0, in, nil)
 		r.Send(&Record{Kind: Copied, WasPSN: 1}, 1, out, nil)
 		r.Served()
 		r.Publish()
@@ -228,7 +228,7 @@ func TestNoAllocation(t *testing.T) {
 func TestSeveralBuffers(t *testing.T) {
 	whole := frame(a, group, rocev2.WriteOnly, 1)
 	r := NewRecorder(&Filter{Snap: 100})
-	r.Receive(0, 0, whole[:70], [][]byte{whole[70:90], whole[90:]})
+	r.Receive(0, whole[:70], [][]byte{whole[70:90], whole[90:]})
 	r.Served()
 	if list := read(r); len(list) != 1 || !bytes.Equal(list[0].Data, whole[:100]) || list[0].Length != len(whole) {
 		t.Errorf("%+v", list)
@@ -254,7 +254,7 @@ func FuzzPeek(f *testing.F) {
 			}
 		}
 		r := NewRecorder(&Filter{})
-		r.Receive(0, 0, x, nil)
+		r.Receive(0, x, nil)
 		r.Served()
 		read(r)
 	})
