@@ -21,6 +21,9 @@ func TestCommandUsage(t *testing.T) {
 		{"--rounds 0", "--rounds 0"},
 		{"--seconds -1", "--seconds"},
 		{"-o xml", "xml"},
+		{"--overhead --rows bare", "--overhead has no --rows"},
+		{"--overhead --legs 3,7", "one --payload"},
+		{"--overhead --seconds 0", "--seconds"},
 		{"--frobnicate", "frobnicate"},
 	} {
 		var out, errs bytes.Buffer

@@ -7,17 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/bpf"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
-	"github.com/gleam-rdma/gleam/internal/metrics"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
@@ -38,43 +33,6 @@ func gleamdWith(workers int) func(*testbed) error {
 func openFastGleamd(s *testbed) error {
 	return openGleamd(s, fmt.Sprintf("worker: {cpu: %d}\nfast_path: require\n", s.cpu))
 }
-
-// openScrapedGleamd runs gleamd with one worker, and asks for its metrics each second.
-func openScrapedGleamd(s *testbed) error {
-	if err := gleamdWith(1)(s); err != nil {
-		return err
-	}
-	h := metrics.Handler(s.engine, metrics.Config{Groups: config.Default().Metrics.Groups})
-	ctx, stop := context.WithCancel(context.Background())
-	var scraper sync.WaitGroup
-	failed := 0
-	scraper.Go(func() {
-		tick := time.NewTicker(scrapeInterval)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			w := httptest.NewRecorder()
-			if h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, metrics.Path, nil)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "gleam_groups 1") {
-				failed++
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
-		}
-	})
-	s.onClose(func() error {
-		stop()
-		scraper.Wait()
-		if failed > 0 {
-			return fmt.Errorf("%d scrapes have failed", failed)
-		}
-		return nil
-	})
-	return nil
-}
-
-// scrapeInterval is shorter than that of most scrapers.
-const scrapeInterval = time.Second
 
 // openGleamd runs gleamd's engine in the switch's namespace, with its default
 // configuration but for the given keys, and registers the group.

@@ -37,7 +37,6 @@ var (
 	generatorMethod = &method{name: "generator", generatorOnly: true, destination: toPort, expected: (*testbed).expect, start: func(*testbed) error { return nil }}
 	bareMethod      = &method{name: "bare", user: true, destination: toPort, expected: rewritten, start: openBare}
 	gleamdMethod    = &method{name: "gleamd", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(1)}
-	scrapedMethod   = &method{name: "gleamd-metrics", user: true, feedback: true, destination: toPort, expected: rewritten, start: openScrapedGleamd}
 	gleamd2Method   = &method{name: "gleamd-w2", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(2)}
 	gleamd4Method   = &method{name: "gleamd-w4", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(4)}
 	fastMethod      = &method{name: "gleamd-fast", user: true, xdp: true, feedback: true, destination: toPort, expected: rewritten, start: openFastGleamd, unservable: singleBufferOnly}

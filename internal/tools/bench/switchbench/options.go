@@ -24,7 +24,6 @@ const (
 	bareRow      = "bare"
 	gleamdRow    = "gleamd"
 	gleamdAckRow = "gleamd-ack8"
-	scrapedRow   = "gleamd-metrics"
 	gleamdRow2   = "gleamd-w2"
 	gleamdRow4   = "gleamd-w4"
 	fastRow      = "gleamd-fast"
@@ -54,7 +53,6 @@ var allRows = []measuredRow{
 	{bareRow, "bare AF_XDP loop", bareMethod, 0, 0},
 	{gleamdRow, "gleamd", gleamdMethod, sparseAcks, 0},
 	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks, 0},
-	{scrapedRow, "gleamd, metrics scraped each second", scrapedMethod, sparseAcks, 0},
 	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks, 0},
 	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks, 0},
 	{fastRow, "gleamd, fast path in XDP, window of 512 packets", fastMethod, sparseAcks, fastWindow},
@@ -93,6 +91,20 @@ func Default() Options {
 
 // Quick leaves only the case that the targets are about.
 func (o *Options) Quick() { o.Payloads, o.Legs = []int{targetCase.payload}, []int{targetCase.legs} }
+
+// overhead chooses what is not given of the case and the rounds in which the overhead of
+// observations is measured.
+func (o *Options) overhead(given func(flag string) bool) {
+	if !given("payload") {
+		o.Payloads = []int{targetCase.payload}
+	}
+	if !given("legs") {
+		o.Legs = []int{targetCase.legs}
+	}
+	if !given("rounds") {
+		o.Rounds = overheadRounds
+	}
+}
 
 func (o *Options) check() error {
 	switch {
