@@ -81,3 +81,26 @@ func TestTwoGroupsShareAHost(t *testing.T) {
 		}
 	}
 }
+
+// A master without a loopback interface is told so, with the command that mends it, and so are the members; a member
+// needs none.
+func TestLoopbackOfTheMasterIsDown(t *testing.T) {
+	w := newWorld(t, 2, false, accepted, auth)
+	for i := range 2 {
+		if err := w.Hosts[i].NS.SetDown("lo"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, errs := w.join(t, w.ctx, endpoint.MasterConfig{})
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "the loopback interface lo is down") || !strings.Contains(err.Error(), "ip link set lo up") {
+			t.Errorf("host %d: %v", i, err)
+		}
+	}
+	if err := w.Hosts[0].NS.SetUp("lo"); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := w.join(t, w.ctx, endpoint.MasterConfig{}); errors.Join(errs...) != nil {
+		t.Errorf("with the command that mends it: %v", errs)
+	}
+}

@@ -250,6 +250,9 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))
 	}
+	if err := checkLoopback(); err != nil {
+		return err
+	}
 	conn, err := listenUDP(netip.AddrPortFrom(self.IP, 0))
 	if err != nil {
 		return err

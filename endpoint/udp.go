@@ -46,6 +46,21 @@ func listenUDP(local netip.AddrPort) (*net.UDPConn, error) {
 	return c, err
 }
 
+// checkLoopback returns an error if the loopback interface is down, by which a host reaches its
+// own addresses, in the network namespace of the calling thread.
+func checkLoopback() error {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil // it is not known
+	}
+	for _, i := range list {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp == 0 {
+			return fmt.Errorf("the loopback interface %s is down: a master confirms its own membership by it; type `ip link set %s up`", i.Name, i.Name)
+		}
+	}
+	return nil
+}
+
 // newDriver starts m on conn, and takes ownership of conn.
 func newDriver(conn *net.UDPConn, m machine, onEvent func(envelope.Event)) *driver {
 	d := &driver{conn: conn, machine: m, started: time.Now(), onEvent: onEvent}

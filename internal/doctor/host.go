@@ -61,6 +61,7 @@ func (m *machine) examineHost(o HostOptions) (*Report, error) {
 		r.skip("group-address", "no group is named (--group)")
 		r.skip("path-mtu", "no group is named (--group)")
 	}
+	checkLoopback(r)
 	checkSettings(r, &o)
 	m.checkClock(r)
 	return r.finish(), nil
@@ -208,6 +209,24 @@ func checkInterface(r *Report, link netlink.Link, o *HostOptions) {
 		})
 	}
 	r.add("mtu", found...)
+}
+
+// checkLoopback checks that the host reaches its own addresses.
+func checkLoopback(r *Report) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		r.skip("loopback", err.Error())
+		return
+	}
+	var found []Finding
+	for _, l := range links {
+		if a := l.Attrs(); a.RawFlags&unix.IFF_LOOPBACK != 0 && a.RawFlags&unix.IFF_UP == 0 {
+			found = append(found, Finding{
+				Severity: Error, Text: a.Name + " is down", Cost: "no group can be made here: the master of a group confirms its own membership by " + a.Name, Command: "ip link set " + a.Name + " up",
+			})
+		}
+	}
+	r.add("loopback", found...)
 }
 
 // checkHostOffloads checks that packets come to the host as they were sent.

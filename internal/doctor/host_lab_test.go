@@ -45,6 +45,7 @@ func TestFaultsOfAHost(t *testing.T) {
 		o HostOptions
 	}{
 		{fault{name: "the interface is down", plant: "ip link set eth0 down", check: "interface", text: "eth0 is down", severity: Error}, HostOptions{Interface: "eth0"}},
+		{fault{name: "the loopback is down", plant: "ip link set lo down", check: "loopback", text: "lo is down", severity: Error}, usual},
 		{fault{name: "its MTU", plant: "ip link set eth0 mtu 1000", check: "mtu", text: "the MTU of eth0 is 1000; path MTU 1024 needs 1088", severity: Error}, usual},
 		{fault{name: "no route", plant: "ip route del 10.77.0.0/16 dev eth0", check: "route", text: "there is no route to its address", severity: Error}, named},
 		{fault{name: "another route", plant: "ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route replace 10.77.254.0/24 dev other", check: "route", text: "leads by other, not by eth0", severity: Error}, named},

@@ -123,6 +123,8 @@ enum { GL_TAG_TIMER = 1, GL_TAG_WAKE, GL_TAG_MEMBER, GL_TAG_MASTER, GL_TAG_LISTE
 
 /* udp.c: false, and why in g->failure's words in text. */
 bool gl_bind(const struct gl_endpoint *at, int *fd, char *text, size_t n);
+/* false: the loopback interface is down, by which a host reaches its own addresses. */
+bool gl_check_loopback(char *text, size_t n);
 struct gl_endpoint gl_local_of(int fd);
 struct gl_endpoint gl_peer_of(int fd);
 void gl_connect_member(struct gleam_group *g);

@@ -282,7 +282,7 @@ bool gl_prepare(struct gleam_group *g, char *text, size_t n)
 		return false;
 	if (g->flags & GLEAM_TARGETS)
 		g->info.target_key = ((uint32_t)random_number() & ~1u) | 2; /* even and not 0: never the window's */
-	if (!gl_bind(&at, &g->master_fd, text, n))
+	if (!gl_check_loopback(text, n) || !gl_bind(&at, &g->master_fd, text, n))
 		return false;
 	if (!gl_watch(g, g->master_fd, EPOLLIN, GL_TAG_MASTER)) {
 		snprintf(text, n, "watch a socket: %s", strerror(errno));

@@ -6,6 +6,8 @@
  * with groups of its own, and the kernel gives each the packets of its group.
  */
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -64,6 +66,22 @@ bool gl_bind(const struct gl_endpoint *at, int *fd, char *text, size_t n)
 		close(*fd);
 	*fd = -1;
 	return false;
+}
+
+bool gl_check_loopback(char *text, size_t n)
+{
+	struct ifaddrs *list;
+	bool fine = true;
+
+	if (getifaddrs(&list) < 0)
+		return true; /* it is not known */
+	for (const struct ifaddrs *i = list; i && fine; i = i->ifa_next) {
+		fine = !(i->ifa_flags & IFF_LOOPBACK) || i->ifa_flags & IFF_UP;
+		if (!fine)
+			snprintf(text, n, "the loopback interface %s is down: a master confirms its own membership by it; type `ip link set %s up`", i->ifa_name, i->ifa_name);
+	}
+	freeifaddrs(list);
+	return fine;
 }
 
 struct gl_endpoint gl_local_of(int fd)

@@ -152,6 +152,23 @@ func TestFailures(t *testing.T) {
 		x.expect("peer")
 		x.expect("error wait -5 ", "10.77.9.9")
 	})
+	t.Run("the master's loopback is down", func(t *testing.T) {
+		if err := w.Hosts[0].NS.SetDown("lo"); err != nil {
+			t.Fatal(err)
+		}
+		m, x := w.master(t, rightKey, "10.77.254.1", 1, 20000, false), w.member(t, 1, rightKey, 20000, false)
+		m.expect("peer")
+		m.expect("error wait -5 ", "the loopback interface lo is down", "type `ip link set lo up`")
+		x.expect("error join -5 ", "gave up", "the loopback interface lo is down")
+		if err := w.Hosts[0].NS.SetUp("lo"); err != nil {
+			t.Fatal(err)
+		}
+		m, x = w.master(t, rightKey, "10.77.254.1", 1, 20000, false), w.member(t, 1, rightKey, 20000, false)
+		m.expect("peer")
+		x.expect("peer")
+		m.expect("registered")
+		x.expect("registered")
+	})
 	t.Run("address of another host", func(t *testing.T) {
 		x := w.start(t, 1, "member", "10.77.0.99", "0x20", rightKey, w.exchange(false), "2000")
 		x.expect("error join -5 ", "10.77.0.99", "cannot assign requested address")
