@@ -499,3 +499,17 @@ targets:register_heuristic("infiniband.payload", function(tvb, pinfo, root)
 	if size == 0 or n == 0 or n % size ~= 0 then return false end
 	return targets.dissector(tvb, pinfo, root) > 0
 end)
+
+-- Packets of RoCEv2 that were cut in their payload, as those of gleam trace without --snap. Wireshark calls their length
+-- invalid in the column Info, although it is right. They get the text there that whole ones have.
+local cut = Proto("gleam.cut", "RoCEv2, cut")
+local opcodeOf, pairOf = Field.new("infiniband.bth.opcode"), Field.new("infiniband.bth.destqp")
+function cut.dissector(tvb, pinfo)
+	if tvb:len() == tvb:reported_len() then return end
+	local opcode, qp = opcodeOf(), pairOf()
+	if not opcode or not qp or not tostring(pinfo.cols.info):find("Invalid Packet Length", 1, true) then return end
+	local name = opcode.display:gsub("^.*%((%u+)%) %- ", "%1 "):gsub(" %(%d+%)$", "")
+	pinfo.cols.info:clear_fence()
+	pinfo.cols.info = string.format("%s QP=0x%06x [payload not captured]", name, qp.value)
+end
+register_postdissector(cut)

@@ -255,8 +255,29 @@ func (r *rig) readByTshark(t *testing.T, file string, packets int) {
 	if len(wireshark.Lines(t, file, "-Y", from)) == 0 {
 		t.Errorf("tshark finds no packet with %s", from)
 	}
-	if n := len(wireshark.Lines(t, file)); n != packets {
+	lines, cut := wireshark.Lines(t, file), 0
+	if n := len(lines); n != packets {
 		t.Errorf("tshark reads %d packets, want %d", n, packets)
+	}
+	for _, line := range lines {
+		switch {
+		case strings.Contains(line, "Malformed"):
+			t.Fatalf("tshark takes a packet without its payload for malformed: %s", line)
+		case strings.HasSuffix(line, "[payload not captured]"):
+			if cut++; !strings.Contains(line, " RC RDMA WRITE ") || !strings.Contains(line, " QP=0x") {
+				t.Fatalf("tshark does not say what a packet without its payload is: %s", line)
+			}
+		}
+	}
+	if cut == 0 {
+		t.Error("tshark finds no packet without its payload")
+	}
+	// The frame's length is that of the packet as it was sent: Ethernet's header, and what IP says.
+	for _, line := range wireshark.Lines(t, file, "-Y", "frame.cap_len < frame.len", "-T", "fields", "-e", "frame.len", "-e", "ip.len") {
+		var frame, ip int
+		if _, err := fmt.Sscan(line, &frame, &ip); err != nil || frame != ip+14 {
+			t.Fatalf("length and IP length of a cut frame: %q (%v)", line, err)
+		}
 	}
 }
 
