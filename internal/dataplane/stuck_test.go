@@ -6,6 +6,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func hold(t testing.TB, s *lab.Star, ports string, i int) (config string, stop, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rate, burst = 1000, 2000 // two frames and then one in a second
+	const rate, burst = 500, 2000
 	q := &netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: p.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		Rate:       rate, Limit: 16 << 20, Buffer: uint32(netlink.Xmittime(rate, burst)),
@@ -115,6 +116,20 @@ func (b *bench) one(psn rocev2.PSN, n int, payload []byte) {
 	}
 }
 
+// awaitSent waits until the kernel has sent most of what it was given for ports: a busy machine does
+// so after the system call, and ports with many frames put copies off.
+func (b *bench) awaitSent(t testing.TB, ports ...int) {
+	t.Helper()
+	end := time.Now().Add(20 * time.Second)
+	for _, i := range ports {
+		for p := b.w.ports[i]; p.ring.frames() > p.queue.maxFrames/4; runtime.Gosched() {
+			if b.w.flush(); time.Now().After(end) {
+				t.Fatalf("%d frames wait in the TX ring of port %d, which transmits", p.ring.frames(), i)
+			}
+		}
+	}
+}
+
 // status is what the core says of group 0.
 func (b *bench) status() (st mcast.GroupStatus) {
 	b.w.core.Snapshot(0, &st)
@@ -143,12 +158,16 @@ func testStuckPort(t *testing.T, bench stuckMaker) {
 			stop()
 			payload := make([]byte, 1024)
 			const packets = 2000 // more than the port's share of the frames
+			start := time.Now()
 			for psn := range rocev2.PSN(packets) {
 				b.one(psn, 2, payload)
 				w.now += 10 * time.Microsecond
 				w.fireDeadlines()
 				w.flush()
+				b.awaitSent(t, 0, 1, 2)
 			}
+			// The stuck port lets a frame through from time to time, and has room for a few then.
+			mostDeferred := 10 + uint64(time.Since(start)/time.Second)
 			for _, i := range []int{1, 2} {
 				if p := w.ports[i]; p.ring.packets != packets || p.refusedFrames+p.deferred != 0 {
 					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.ring.packets, packets, i, p.refusedFrames, p.deferred)
@@ -160,7 +179,7 @@ func testStuckPort(t *testing.T, bench stuckMaker) {
 			if stuck.ring.frames() == 0 || stuck.ring.frames()+stuck.queue.len() > stuck.queue.maxFrames {
 				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.ring.frames(), stuck.queue.len(), stuck.queue.maxFrames)
 			}
-			if stuck.deferred > 10 {
+			if stuck.deferred > mostDeferred {
 				t.Errorf("%d copies were made for a port that takes none", stuck.deferred)
 			}
 			if full := repair < 1<<20; full && stuck.refusedFrames == 0 || !full && stuck.deferred == 0 {
@@ -190,6 +209,7 @@ func testStuckPort(t *testing.T, bench stuckMaker) {
 			for psn := rocev2.PSN(packets); psn < packets+100; psn++ {
 				b.one(psn, 2, payload)
 				w.flush()
+				b.awaitSent(t, 0, 1, 2)
 			}
 			if st := b.status(); st.Acked != packets+99 {
 				t.Errorf("without the member: acknowledged up to %d, want %d; drops %v", st.Acked, packets+99, w.count.drops())
@@ -320,6 +340,7 @@ func testStuckPortsLeaveFrames(t *testing.T, bench stuckMaker) {
 		w.now += 10 * time.Microsecond
 		w.fireDeadlines()
 		w.flush()
+		b.awaitSent(t, 0, 1)
 	}
 	if n := w.ports[1].ring.packets; n != packets {
 		t.Errorf("%d of %d copies left by the port that transmits; drops %v", n, packets, w.count.drops())

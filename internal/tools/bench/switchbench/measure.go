@@ -185,8 +185,9 @@ func (m *meter) measureGenerator(ctx context.Context, s *testbed, d time.Duratio
 		if n := float64(o.offered); n > 0 {
 			return generatorCost{float64(o.generator+o.softirqTime) / n, float64(o.threadTime) / n}, nil
 		}
+		d = max(d, min(2*d, longestTry))
 	}
-	return generatorCost{}, fmt.Errorf("%s: the generator did not run in %d measurements of %v", s.benchCase, measureTries, d)
+	return generatorCost{}, fmt.Errorf("%s: the generator did not run in %d measurements of up to %v", s.benchCase, measureTries, d)
 }
 
 // costs are ns of CPU time per packet out: of the method's own threads, and of the

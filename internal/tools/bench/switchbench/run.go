@@ -217,9 +217,12 @@ func (b *switchBench) measureLoss(ctx context.Context, x *measurement) error {
 	return nil
 }
 
-// measureTries is how often a measurement without any received frame is repeated: a
-// busy machine may not have run the generator at all.
-const measureTries = 10
+// A measurement without any received frame is repeated measureTries times, each time twice as long up to
+// longestTry: a busy machine may not have run the generator, or the method's threads, at all.
+const (
+	measureTries = 10
+	longestTry   = 2 * time.Second
+)
 
 // measure is one measurement of a row at a rate; 0 is as fast as it goes.
 func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
@@ -228,6 +231,7 @@ func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64,
 		if err != nil || o.copies > 0 {
 			return o, err
 		}
+		d = max(d, min(2*d, longestTry))
 	}
-	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of %v", x.row.name, x.testbed.benchCase, measureTries, d)
+	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of up to %v", x.row.name, x.testbed.benchCase, measureTries, d)
 }
