@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/internal/privilege"
 )
 
@@ -44,10 +45,10 @@ type daemon struct {
 	stdout, stderr io.Writer
 	journal        sendJournal // nil: stderr does not go there
 	open           func(*config.Config, control.Notify) (engine, error)
-	inspect        func(*config.Config) []control.Finding        // for --check
-	identify       func(want string) (privilege.Identity, error) // the user to become
-	confine        func(privilege.Identity) error                // to what a running switch needs
-	hangup         <-chan os.Signal                              // SIGHUP, which must not end the switch
+	inspect        func(*config.Config, *doctor.Running) []control.Finding // for --check
+	identify       func(want string) (privilege.Identity, error)           // the user to become
+	confine        func(privilege.Identity) error                          // to what a running switch needs
+	hangup         <-chan os.Signal                                        // SIGHUP, which must not end the switch
 }
 
 // main executes args and returns the exit code.
@@ -86,7 +87,11 @@ func (d *daemon) check(file string) error {
 	}
 	var errs []error
 	warnings := 0
-	for _, f := range d.inspect(cfg) {
+	running := doctor.FindRunning(context.Background(), cfg)
+	if running != nil {
+		fmt.Fprintf(d.stdout, "%s: gleamd %s runs with this API socket (process %d): its XDP programs at the ports are no findings\n", file, running.Version, running.Pid)
+	}
+	for _, f := range d.inspect(cfg, running) {
 		if f.Fatal {
 			errs = append(errs, errors.New(f.String()))
 			continue

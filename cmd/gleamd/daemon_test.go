@@ -119,7 +119,7 @@ func newBench(t *testing.T, extra string) *bench {
 		t.Fatal(err)
 	}
 	b.stdout, b.stderr = &b.out, &b.err
-	b.inspect = func(*config.Config) []control.Finding { return nil }
+	b.inspect = func(*config.Config, *doctor.Running) []control.Finding { return nil }
 	b.identify = func(string) (privilege.Identity, error) {
 		return privilege.Identity{UID: os.Geteuid(), GID: os.Getegid()}, nil
 	}
@@ -273,13 +273,13 @@ func TestCheck(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, b.out.String(), b.err.String())
 	}
 	b = newBench(t, "")
-	b.inspect = func(cfg *config.Config) []control.Finding { return doctor.Start(cfg, false) }
+	b.inspect = doctor.Start
 	b.main(t.Context(), []string{"--check", "-c", b.file})
 	if want := "gleamd: port p1: there is no interface of this name here: "; !strings.Contains(b.err.String(), want) {
 		t.Errorf("got %q, want %q and the existing ones", b.err.String(), want)
 	}
 	b = newBench(t, "")
-	b.inspect = func(*config.Config) []control.Finding {
+	b.inspect = func(*config.Config, *doctor.Running) []control.Finding {
 		return []control.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
 	}
 	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 ||
@@ -300,7 +300,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckPortsRefusesLoopback(t *testing.T) {
-	found := doctor.Start(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}}, false)
+	found := doctor.Start(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}}, nil)
 	if len(found) < 2 || !found[0].Fatal || !strings.Contains(found[0].String(), "port lo: not an Ethernet interface") ||
 		!found[1].Fatal || !strings.Contains(found[1].String(), "nothere0") {
 		t.Errorf("got %v", found)
@@ -311,7 +311,7 @@ func TestCheckPortsRefusesLoopback(t *testing.T) {
 func TestCheckLooksAtTheState(t *testing.T) {
 	labtest.Require(t)
 	missing := filepath.Join(t.TempDir(), "missing")
-	found := doctor.Start(&config.Config{User: config.UserAuto, State: missing}, false)
+	found := doctor.Start(&config.Config{User: config.UserAuto, State: missing}, nil)
 	if !slices.ContainsFunc(found, func(f control.Finding) bool {
 		return f.Fatal && strings.Contains(f.String(), "key state: ") && strings.Contains(f.String(), missing)
 	}) {

@@ -166,15 +166,36 @@ func TestSecondDaemonOnTheSamePorts(t *testing.T) {
 	}
 }
 
-// TestCheckInTheSwitch looks for the configured interfaces where gleamd runs.
+// TestCheckInTheSwitch looks for the configured interfaces where gleamd runs. Its own XDP programs
+// are no finding for a configuration with its API socket; they are for one with another socket.
 func TestCheckInTheSwitch(t *testing.T) {
 	p := startProcess(t)
-	c, err := p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "--check", "-c", p.file))
+	check := func(file string) string {
+		t.Helper()
+		c, err := p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "--check", "-c", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, c.Output())
+		}
+		return c.Output()
+	}
+	const attached = "an XDP program is attached"
+	runs := fmt.Sprintf("runs with this API socket (process %d)", p.PID())
+	if said := check(p.file); strings.Contains(said, attached) || !strings.Contains(said, runs) {
+		t.Errorf("beside its own gleamd, --check says\n%s\nwant %q", said, runs)
+	}
+	text, err := os.ReadFile(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, c.Output())
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(other, []byte(strings.Replace(string(text), "s.sock", "other.sock", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := check(other); strings.Count(said, attached) != len(p.star.Ports) || strings.Contains(said, "runs with") {
+		t.Errorf("beside another gleamd, --check says\n%s\nwant %q for each port", said, attached)
 	}
 }
 

@@ -123,7 +123,7 @@ func TestEndedCertificateIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := 0
-		for _, f := range doctor.Start(cfg, false) {
+		for _, f := range doctor.Start(cfg, nil) {
 			if strings.Contains(f.String(), "api.certificate: "+certificate+" ends, or has ended, at "+until.UTC().Format(time.RFC3339)) && !f.Fatal {
 				found++
 			}

@@ -4,12 +4,15 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/privilege"
@@ -28,10 +31,43 @@ var startChecks = []string{
 	control.CheckFastPath, control.CheckStateFile, checkUser, checkCertificate, checkCapabilities,
 }
 
+// Running is the gleamd that runs on this machine already.
+type Running struct {
+	Version string
+	Pid     int
+	Ports   []api.Port
+}
+
+// FindRunning asks at the socket of a configuration; nil: no gleamd answers there, or not to this user.
+func FindRunning(ctx context.Context, cfg *config.Config) *Running {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	c := api.Dial(cfg.API.Socket)
+	defer c.Close()
+	v, err := c.Version(ctx)
+	if err != nil {
+		return nil
+	}
+	ports, err := c.Ports(ctx)
+	if err != nil {
+		return nil
+	}
+	return &Running{Version: v.Version, Pid: v.Pid, Ports: ports}
+}
+
+// Has reports whether the running gleamd has an interface of this network namespace open.
+func (r *Running) Has(port string) bool {
+	i, err := net.InterfaceByName(port)
+	return r != nil && err == nil && slices.ContainsFunc(r.Ports, func(p api.Port) bool {
+		return p.Name == port && p.Ifindex == i.Index && p.State == api.PortOpen
+	})
+}
+
 // Start returns what keeps a switch with this configuration from working on this machine:
 // gleamd --check prints it. It changes nothing and needs no privilege. Where gleamd runs, its
-// own programs at the ports are no findings, nor what this process lacks to start one.
-func Start(cfg *config.Config, runs bool) []control.Finding {
+// own programs at the ports are no findings, nor what this process lacks to start one. running is
+// nil if none runs.
+func Start(cfg *config.Config, running *Running) []control.Finding {
 	found := control.Check(cfg)
 	if id, err := privilege.Identify(cfg.User, os.Geteuid(), os.Getegid()); err != nil {
 		found = append(found, control.Finding{Check: checkUser, Fatal: os.Geteuid() == 0, Text: err.Error()})
@@ -44,8 +80,8 @@ func Start(cfg *config.Config, runs bool) []control.Finding {
 			Cost: "gleam --address and gleam group tree do not reach this switch", Remedy: "issue a new one",
 		})
 	}
-	if runs {
-		return slices.DeleteFunc(found, func(f control.Finding) bool { return f.Check == control.CheckXDP })
+	if running != nil {
+		return slices.DeleteFunc(found, func(f control.Finding) bool { return f.Check == control.CheckXDP && running.Has(f.Port) })
 	}
 	if missing := privilege.Missing(); len(missing) > 0 {
 		found = append(found, control.Finding{

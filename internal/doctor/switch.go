@@ -81,7 +81,11 @@ func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Co
 		return nil
 	}
 	checkFiles(r, o.Config, cfg)
-	for _, f := range Start(cfg, a != nil) {
+	var running *Running
+	if a != nil {
+		running = &Running{Version: a.version.Version, Pid: a.version.Pid, Ports: a.ports}
+	}
+	for _, f := range Start(cfg, running) {
 		r.add(f.Check, of(&f))
 	}
 	for _, name := range startChecks {
