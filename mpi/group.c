@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "addresses.h"
+#include "clock.h"
 #include "queue.h"
 #include "registry.h"
 
@@ -41,30 +42,32 @@ int group_over(struct group *g, char *why, size_t room)
 	return -1;
 }
 
-/* Progress of the MPI at every eighth call; then the CPU goes to another process. */
-static void yield(struct group *g)
+/* Progress of the MPI: what this rank has sent to others goes on. */
+static void progress(struct group *g)
 {
 	int flag;
 
-	if (++g->waits % 8 == 0)
-		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
-	sched_yield();
+	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
 }
 
-/* The group's events at every 512th call. */
-static int idle(void *arg, char *why, size_t room)
+/* Between polls the MPI has its progress at every eighth call, and another process the CPU. */
+static int idle(void *arg, int slept, char *why, size_t room)
 {
 	struct group *g = arg;
 
-	yield(g);
-	return g->waits % 512 ? 0 : group_over(g, why, room);
+	if (slept || ++g->waits % 8 == 0)
+		progress(g);
+	if (slept)
+		return group_over(g, why, room);
+	sched_yield();
+	return 0;
 }
 
 /* Has the group back from the queue's thread. */
 static void take_back(struct group *g)
 {
-	while (queue_busy(g->queue))
-		yield(g);
+	while (queue_busy(g->queue, NAP))
+		progress(g);
 }
 
 static int leads(const struct group *g)
@@ -167,7 +170,6 @@ static void wait_joined(struct group *g, char *why)
 {
 	struct timespec now, begin;
 	struct gleam_event e;
-	int flag;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (;;) {
@@ -178,7 +180,7 @@ static void wait_joined(struct group *g, char *why)
 			if (e.kind == GLEAM_FAILED || e.kind == GLEAM_ENDED)
 				return;
 		}
-		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->private, &flag, MPI_STATUS_IGNORE);
+		progress(g);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec - begin.tv_sec > PATIENCE) {
 			snprintf(why, WHY, "the switch has not registered the group within %d s", PATIENCE);
@@ -274,8 +276,7 @@ void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
 		g->rank = rank;
 		g->address = -1;
 		g->local = MPI_COMM_NULL;
-		g->stream.idle = idle;
-		g->stream.arg = g;
+		g->stream.patience = (struct patience){.spin = settings()->spin, .nap = NAP, .idle = idle, .arg = g};
 		PMPI_Comm_set_errhandler(g->private, MPI_ERRORS_RETURN);
 		rc = make(g, all, blobs, why);
 		if (rc != 1)

@@ -21,7 +21,7 @@ struct group {
 	struct gleam_peer peer;
 	struct stream stream;
 	struct queue *queue; /* NULL: nothing was begun without waiting */
-	uint32_t waits;    /* calls of idle */
+	uint32_t waits;    /* polls that found nothing */
 	uint64_t begun;    /* broadcasts of the queue */
 	int64_t address;   /* its number in GLEAM_MPI_GROUPS, at the master; -1: none */
 	int failed;

@@ -10,51 +10,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "queue.h"
 
-enum { SPINS = 16 /* polls before the thread sleeps */, NAP = 100 /* ms: then it looks for the group's end */ };
+enum { THREAD_SPIN = 20 /* us */, THREAD_NAP = 100 /* ms: then it looks for the group's end */ };
 
 struct queue {
 	struct group *group;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, to over */
-	pthread_cond_t more;
+	pthread_cond_t more, done; /* a job has been added; none is pending */
 	struct job *first, **last;
 	int over;
 	atomic_int pending; /* jobs that are not finished */
-	int polls, armed;   /* the thread's */
 };
 
-/* Between two polls: an event of a completion queue wakes the thread, which has armed both queues and
- * polled once more before it sleeps. */
-static int doze(void *arg, char *why, size_t room)
+static int idle(void *arg, int slept, char *why, size_t room)
 {
 	struct queue *q = arg;
-	struct stream *s = &q->group->stream;
 
-	if (++q->polls < SPINS) {
-		sched_yield();
-		return 0;
-	}
-	if (!q->armed) {
-		q->armed = 1;
-		return stream_arm(s, why, room);
-	}
-	q->armed = q->polls = 0;
-	stream_sleep(s, NAP);
-	return group_over(q->group, why, room);
+	if (slept)
+		return group_over(q->group, why, room);
+	sched_yield();
+	return 0;
 }
 
 static void carry(struct queue *q, struct job *job)
 {
 	struct group *g = q->group;
-	int (*idle)(void *, char *, size_t) = g->stream.idle;
+	struct patience callers = g->stream.patience;
 
-	g->stream.idle = doze;
-	g->stream.arg = q;
+	g->stream.patience = (struct patience){.spin = THREAD_SPIN, .nap = THREAD_NAP, .idle = idle, .arg = q};
 	job->failed = group_carry(g, job->at, job->bytes, job->root) < 0;
-	g->stream.idle = idle;
-	g->stream.arg = g;
+	g->stream.patience = callers;
 	if (job->failed)
 		memcpy(job->why, g->why, WHY);
 }
@@ -76,7 +64,11 @@ static void *run(void *arg)
 			return NULL;
 		carry(q, job);
 		job->finished(job);
-		atomic_fetch_sub_explicit(&q->pending, 1, memory_order_release);
+		if (atomic_fetch_sub_explicit(&q->pending, 1, memory_order_release) == 1) {
+			pthread_mutex_lock(&q->lock);
+			pthread_cond_broadcast(&q->done);
+			pthread_mutex_unlock(&q->lock);
+		}
 	}
 }
 
@@ -103,6 +95,7 @@ static struct queue *open_queue(struct group *g, char *why)
 		q->last = &q->first;
 		pthread_mutex_init(&q->lock, NULL);
 		pthread_cond_init(&q->more, NULL);
+		pthread_cond_init(&q->done, NULL);
 		rc = start(q);
 	}
 	if (!rc)
@@ -130,9 +123,22 @@ int queue_add(struct group *g, struct job *job)
 	return 0;
 }
 
-int queue_busy(const struct queue *q)
+static int is_busy(struct queue *q)
 {
-	return q && atomic_load_explicit(&q->pending, memory_order_acquire);
+	return atomic_load_explicit(&q->pending, memory_order_acquire);
+}
+
+int queue_busy(struct queue *q, int ms)
+{
+	struct timespec until = time_after(ms);
+
+	if (!q || !is_busy(q))
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	while (is_busy(q) && !pthread_cond_clockwait(&q->done, &q->lock, CLOCK_MONOTONIC, &until))
+		;
+	pthread_mutex_unlock(&q->lock);
+	return is_busy(q);
 }
 
 void queue_close(struct queue *q)
@@ -146,5 +152,6 @@ void queue_close(struct queue *q)
 	pthread_join(q->thread, NULL);
 	pthread_mutex_destroy(&q->lock);
 	pthread_cond_destroy(&q->more);
+	pthread_cond_destroy(&q->done);
 	free(q);
 }

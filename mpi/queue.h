@@ -22,8 +22,9 @@ struct job {
 /* Appends a job: 0, or -1 with the reason in job->why if there can be no thread. */
 int queue_add(struct group *g, struct job *job);
 
-/* Whether the thread has the group. What it has done is seen by a caller who gets 0. */
-int queue_busy(const struct queue *q);
+/* Whether the thread still has the group after ms milliseconds; q may be NULL. It returns earlier where the thread
+ * has not, and the caller sees what the thread has done. */
+int queue_busy(struct queue *q, int ms);
 
 /* Ends the thread, which has nothing to do any more; q may be NULL. */
 void queue_close(struct queue *q);

@@ -11,10 +11,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "clock.h"
 #include "requests.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of finished */
 static struct request *finished;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER; /* finished is not empty any more */
 static atomic_int any; /* finished is not empty */
 
 void request_done(struct request *r)
@@ -23,6 +25,7 @@ void request_done(struct request *r)
 	r->next = finished;
 	finished = r;
 	atomic_store(&any, 1);
+	pthread_cond_signal(&more);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -69,9 +72,26 @@ static int poll_once(void *state, MPI_Status *status)
 	return MPI_SUCCESS;
 }
 
+static void sleep_until_done(void)
+{
+	struct timespec until = time_after(NAP);
+
+	pthread_mutex_lock(&lock);
+	while (!finished && !pthread_cond_clockwait(&more, &lock, CLOCK_MONOTONIC, &until))
+		;
+	pthread_mutex_unlock(&lock);
+}
+
+/* MPICH calls this in a loop until the request is done. Under MPI_THREAD_MULTIPLE it holds its lock meanwhile, so that
+ * other threads would wait for a sleep. */
 static int wait_once(int count, void **states, double timeout, MPI_Status *status)
 {
+	int level;
+
 	(void)count, (void)states, (void)timeout;
+	PMPI_Query_thread(&level);
+	if (level != MPI_THREAD_MULTIPLE)
+		sleep_until_done();
 	return poll_once(NULL, status);
 }
 

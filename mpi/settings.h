@@ -28,6 +28,7 @@ struct settings {
 	int gid_index;        /* -1: the first */
 	uint32_t mtu;         /* bytes; 0: the device's */
 	uint32_t segment;     /* bytes of a message at most */
+	uint32_t spin;        /* us that a rank polls before it sleeps */
 	int timeout;          /* of queue pairs, 4.096 us * 2^n */
 	struct band bands[COLLECTIVES];
 	uint64_t cache;       /* bytes that stay registered without a broadcast */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "transfer.h"
 
 int stream_open(struct stream *s, struct device *d, char *why, size_t room)
@@ -72,9 +73,62 @@ int post_slot(struct stream *s, uint32_t i, char *why, size_t room)
 	return post_receive(s, s->memory + i * SLOT, SLOT, s->mr->lkey, why, room);
 }
 
+/* Has the next completion of either queue come as an event. */
+static int arm(struct stream *s, char *why, size_t room)
+{
+	int rc = ibv_req_notify_cq(s->send_cq, 0);
+
+	if (!rc)
+		rc = ibv_req_notify_cq(s->recv_cq, 0);
+	if (rc)
+		snprintf(why, room, "the completion queues give no events: %s", strerror(rc));
+	return rc ? -1 : 0;
+}
+
+/* Sleeps until an event comes, for ms milliseconds at most. */
+static void sleep_until_event(struct stream *s, int ms)
+{
+	struct pollfd p = {.fd = s->channel->fd, .events = POLLIN};
+	struct ibv_cq *cq;
+	void *context;
+
+	for (; poll(&p, 1, ms) == 1 && !ibv_get_cq_event(s->channel, &cq, &context); ms = 0)
+		ibv_ack_cq_events(cq, 1);
+}
+
+/* What a thread does between two polls that found nothing. */
+struct wait {
+	enum { BEGINS, SPINS, ARMED } state;
+	int64_t spun; /* us, when it has polled for long enough */
+};
+
+/* An event may have come before the queues were armed: they are polled once more before the sleep. */
+static int spin_or_sleep(struct stream *s, struct wait *w, char *why, size_t room)
+{
+	const struct patience *p = &s->patience;
+
+	switch (w->state) {
+	case BEGINS:
+		w->spun = now_us() + p->spin;
+		w->state = SPINS; /* fall through */
+	case SPINS:
+		if (now_us() < w->spun)
+			return p->idle(p->arg, 0, why, room);
+		w->state = ARMED;
+		return arm(s, why, room);
+	case ARMED:
+		sleep_until_event(s, p->nap);
+		w->state = SPINS;
+		return p->idle(p->arg, 1, why, room);
+	}
+	return 0;
+}
+
 /* Waits for the next completion of a queue. */
 static int complete(struct stream *s, struct ibv_cq *cq, struct ibv_wc *wc, const char *what, char *why, size_t room)
 {
+	struct wait w = {BEGINS};
+
 	for (;;) {
 		int n = ibv_poll_cq(cq, 1, wc);
 
@@ -84,7 +138,7 @@ static int complete(struct stream *s, struct ibv_cq *cq, struct ibv_wc *wc, cons
 		}
 		if (n > 0)
 			return 0;
-		if (s->idle(s->arg, why, room))
+		if (spin_or_sleep(s, &w, why, room))
 			return -1;
 	}
 }
@@ -138,27 +192,6 @@ void stream_abort(struct stream *s)
 	if (s->mr)
 		ibv_dereg_mr(s->mr);
 	s->mr = NULL;
-}
-
-int stream_arm(struct stream *s, char *why, size_t room)
-{
-	int rc = ibv_req_notify_cq(s->send_cq, 0);
-
-	if (!rc)
-		rc = ibv_req_notify_cq(s->recv_cq, 0);
-	if (rc)
-		snprintf(why, room, "the completion queues give no events: %s", strerror(rc));
-	return rc ? -1 : 0;
-}
-
-void stream_sleep(struct stream *s, int ms)
-{
-	struct pollfd p = {.fd = s->channel->fd, .events = POLLIN};
-	struct ibv_cq *cq;
-	void *context;
-
-	for (; poll(&p, 1, ms) == 1 && !ibv_get_cq_event(s->channel, &cq, &context); ms = 0)
-		ibv_ack_cq_events(cq, 1);
 }
 
 void stream_close(struct stream *s)

@@ -20,9 +20,18 @@
 #include "gleam.h"
 #include "plan.h"
 
+/* How a thread waits for a completion: it polls, and after spin microseconds without one it sleeps. */
+struct patience {
+	uint32_t spin; /* us */
+	int nap;       /* ms, the longest sleep */
+	/* Called between two polls, and with slept set after each sleep. Another result than 0 ends the wait, with the reason in why. */
+	int (*idle)(void *arg, int slept, char *why, size_t room);
+	void *arg;
+};
+
 struct stream {
 	struct device *device;
-	struct ibv_comp_channel *channel; /* of both queues, for who sleeps */
+	struct ibv_comp_channel *channel; /* of both queues, wakes who sleeps */
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;       /* of memory */
@@ -34,9 +43,7 @@ struct stream {
 	uint32_t slot;           /* next to receive into */
 	uint32_t sequence;       /* of the next broadcast */
 	uint64_t broadcasts, bytes;
-	/* Called between two polls of a queue. Another result than 0 ends the wait, with the reason in why. */
-	int (*idle)(void *arg, char *why, size_t room);
-	void *arg;
+	struct patience patience; /* of the thread that has the stream */
 };
 
 /* All return 0, or -1 with the reason in why. */
@@ -48,10 +55,6 @@ int stream_receive(struct stream *s, void *buffer, uint64_t bytes, uint32_t root
 int stream_drain(struct stream *s, char *why, size_t room);
 /* After a failure: a message that comes into a receive that is still posted is an error, at its root too. */
 void stream_abort(struct stream *s);
-/* For a thread that sleeps in idle: an event comes for the first completion after this. */
-int stream_arm(struct stream *s, char *why, size_t room);
-/* Sleeps until an event comes, for ms milliseconds at most. */
-void stream_sleep(struct stream *s, int ms);
 void stream_close(struct stream *s);
 
 #endif

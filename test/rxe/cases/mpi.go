@@ -105,7 +105,7 @@ func (b *bench) mpirun(ctx context.Context, k *mpiKind, ranks int, env []string,
 		c.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 			"OMPI_MCA_plm=isolated", "MPIR_CVAR_POLLS_BEFORE_YIELD=1", "UCX_TLS=rc_verbs,ud_verbs,self", "UCX_UD_VERBS_ETH_DGID_CHECK=n", "UCX_UD_TIMEOUT=20s", "UCX_IB_GID_INDEX="+gid,
 			"LIBRARY="+library, "HOSTS="+strconv.Itoa(mpiStar), "GLEAM_MPI_GROUPS="+groupAddr(16, false).String()+"-"+groupAddr(47, false).String(),
-			"GLEAM_MPI_KEY_FILE="+key, "GLEAM_MPI_GID_INDEX="+gid, "GLEAM_MPI_TIMEOUT=18", "GLEAM_MPI_MIN=4096", "GLEAM_MPI_VERBOSE=1")
+			"GLEAM_MPI_KEY_FILE="+key, "GLEAM_MPI_GID_INDEX="+gid, "GLEAM_MPI_TIMEOUT=18", "GLEAM_MPI_MIN=4096", "GLEAM_MPI_IBCAST_MIN=4096", "GLEAM_MPI_VERBOSE=1")
 		c.Env = append(c.Env, env...)
 		text, err := c.CombinedOutput()
 		out = string(text)
@@ -212,7 +212,7 @@ func mpiAllreduce(ctx context.Context, b *bench, k *mpiKind) error {
 // mpiIbcast counts the broadcasts that were begun and that groups have carried: of MPI_COMM_WORLD, of two duplicates, and of
 // one that has its group by MPI_Barrier.
 func mpiIbcast(ctx context.Context, b *bench, k *mpiKind) error {
-	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "all")
+	out, err := b.mpirun(ctx, k, mpiStar, nil, "mpi-ibcast-"+k.name, "all")
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func mpiIbcast(ctx context.Context, b *bench, k *mpiKind) error {
 
 // mpiIbcastErrors has ranks disagree about the bytes of an MPI_Ibcast.
 func mpiIbcastErrors(ctx context.Context, b *bench, k *mpiKind) error {
-	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "errors")
+	out, err := b.mpirun(ctx, k, mpiStar, nil, "mpi-ibcast-"+k.name, "errors")
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func mpiIbcastErrors(ctx context.Context, b *bench, k *mpiKind) error {
 }
 
 func mpiIbcastThreads(ctx context.Context, b *bench, k *mpiKind) error {
-	out, err := b.mpirun(ctx, k, mpiStar, []string{"GLEAM_MPI_IBCAST_MIN=4096"}, "mpi-ibcast-"+k.name, "threads")
+	out, err := b.mpirun(ctx, k, mpiStar, nil, "mpi-ibcast-"+k.name, "threads")
 	if err != nil {
 		return err
 	}
