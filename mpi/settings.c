@@ -85,7 +85,7 @@ static void read_all(void)
 	it.mtu = number("GLEAM_MPI_MTU", 256, 4096, 0);
 	it.segment = number("GLEAM_MPI_SEGMENT", 4096, 1 << 30, 1 << 30);
 	it.cache = number("GLEAM_MPI_CACHE", 0, NEVER, 256 << 20);
-	it.spin = number("GLEAM_MPI_SPIN", 0, 10000000, 1000);
+	it.spin = number("GLEAM_MPI_SPIN", 0, 1000000, 1000);
 	it.timeout = number("GLEAM_MPI_TIMEOUT", 1, 31, 14);
 	for (int i = 0; i < COLLECTIVES; i++) {
 		it.bands[i].least = number(table[i].least, 1, NEVER, table[i].otherwise.least);
