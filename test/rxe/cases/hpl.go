@@ -37,8 +37,8 @@ const (
 	hpl1ring, hplBlong   = 0, 4
 	// The system that is measured.
 	hplOrder, hplBlock = 768, 256
-	// Largest parts of the time of HPL's own; the aims are 0.4 and 0.85.
-	hplPanelMost, hplSwapMost = 0.5, 1
+	// Largest parts of the time of HPL's own.
+	hplPanelMost, hplSwapMost = 0.4, 0.85
 )
 
 type hplGrid struct{ rows, columns int }
