@@ -22,7 +22,8 @@ const dispatcherRoom = 48
 // interfaces without traffic. While the dispatcher is full, attaching and removing other
 // programs does not patch kernel code. QEMU 7.2 with a thread for each CPU may miss such a
 // patch: the guest panicked ("Oops: int3" in bpf_dispatcher_xdp_func) when a gleamd started
-// while another one forwarded packets.
+// while another one forwarded packets. The interfaces are down: their own packets, of IPv6, had the
+// guest panic in the same way while the next program was attached.
 func (m *machine) fillDispatcher() error {
 	ns, err := m.lab.Namespace("xdp")
 	if err != nil {
@@ -34,6 +35,9 @@ func (m *machine) fillDispatcher() error {
 			return err
 		}
 		for _, e := range ends {
+			if err := ns.SetDown(e.Name); err != nil {
+				return err
+			}
 			if err := m.attachPass(e); err != nil {
 				return fmt.Errorf("XDP program for %s: %w", e.Name, err)
 			}
