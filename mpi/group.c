@@ -276,7 +276,7 @@ void group_make(struct group **owner, MPI_Comm comm, char why[WHY])
 		g->rank = rank;
 		g->address = -1;
 		g->local = MPI_COMM_NULL;
-		g->stream.patience = (struct patience){.spin = settings()->spin, .nap = NAP, .idle = idle, .arg = g};
+		g->stream.wait_policy = (struct wait_policy){.spin = settings()->spin, .nap = NAP, .idle = idle, .arg = g};
 		PMPI_Comm_set_errhandler(g->private, MPI_ERRORS_RETURN);
 		rc = make(g, all, blobs, why);
 		if (rc != 1)

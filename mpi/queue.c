@@ -38,11 +38,11 @@ static int idle(void *arg, int slept, char *why, size_t room)
 static void carry(struct queue *q, struct job *job)
 {
 	struct group *g = q->group;
-	struct patience callers = g->stream.patience;
+	struct wait_policy callers = g->stream.wait_policy;
 
-	g->stream.patience = (struct patience){.spin = THREAD_SPIN, .nap = THREAD_NAP, .idle = idle, .arg = q};
+	g->stream.wait_policy = (struct wait_policy){.spin = THREAD_SPIN, .nap = THREAD_NAP, .idle = idle, .arg = q};
 	job->failed = group_carry(g, job->at, job->bytes, job->root) < 0;
-	g->stream.patience = callers;
+	g->stream.wait_policy = callers;
 	if (job->failed)
 		memcpy(job->why, g->why, WHY);
 }

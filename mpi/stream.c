@@ -73,7 +73,7 @@ int post_slot(struct stream *s, uint32_t i, char *why, size_t room)
 	return post_receive(s, s->memory + i * SLOT, SLOT, s->mr->lkey, why, room);
 }
 
-/* Has the next completion of either queue come as an event. */
+/* Requests an event for the next completion of either queue. */
 static int arm(struct stream *s, char *why, size_t room)
 {
 	int rc = ibv_req_notify_cq(s->send_cq, 0);
@@ -105,7 +105,7 @@ struct wait {
 /* An event may have come before the queues were armed: they are polled once more before the sleep. */
 static int spin_or_sleep(struct stream *s, struct wait *w, char *why, size_t room)
 {
-	const struct patience *p = &s->patience;
+	const struct wait_policy *p = &s->wait_policy;
 
 	switch (w->state) {
 	case BEGINS:

@@ -21,7 +21,7 @@
 #include "plan.h"
 
 /* How a thread waits for a completion: it polls, and after spin microseconds without one it sleeps. */
-struct patience {
+struct wait_policy {
 	uint32_t spin; /* us */
 	int nap;       /* ms, the longest sleep */
 	/* Called between two polls, and with slept set after each sleep. Another result than 0 ends the wait, with the reason in why. */
@@ -43,7 +43,7 @@ struct stream {
 	uint32_t slot;           /* next to receive into */
 	uint32_t sequence;       /* of the next broadcast */
 	uint64_t broadcasts, bytes;
-	struct patience patience; /* of the thread that has the stream */
+	struct wait_policy wait_policy; /* of the thread that has the stream */
 };
 
 /* All return 0, or -1 with the reason in why. */

@@ -22,8 +22,9 @@ type Terminal struct {
 	socket string
 }
 
-// New runs a command in a window of 80 columns and so many rows. env is an assignment or
-// several. When the command ends, "ended" and its exit code follow what it has written.
+// New runs a command of the shell in a window of 80 columns. rows is the window's height in lines. env has the
+// command's environment variables, as NAME=VALUE, separated by spaces. When the command ends, the window gets a
+// line with "ended" and the exit code.
 func New(t *testing.T, rows int, env string, command ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
