@@ -48,6 +48,11 @@ const (
 	OldNumbers
 )
 
+// joins reports whether host i joins.
+func (c *Change) joins(i int) bool {
+	return slices.ContainsFunc(c.Join, func(j Join) bool { return j.Host == i })
+}
+
 // String describes a change.
 func (c *Change) String() string {
 	var s []string
@@ -121,6 +126,9 @@ func (w *World) changeable(sw int) bool {
 	if r.form.changed == len(w.cfg.Changes) || r.failed || !w.commits(sw) {
 		return false
 	}
+	if w.cfg.earlyAnswers && w.restarted() {
+		return false // nobody repeats a request that has an answer
+	}
 	for _, j := range w.cfg.Changes[r.form.changed].Join {
 		h := &w.hosts[j.Host]
 		if h.dead || w.home[j.Host] != sw { // the conditions hold at the host's own switch
@@ -187,7 +195,11 @@ func (w *World) change(sw int) {
 		r.nakRank, r.nakPSN = 0, 0
 	}
 	w.noteTop(sw)
-	w.promise(c, r.form.changed)
+	if !w.cfg.StoredChanges {
+		w.promise(c, r.form.changed)
+	} else if w.cfg.earlyAnswers {
+		w.answered(sw, r.form.changed-1, r.form.changed)
+	}
 	w.checkLeft(sw, c)
 	w.op = op
 	w.forwarded(sw, nil)
@@ -225,6 +237,10 @@ func (w *World) renumber(sw int, j Join) {
 	h.misnumbered = false
 	switch j.Numbers {
 	case FreshNumbers:
+		if w.cfg.StoredChanges && h.gen == 1 { // its registration is repeated after a restart
+			h.misnumbered = h.qp.ExpectedPSN() != j.RQ || len(w.links[w.switches[sw].down[j.Host]].q) > 0
+			return
+		}
 		for s := range h.progress { // the unfinished message of its old queue pair is void
 			h.progress[s].got = uint8(w.streams[s].startFrom(int(h.progress[s].got)))
 		}

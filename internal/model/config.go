@@ -74,6 +74,10 @@ type Config struct {
 	// Stored has the positions of the members stored, in a file that a restart leaves (R83). It
 	// needs Probe.
 	Stored bool
+	// StoredChanges has changes of the members stored like positions. Hosts are told of a change when it
+	// is durable; a restart before takes it back, and it is requested again.
+	StoredChanges bool
+	earlyAnswers  bool // hosts are told of a change when it is made
 	// RestartOf are the switches that may restart, if not all.
 	RestartOf []int
 	// FileFails lets writes to the file fail unnoticed.
@@ -258,6 +262,9 @@ func (c *Config) String() string {
 		s.WriteString("; positions are stored")
 		if c.Store > 0 {
 			fmt.Fprintf(&s, ", %d times without need", c.Store)
+		}
+		if c.StoredChanges {
+			s.WriteString(", and changes of the members")
 		}
 		if c.FileFails {
 			s.WriteString(", but for those that are lost")

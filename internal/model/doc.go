@@ -20,7 +20,9 @@
 //   - a receiver posts a receive it has withheld so far (until then it answers
 //     RNR NAK), another member begins to send, a member dies for good;
 //   - the control plane makes its next change of the members, at one of the
-//     switches: removals, joins of queue pairs that are fresh or live on;
+//     switches: removals, joins of queue pairs that are fresh or live on; where the
+//     change is stored, hosts hear of it when it is durable, and a restart before
+//     takes it back;
 //   - the queue of a port is full for a time: copies for it are requeued;
 //   - a fast path and its driver do their next atomic step (fastpath.go), and the driver
 //     takes a fast path back without a reason of the switch's, as when no data comes.

@@ -133,8 +133,13 @@ func (w *World) meetAll(sw int) {
 }
 
 // apart reports whether some switches have installed a tree, or begun a session, that others have
-// not yet. That lasts for as long as packets do.
+// not yet, or a request is about to be repeated. That lasts for as long as packets do.
 func (w *World) apart() bool {
+	for sw := range w.switches {
+		if w.repeats(sw) {
+			return true
+		}
+	}
 	if !w.cfg.reshapes() {
 		return false
 	}

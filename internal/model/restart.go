@@ -21,6 +21,7 @@ type record struct {
 	failed    bool // the group has failed; it is not put again
 	source    uint8
 	absent    uint8 // hosts that are no members, one bit each
+	changed   uint8 // changes of the members that it has, where they are not durable at once
 	at        [maxFileHosts]mcast.Position
 }
 
@@ -80,10 +81,14 @@ func (w *World) fileActions(as []action, sw int) []action {
 	return as
 }
 
-// registered records that the members have changed at switch sw: that is durable at once.
-// Positions of before remain of those that were members before.
+// registered records that the members have changed at switch sw. Where that is durable at
+// once, positions of before remain of those that were members before.
 func (w *World) registered(sw int, c *Change) {
 	f := &w.switches[sw].storage
+	if w.cfg.StoredChanges {
+		f.due = true
+		return
+	}
 	for _, n := range []*record{&f.durable, &f.writing} {
 		for _, i := range c.Leave {
 			n.absent |= 1 << i
@@ -106,7 +111,14 @@ func (w *World) read(sw int) {
 	if r.storage.number != 0 {
 		last = r.storage.writing
 	}
-	n := record{hasTurn: last.hasTurn, hasSource: last.hasSource, source: last.source, at: last.at, failed: r.failed}
+	n := record{hasTurn: last.hasTurn, hasSource: last.hasSource, source: last.source, at: last.at, failed: r.failed, changed: last.changed}
+	if w.cfg.StoredChanges {
+		for n.changed = uint8(r.form.changed); last.changed < n.changed; last.changed++ {
+			for _, j := range w.cfg.Changes[last.changed].Join {
+				n.at[j.Host] = mcast.Position{}
+			}
+		}
+	}
 	w.snapshot(sw, &w.before)
 	for i := range w.hosts {
 		if !w.before.Members[i].Live {
@@ -161,6 +173,7 @@ func (f *membership) positions(n *record) *mcast.Positions {
 func (w *World) stored(sw int, fails bool) {
 	r := &w.switches[sw]
 	n, number := r.storage.writing, r.storage.number
+	told := r.storage.durable.changed
 	if fails {
 		w.outdated = true
 	} else {
@@ -173,6 +186,51 @@ func (w *World) stored(sw int, fails bool) {
 	w.snapshot(sw, &w.after)
 	w.forwarded(sw, nil)
 	w.stepOp = ""
+	if w.cfg.StoredChanges && !w.cfg.earlyAnswers {
+		w.answered(sw, int(told), int(n.changed))
+	}
+}
+
+// answered tells the hosts of the changes after the first from, and up to the first to, that these are
+// made: a host that joins is promised data from now on, and one that leaves ends its queue pair.
+func (w *World) answered(sw, from, to int) {
+	for k := from; k < to; k++ {
+		c := &w.cfg.Changes[k]
+		w.promise(c, k+1)
+		for _, i := range c.Leave {
+			if !slices.ContainsFunc(w.cfg.Changes, func(x Change) bool { return x.joins(i) }) {
+				w.kill(i)
+			}
+		}
+	}
+}
+
+// repeats reports whether a host repeats a request at switch sw, which has made the change before a restart
+// and had not answered.
+func (w *World) repeats(sw int) bool {
+	if !w.cfg.StoredChanges || !w.changeable(sw) {
+		return false
+	}
+	c := &w.cfg.Changes[w.switches[sw].form.changed]
+	return slices.ContainsFunc(c.Leave, func(i int) bool { return w.hosts[i].excluded }) ||
+		slices.ContainsFunc(c.Join, func(j Join) bool { return w.hosts[j.Host].gen == 1 })
+}
+
+// undo takes back the changes after the first n, which a switch has lost by a restart: a host that was to
+// join has no promise, and begins again.
+func (w *World) undo(sw, n int) {
+	if w.cfg.earlyAnswers {
+		return
+	}
+	for k := n; k < w.switches[sw].form.changed; k++ {
+		for _, j := range w.cfg.Changes[k].Join {
+			h := &w.hosts[j.Host]
+			h.excluded = true
+			for s := range h.progress {
+				h.progress[s].since = uint8(len(w.streams[s].frames))
+			}
+		}
+	}
 }
 
 // Bits of the argument of restart and of store, above the switch.
@@ -207,10 +265,15 @@ func (w *World) restart(sw int, newer, loss bool) {
 		}
 	}
 	w.refused = w.refused || r.failed
+	changed := r.form.changed
+	if w.cfg.StoredChanges {
+		w.undo(sw, int(n.changed))
+		changed = int(n.changed)
+	}
 	r.failed, r.nakRank, r.nakPSN, r.held = false, 0, 0, r.held[:0]
 	clear(r.legs)
 	r.fast = program{gates: make([]gate, len(r.legs))}
-	f, spec, err := w.restartForm(sw, r.form.changed, n.absent)
+	f, spec, err := w.restartForm(sw, changed, n.absent)
 	if err != nil {
 		w.fault(sw, "%v", err)
 		return
@@ -228,7 +291,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 		w.fault(sw, "%v", err)
 		return
 	}
-	r.form = formKey{changed: r.form.changed, since: r.form.changed, absent: n.absent, restarted: true, resumed: n.hasTurn}
+	r.form = formKey{changed: changed, since: changed, absent: n.absent, restarted: true, resumed: n.hasTurn}
 	r.membership, r.memberships[r.form] = f, f
 	w.snapshot(sw, &w.before)
 	w.snapshot(sw, &w.after)
@@ -280,7 +343,7 @@ func (n *record) restartable(hosts int) bool {
 }
 
 func (n *record) encode(b []byte) []byte {
-	b = append(b, flag(n.hasTurn, 1)|flag(n.hasSource, 2)|flag(n.failed, 4), n.source, n.absent)
+	b = append(b, flag(n.hasTurn, 1)|flag(n.hasSource, 2)|flag(n.failed, 4), n.source, n.absent, n.changed)
 	if !n.hasTurn {
 		return b
 	}
@@ -295,8 +358,8 @@ func (n *record) encode(b []byte) []byte {
 }
 
 func (n *record) decode(b []byte) []byte {
-	*n = record{hasTurn: b[0]&1 != 0, hasSource: b[0]&2 != 0, failed: b[0]&4 != 0, source: b[1], absent: b[2]}
-	b = b[3:]
+	*n = record{hasTurn: b[0]&1 != 0, hasSource: b[0]&2 != 0, failed: b[0]&4 != 0, source: b[1], absent: b[2], changed: b[3]}
+	b = b[4:]
 	if !n.hasTurn {
 		return b
 	}

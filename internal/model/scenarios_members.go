@@ -15,6 +15,7 @@ var (
 	rejoinScenarios = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, RQ: 1}}}}
 	renewed         = []Change{{Leave: []int{2}, Join: []Join{{Host: 2, RQ: 1}}}}
 	returns         = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: QueriedNumbers}}}}
+	comes           = []Change{{Join: []Join{{Host: 2, RQ: 1}}}}
 	arrives         = []Change{{Join: []Join{{Host: 3, RQ: 1}}}}
 	hastens         = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: EarlyNumbers}}}}
 	outdated        = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: OldNumbers}}}}

@@ -25,6 +25,12 @@ func stored(c Config) Config {
 	return c
 }
 
+// storedChanges adds a file to a scenario in which hosts are told of changes of the members when these are in it.
+func storedChanges(c Config) Config {
+	c.StoredChanges = true
+	return stored(c)
+}
+
 // TinyRestarts are those of every test run.
 func TinyRestarts() []Config {
 	return []Config{
@@ -56,6 +62,8 @@ func QuickRestarts() []Config {
 		stored(Config{Name: "restart-root-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-source-leaf", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-receivers-leaf", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{2}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		storedChanges(Config{Name: "restart-joins", Receivers: 2, Outside: 1, SendWindow: 2, Messages: []int{1}, Changes: comes, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-leaves", Receivers: 2, SendWindow: 2, Messages: []int{1}, Changes: parts, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 	}
 }
 
@@ -86,6 +94,11 @@ func FullRestarts() []Config {
 		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-both", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Hosts: mixed, Bounds: Bounds{Restart: 2}}),
+		storedChanges(Config{Name: "restart-joins", Receivers: 2, Outside: 1, SendWindow: 2, Messages: []int{1, 1}, Changes: comes, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-joins-losses", Receivers: 2, Outside: 1, SendWindow: 2, Messages: []int{1}, Changes: comes, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		storedChanges(Config{Name: "restart-leaves", Receivers: 2, SendWindow: 2, Messages: []int{1, 1}, Changes: parts, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-leaves-evict", Receivers: 2, SendWindow: 2, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, Changes: parts, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-leaves-twice", Receivers: 2, SendWindow: 2, Messages: []int{1}, Timeout: 2 * patient, Changes: parts, Hosts: mixed, Bounds: Bounds{Restart: 2}}),
 		stored(Config{Name: "restart-both-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Hosts: alike, Bounds: Bounds{Restart: 2}}),
 	}
 }

@@ -333,6 +333,9 @@ func (w *World) addSwitch(sw int) error {
 		return err
 	}
 	w.switches[sw].membership = f
+	for i := w.cfg.Receivers - w.cfg.Outside + 1; i < len(w.hosts); i++ {
+		w.switches[sw].storage.durable.absent |= 1 << i
+	}
 	return nil
 }
 
