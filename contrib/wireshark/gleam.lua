@@ -80,10 +80,10 @@ fields(envelope, "gleam.", {
 })
 fields(relay, "gleam.relay.", {
 	{"magic", "Magic", "string"}, {"version", "Version", "u8", D}, {"kind", "Kind", "u8", D, kinds}, {"key", "Key ID", "u16", D},
-	{"flags", "Flags", "u8", H}, {"flags.ipv6", "IPv6", "bool", 0x01}, {"hops", "Hops", "u8", D}, {"length", "Length", "u16", D},
+	{"flags", "Flags", "u8", H}, {"flags.ipv6", "IPv6", "bool", 0x01}, {"flags.proof", "Proof of the group's key", "bool", 0x02}, {"hops", "Hops", "u8", D}, {"length", "Length", "u16", D},
 	{"sender", "Sender's switch ID", "u64", H}, {"session", "Session", "u64", H}, {"sequence", "Sequence number", "u64", D}, {"root", "Root's switch ID", "u64", H},
 	{"attempt", "Attempt", "u64", H}, {"epoch", "Epoch", "u64", D}, {"seq", "Segment", "u16", D}, {"total", "Segments", "u16", D},
-	{"group", "GroupIP", "ip4"}, {"group6", "GroupIP", "ip6"}, {"mac", "HMAC-SHA-256", "bytes"}, {"rest", "Unknown", "bytes"},
+	{"group", "GroupIP", "ip4"}, {"group6", "GroupIP", "ip6"}, {"proof", "Proof of the group's key", "bytes"}, {"mac", "HMAC-SHA-256", "bytes"}, {"rest", "Unknown", "bytes"},
 	{"group_key", "Key ID of the group", "u16", D}, {"master", "Master", "ip4"}, {"master6", "Master", "ip6"}, {"master_port", "Master's port", "u16", D},
 	{"transaction", "Transaction", "u32", H}, {"left", "Time left (ns)", "u64", D}, {"origin", "Epoch of the life's beginning", "u64", D},
 	{"generation", "Number of the attempt", "u64", D}, {"known", "Highest member number before", "u32", D}, {"behind", "Members behind the receiver (bitmap)", "bytes"},
@@ -275,7 +275,7 @@ bodies[13] = bodies[12]
 
 local relayBodies = {
 	[1] = function(c, own)
-		own:u16("group_key"); own:ip("master"); own:u16("master_port"); own:u32("transaction"); own:u64("left"); own:u64("origin"); own:u64("generation"); own:u32("known")
+		own:ip("master"); own:u16("master_port"); own:u32("transaction"); own:u64("left"); own:u64("origin"); own:u64("generation"); own:u32("known")
 		c.at = own.at
 		local text, n = register(c)
 		own.at = c.at
@@ -326,13 +326,14 @@ local function dissect(proto, prefix, tvb, pinfo, root, name, f)
 	return tvb:len()
 end
 
--- finish reads the HMAC at the end of a message, which has keyed bytes for it.
-local function finish(c, mac)
-	c.finish = c.finish + mac
-	if c:room() > mac then
-		c:take("rest", c:room() - mac)
+-- finish reads the end of a message: mac bytes of HMAC, and proof bytes before them.
+local function finish(c, mac, proof)
+	c.finish = c.finish + proof + mac
+	if c:room() > proof + mac then
+		c:take("rest", c:room() - proof - mac)
 		c:fail("it is longer than its fields")
 	end
+	if proof > 0 then c:take("proof", proof) end
 	if mac > 0 then c:take("mac", mac) end
 end
 
@@ -370,7 +371,7 @@ function envelope.dissector(tvb, pinfo, root)
 		local body = bodies[kind]
 		if body then pinfo.cols.info = info .. (body(c) or "")
 		elseif not types[kind] then c:take("rest", c:room()); c:fail("type " .. kind .. " is not known") end
-		finish(c, key ~= 0 and MAC or 0)
+		finish(c, key ~= 0 and MAC or 0, 0)
 	end)
 end
 
@@ -380,14 +381,17 @@ function relay.dissector(tvb, pinfo, root)
 		local version, kind = own:u8("version"), own:u8("kind")
 		local name = kinds[kind] or "kind " .. kind
 		pinfo.cols.info = name
-		if version ~= 3 then own:fail("version " .. version .. " is not known") end
+		if version ~= 4 then own:fail("version " .. version .. " is not known") end
 		own:u16("key")
-		own.v6 = has(own:bits("flags", "ipv6"), 1)
+		local flags = own:bits("flags", "ipv6", "proof")
+		own.v6 = has(flags, 1)
+		local proof = has(flags, 2) and MAC or 0
 		own:u8("hops")
-		message(own, own:u16("length"), MAC)
+		message(own, own:u16("length"), proof + MAC)
 		own:u64("sender"); own:u64("session"); own:u64("sequence"); own:u64("root"); own:u64("attempt")
 		local epoch = tostring(own:u64("epoch"))
 		local seq, total = own:u16("seq"), own:u16("total")
+		own:u16("group_key")
 		local group = own:ip("group")
 		local info = name .. " epoch " .. epoch
 		if total > 1 then info = info .. string.format(" %d/%d", seq + 1, total) end
@@ -397,7 +401,7 @@ function relay.dissector(tvb, pinfo, root)
 		c.v6 = own.v6
 		if relayBodies[kind] then pinfo.cols.info = info .. (relayBodies[kind](c, own) or "")
 		elseif not kinds[kind] then own:take("rest", own:room()); own:fail("kind " .. kind .. " is not known") end
-		finish(own, MAC)
+		finish(own, MAC, proof)
 	end)
 end
 

@@ -153,7 +153,7 @@ func (r *Registrar) attempt(ip netip.Addr, id attemptID) *group {
 func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 	b := g.branch
 	if b == nil {
-		b = &branch{id: attemptID{g.reg.Epoch, r.cfg.Switch.ID, r.random.next()}, base: g.reg.Base, left: r.cfg.Switch.Timeout}
+		b = &branch{id: attemptID{g.reg.Epoch, r.cfg.Switch.ID, r.random.next(), g.key}, base: g.reg.Base, left: r.cfg.Switch.Timeout}
 		if g.isRebuild() { // there is time for a second one before the groups over a lost link end
 			b.left = min(b.left, r.cfg.Switch.Grace/2)
 		}

@@ -25,6 +25,9 @@ func (r *Registrar) InputFromSwitch(now time.Duration, from mcast.Neighbor, b []
 	if perr != nil {
 		r.drop(perr.Drop, out)
 		out.Detail = perr.Text
+		if m.kind == relayPrepare { // of a key that this switch lacks
+			r.sendRelay(from, &relay{kind: relayRefused, unproved: true, id: m.id, group: m.group, problems: []Problem{r.keyMissing()}}, out)
+		}
 		return
 	}
 	switch m.kind {
@@ -140,15 +143,12 @@ func (r *Registrar) forgetPrepare(k prepareKey) {
 // EpochBase: the root has compared it with its own, and no relay is replayed.
 func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 	p := m.prepare
-	_, known := r.auth.Keys[p.key]
-	rights := r.cfg.Rights[p.key]
+	rights := r.cfg.Rights[m.id.key]
 	switch {
 	case m.hops > maxHops:
 		return &Problem{Reason: TreeTooDeep, Value: maxHops}
 	case !r.Serves(m.group):
 		return &Problem{Reason: NotGroupPrefix}
-	case !known && (p.key != 0 || !r.auth.Insecure):
-		return &Problem{Reason: KeyMissing, Value: uint64(r.cfg.Switch.ID)}
 	case !rights.mayUse(m.group):
 		return &Problem{Reason: KeyPrefix}
 	case p.group.TotalMembers > r.cfg.MaxMembers:
@@ -157,7 +157,7 @@ func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 		return &Problem{Reason: Malformed}
 	}
 	for _, g := range [...]*group{r.groups[m.group], r.locating[m.group]} {
-		if g != nil && !r.owns(p.key, g) {
+		if g != nil && !r.owns(m.id.key, g) {
 			return &Problem{Reason: OtherKey}
 		}
 	}
@@ -203,7 +203,7 @@ func (r *Registrar) rootOf(g *group) SwitchID {
 // prepareComplete begins the first step of a group that a neighbour has sent whole.
 func (r *Registrar) prepareComplete(now time.Duration, from mcast.Neighbor, m *relay, a *prepareAssembly, out *Output) {
 	p := a.body
-	g := &group{key: p.key, tx: p.tx, reg: p.group.registration(&Header{Group: m.group, Epoch: m.id.epoch, ReplyTo: p.master})}
+	g := &group{key: m.id.key, tx: p.tx, reg: p.group.registration(&Header{Group: m.group, Epoch: m.id.epoch, ReplyTo: p.master})}
 	g.branch = &branch{id: m.id, base: p.group.Base, parent: from, hops: m.hops, left: p.left, deadline: now + p.left}
 	g.reg.Members, g.reg.Origin, g.generation, g.known = nil, p.origin, p.generation, p.known
 	var ns []uint32

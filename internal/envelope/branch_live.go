@@ -159,7 +159,7 @@ func (r *Registrar) renewChild(now time.Duration, g *group, c *child, m *relay, 
 				list = append(list, MemberRecord{IP: m.list[k].IP, QPN: m.list[k].QPN})
 			}
 		}
-		n.list = list[:segmentFit(list, v6, payloadRoom(a.MTU, v6)+headerLen(v6)-relayHeaderLen(v6)-17)] // the master rotates a list that is too long
+		n.list = list[:segmentFit(list, v6, relayRoom(a.MTU, v6)-17)] // the master rotates a list that is too long
 	}
 	until := c.heardAt + g.reg.Lease + g.reg.Lease/leaseSlack // then the lease there is over
 	r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(n)}, out)

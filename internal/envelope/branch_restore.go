@@ -77,7 +77,7 @@ func (r *Registrar) restoreBranch(g *group, s *SavedBranch) error {
 		return fmt.Errorf("%d legs of %d members", len(t.Legs), len(g.reg.Members))
 	}
 	b := &branch{
-		id: attemptID{g.reg.Epoch, s.Root, s.Number}, base: s.Base, state: branchInstalled, parent: t.Parent, hops: s.Hops, above: s.Above,
+		id: attemptID{g.reg.Epoch, s.Root, s.Number, g.key}, base: s.Base, state: branchInstalled, parent: t.Parent, hops: s.Hops, above: s.Above,
 		left: r.cfg.Switch.Timeout,
 	}
 	if b.isRoot() {

@@ -173,7 +173,7 @@ func (r *Registrar) isSucceeded(g *group) bool {
 // with that at a switch that is next in the tree of g.
 func (g *group) hasEnded(m *relay, from mcast.Neighbor) bool {
 	b := g.branch
-	return b != nil && b.id.root == m.id.root && m.id.epoch >= g.reg.Origin && slices.Contains(b.neighbours(), from) &&
+	return b != nil && b.id.root == m.id.root && b.id.key == m.id.key && m.id.epoch >= g.reg.Origin && slices.Contains(b.neighbours(), from) &&
 		m.why != NotEnded && m.why != Replaced && m.why != Removed
 }
 

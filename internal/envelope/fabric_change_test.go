@@ -339,7 +339,7 @@ func TestTreeWayIsLost(t *testing.T) {
 	}
 	asked := func() (n int) {
 		for _, c := range f.captured {
-			if m, _ := parseRelay(c.b[:len(c.b)-MACLen]); m.kind == relayRebuild {
+			if m := unsealed(c.b); m.kind == relayRebuild {
 				n++
 			}
 		}

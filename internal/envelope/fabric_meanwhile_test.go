@@ -100,7 +100,7 @@ func TestTreeRebuildsAreCoalesced(t *testing.T) {
 		f.run(10 * time.Millisecond)
 	}
 	for _, x := range f.captured {
-		if m, perr := parseRelay(x.b[:len(x.b)-MACLen]); perr == nil && m.kind == relayPrepare {
+		if m := unsealed(x.b); m.kind == relayPrepare {
 			seen[m.id] = true
 		}
 	}
@@ -143,7 +143,7 @@ func TestTreeRefusalIsRepeated(t *testing.T) {
 	f.switches[1].noWay[reg.Members[2].IP] = NoWay
 	refusals := 0
 	f.fault = func(from, to int, b []byte) []time.Duration {
-		m, _ := parseRelay(b[:len(b)-MACLen])
+		m := unsealed(b)
 		if from == 1 && m.kind == relayRefused {
 			f.switches[1].noWay = nil
 			if refusals++; refusals < 4 {
@@ -173,7 +173,7 @@ func TestTreeUpdateLosesASilentSwitch(t *testing.T) {
 	f.run(time.Second)
 	f.restarted = true
 	f.fault = func(from, to int, b []byte) []time.Duration {
-		if m, _ := parseRelay(b[:len(b)-MACLen]); m.kind == relayCommit && to == 2 {
+		if m := unsealed(b); m.kind == relayCommit && to == 2 {
 			f.silent[2] = true
 		}
 		return []time.Duration{hop}

@@ -81,7 +81,7 @@ func (r *Registrar) askRebuild(now time.Duration, g *group, lost LostLink, out *
 // one has not installed the newest attempt.
 func (r *Registrar) rebuildRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
 	g := r.groups[m.group]
-	if g == nil || g.branch == nil || g.branch.id.root != m.id.root || g.branch.parent == from {
+	if g == nil || g.branch == nil || g.branch.id.root != m.id.root || g.key != m.id.key || g.branch.parent == from {
 		r.drop(UnknownGroupMsg, out)
 		r.sendRelay(from, &relay{kind: relayEnded, id: m.id, group: m.group}, out)
 		return

@@ -50,14 +50,17 @@ func (k relayKind) String() string {
 
 const (
 	relayMagic    = 0x474C524C // "GLRL"
-	relayVersion  = 3
-	relayFixedLen = 64 // header bytes before the GroupIP
+	relayVersion  = 4
+	relayFixedLen = 66     // header bytes before the GroupIP
+	relayProof    = 1 << 1 // flag: the proof of the group's key follows the body
 	// Offsets of what is written when a relay is sent.
 	relayKeyOffset     = 6
+	relayFlagsOffset   = 8
 	relayLengthOffset  = 10
 	relaySenderOffset  = 12
 	relaySessionOffset = 20
 	relaySeqOffset     = 28
+	relayGroupKey      = 64
 
 	maxProblems = 32 // in one Refused
 )
@@ -78,12 +81,14 @@ type attemptID struct {
 	epoch  uint64
 	root   SwitchID
 	number uint64 // drawn by the root
+	key    KeyID  // of the group: a relay about the attempt proves it
 }
 
 // relay is one decoded relay, or one to be sent. The fields after group are of the kinds
 // that are named.
 type relay struct {
 	kind       relayKind
+	unproved   bool  // Refused of a switch that lacks the group's key
 	hops       uint8 // Prepare: switches passed
 	id         attemptID
 	seq, total uint16 // segment; Prepare only, else 0 of 1
@@ -105,6 +110,11 @@ type relay struct {
 	gone     *Gone
 }
 
+// relayRoom returns the bytes available for a body in an IP packet of mtu bytes.
+func relayRoom(mtu int, v6 bool) int {
+	return payloadRoom(mtu, v6) + headerLen(v6) - relayHeaderLen(v6) - MACLen // payloadRoom has left room for one MAC
+}
+
 // relayHeaderLen is the length of a header in bytes.
 func relayHeaderLen(v6 bool) int {
 	if v6 {
@@ -121,6 +131,9 @@ func (m *relay) append(b []byte) ([]byte, error) {
 	if v6 {
 		flags = flagIPv6
 	}
+	if m.id.key != 0 && !m.unproved {
+		flags |= relayProof
+	}
 	b = be.AppendUint32(b, relayMagic)
 	b = append(b, relayVersion, byte(m.kind), 0, 0, flags, m.hops, 0, 0)
 	b = append(b, make([]byte, 24)...) // sender, session, sequence number
@@ -128,6 +141,7 @@ func (m *relay) append(b []byte) ([]byte, error) {
 	b = be.AppendUint64(b, m.id.number)
 	b = be.AppendUint64(b, m.id.epoch)
 	b = be.AppendUint16(be.AppendUint16(b, m.seq), m.total)
+	b = be.AppendUint16(b, uint16(m.id.key))
 	b = append(b, m.group.AsSlice()...)
 	return m.appendBody(b, v6)
 }
@@ -175,21 +189,25 @@ func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
 	return b, nil
 }
 
-// parseRelay decodes b without its MAC. It checks the form alone.
+// parseRelay decodes b without its proof and its MAC. It checks the form alone.
 func parseRelay(b []byte) (m relay, perr *ParseError) {
 	be := binary.BigEndian
-	if len(b) < relayFixedLen || len(b) < relayHeaderLen(b[8]&flagIPv6 != 0) {
+	if len(b) < relayFixedLen || len(b) < relayHeaderLen(b[relayFlagsOffset]&flagIPv6 != 0) {
 		return m, defect(Truncated, "%d bytes", len(b))
 	}
-	v6 := b[8]&flagIPv6 != 0
+	v6 := b[relayFlagsOffset]&flagIPv6 != 0
 	m = relay{
 		kind: relayKind(b[5]), hops: b[9],
-		id:  attemptID{root: SwitchID(be.Uint64(b[36:])), number: be.Uint64(b[44:]), epoch: be.Uint64(b[52:])},
+		id:  attemptID{root: SwitchID(be.Uint64(b[36:])), number: be.Uint64(b[44:]), epoch: be.Uint64(b[52:]), key: KeyID(be.Uint16(b[relayGroupKey:]))},
 		seq: be.Uint16(b[60:]), total: be.Uint16(b[62:]),
 	}
+	proved := b[relayFlagsOffset]&relayProof != 0
+	m.unproved = m.id.key != 0 && !proved
 	switch {
-	case b[8]&^flagIPv6 != 0:
-		return m, defect(BadFormat, "unknown flags %#x", b[8])
+	case b[relayFlagsOffset]&^(flagIPv6|relayProof) != 0:
+		return m, defect(BadFormat, "unknown flags %#x", b[relayFlagsOffset])
+	case proved && m.id.key == 0:
+		return m, defect(BadFormat, "a proof of no key")
 	case m.kind == 0 || m.kind >= numRelayKinds:
 		return m, defect(BadFormat, "unknown kind %d", b[5])
 	case m.seq >= m.total || m.total > 1 && m.kind != relayPrepare:

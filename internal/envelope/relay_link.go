@@ -83,17 +83,30 @@ func (n *neighbour) fresh(seq uint64) bool {
 func (r *Registrar) seal(n *neighbour, b []byte) []byte {
 	n.sent++
 	be := binary.BigEndian
-	d := append(make([]byte, 0, len(b)+MACLen), b...)
+	d := append(make([]byte, 0, len(b)+2*MACLen), b...)
+	length := len(b) + MACLen
+	secret := r.secretOf(KeyID(be.Uint16(b[relayGroupKey:])))
+	if secret == nil { // the neighbour takes no more than a Refused
+		d[relayFlagsOffset] &^= relayProof
+	}
+	proved := d[relayFlagsOffset]&relayProof != 0
+	if proved {
+		length += MACLen
+	}
 	be.PutUint16(d[relayKeyOffset:], uint16(r.cfg.Switch.Auth.Send))
-	be.PutUint16(d[relayLengthOffset:], uint16(len(b)+MACLen))
+	be.PutUint16(d[relayLengthOffset:], uint16(length))
 	be.PutUint64(d[relaySenderOffset:], uint64(r.cfg.Switch.ID))
 	be.PutUint64(d[relaySessionOffset:], n.Session)
 	be.PutUint64(d[relaySeqOffset:], n.sent)
+	if proved {
+		d = append(d, proofOf(secret, d)...)
+	}
 	return append(d, relayMAC(r.cfg.Switch.Auth.Keys[r.cfg.Switch.Auth.Send], d)...)
 }
 
 // openRelay checks a relay from n, and decodes it. Before the MAC has been verified, only
-// the fixed layout is read.
+// the fixed layout is read. If the proof of the group's key is wrong, the relay is returned
+// with the error.
 func (r *Registrar) openRelay(n *neighbour, b []byte) (m relay, perr *ParseError) {
 	be := binary.BigEndian
 	switch {
@@ -121,7 +134,11 @@ func (r *Registrar) openRelay(n *neighbour, b []byte) (m relay, perr *ParseError
 	case !n.fresh(be.Uint64(b[relaySeqOffset:])):
 		return m, defect(DuplicateMsg, "sequence number %d again", be.Uint64(b[relaySeqOffset:]))
 	}
-	return parseRelay(b[:end])
+	b, proof := cutProof(b[:end])
+	if m, perr = parseRelay(b); perr != nil {
+		return relay{}, perr
+	}
+	return m, r.checkProof(&m, b, proof)
 }
 
 // SetSwitch has the registrar register groups over several switches, or replaces the

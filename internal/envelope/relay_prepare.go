@@ -14,7 +14,6 @@ import (
 
 // prepareBody is one segment of the group, with the records of its members.
 type prepareBody struct {
-	key        KeyID
 	master     netip.AddrPort
 	tx         uint32
 	left       time.Duration // within which the answer is needed
@@ -38,7 +37,6 @@ func isConsecutive(ns []uint32) bool {
 
 func (p *prepareBody) append(b []byte, v6 bool) (_ []byte, err error) {
 	be := binary.BigEndian
-	b = be.AppendUint16(b, uint16(p.key))
 	b = append(b, p.master.Addr().AsSlice()...)
 	b = be.AppendUint16(b, p.master.Port())
 	b = be.AppendUint32(b, p.tx)
@@ -67,9 +65,8 @@ func (p *prepareBody) append(b []byte, v6 bool) (_ []byte, err error) {
 }
 
 func parsePrepare(r *reader, v6 bool) *prepareBody {
-	p := &prepareBody{key: KeyID(r.u16())}
 	a := r.addr(v6)
-	p.master = netip.AddrPortFrom(a, r.u16())
+	p := &prepareBody{master: netip.AddrPortFrom(a, r.u16())}
 	p.tx, p.left = r.u32(), r.duration()
 	p.origin, p.generation, p.known = r.u64(), r.u64(), r.u32()
 	p.group = parseGroup(r, v6)
@@ -141,8 +138,8 @@ func (r *Registrar) prepareSegments(g *group, n mcast.Neighbor) (segments [][]by
 	b, v6 := g.branch, g.reg.Group.Is6()
 	body := g.reg.groupBody(nil)
 	body.Base = b.base
-	const fixed, bitmap = 2 + 16 + 2 + 4 + 8 + 8 + 8 + 4, 64
-	room := payloadRoom(to.MTU, v6) + headerLen(v6) - relayHeaderLen(v6) - fixed - bitmap - body.size()
+	const fixed, bitmap = 16 + 2 + 4 + 8 + 8 + 8 + 4, 64
+	room := relayRoom(to.MTU, v6) - fixed - bitmap - body.size()
 	var parts []*relay
 	ns := g.reg.numbers()
 	for at, ms := 0, g.reg.Members; at < len(ms); {
@@ -151,7 +148,7 @@ func (r *Registrar) prepareSegments(g *group, n mcast.Neighbor) (segments [][]by
 			return nil
 		}
 		p := &prepareBody{
-			key: g.key, master: g.reg.Master, tx: g.tx, left: b.left - b.left/8, origin: g.reg.Origin, generation: g.generation, known: g.known,
+			master: g.reg.Master, tx: g.tx, left: b.left - b.left/8, origin: g.reg.Origin, generation: g.generation, known: g.known,
 			group: body, behind: make([]bool, k), numbers: ns[at : at+k],
 		}
 		p.group.Members = ms[at : at+k]

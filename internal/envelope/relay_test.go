@@ -16,12 +16,14 @@ import (
 
 // relayExamples has a relay of each kind.
 func relayExamples() []relay {
-	id := attemptID{epoch: 7, root: 0x101, number: 99}
+	id := attemptID{epoch: 7, root: 0x101, number: 99, key: 7}
+	insecure := id
+	insecure.key = 0
 	g4, g6 := netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("fd00:9::1")
 	reg := withWindows(sample(1, 9))
 	reg.Members[3].ReceiveOnly = true
 	p := &prepareBody{
-		key: 7, master: masterAddr, tx: 5, left: time.Second, group: reg.groupBody(reg.Members),
+		master: masterAddr, tx: 5, left: time.Second, group: reg.groupBody(reg.Members),
 		behind: []bool{true, false, false, true, false, false, false, false, true}, origin: 4, generation: 2, known: 3, numbers: []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9},
 	}
 	later := *p
@@ -31,8 +33,9 @@ func relayExamples() []relay {
 		{kind: relayPrepare, hops: 1, id: id, seq: 1, total: 3, group: g4, prepare: &later},
 		{kind: relayPrepared, id: id, total: 1, group: g6, height: 2, diameter: 4},
 		{kind: relayRefused, id: id, total: 1, group: g4, problems: []Problem{{Reason: NoWay, Member: reg.Members[1].Key(), Value: 9}, {Reason: TableFull}}},
+		{kind: relayRefused, unproved: true, id: id, total: 1, group: g4, problems: []Problem{{Reason: KeyMissing, Value: 0x102}}},
 		{kind: relayCommit, id: id, total: 1, group: g4, above: 3},
-		{kind: relayCommitted, id: id, total: 1, group: g4},
+		{kind: relayCommitted, id: insecure, total: 1, group: g4},
 		{kind: relayEnd, id: id, total: 1, group: g6, why: Expired},
 		{kind: relayEnd, id: id, total: 1, group: g6, why: SwitchLost, lost: LostLink{At: 0x101, To: 0x102, Port: "eth1"}},
 		{kind: relayEnded, id: id, total: 1, group: g4},
