@@ -149,6 +149,8 @@ func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 		return &Problem{Reason: TreeTooDeep, Value: maxHops}
 	case !r.Serves(m.group):
 		return &Problem{Reason: NotGroupPrefix}
+	case !rights.Roles.has(RoleMaster):
+		return &Problem{Reason: KeyRole}
 	case !rights.mayUse(m.group):
 		return &Problem{Reason: KeyPrefix}
 	case p.group.TotalMembers > r.cfg.MaxMembers:
@@ -215,6 +217,9 @@ func (r *Registrar) prepareComplete(now time.Duration, from mcast.Neighbor, m *r
 	if len(g.reg.Members) != p.group.TotalMembers {
 		r.refuseRelay(from, m.group, m.id, []Problem{{Reason: Malformed}}, out)
 		return
+	}
+	if !g.isRebuild() { // its members are those of a registration
+		r.restrict(g)
 	}
 	g.reg.setNumbers(ns)
 	g.last = max(p.known, slices.Max(ns))

@@ -6,6 +6,7 @@ package envelope
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -284,5 +285,49 @@ func TestRelayRefusesWithTheKeyAlone(t *testing.T) {
 	}
 	if e := root.epochs[reg.Group]; e == nil || e.newest() != g.reg.Epoch {
 		t.Errorf("the root knows epoch %+v, the group's is %d", e, g.reg.Epoch)
+	}
+}
+
+// TestTreeKeyRights: each switch of a tree holds a group to the rights that its key has there.
+func TestTreeKeyRights(t *testing.T) {
+	for name, c := range map[string]struct {
+		rights Rights
+		want   Reason // 0: registered, and only the master's host may send at that switch
+	}{
+		"members":      {Rights{Roles: RoleMember}, KeyRole},
+		"receive only": {Rights{Roles: RoleReceiveOnly}, KeyRole},
+		"prefix":       {Rights{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.77.0/24")}}, KeyPrefix},
+		"groups":       {Rights{Quota: Quota{Members: 5}}, QuotaExceeded},
+		"one sender":   {Rights{Roles: RoleMaster | RoleReceiveOnly}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
+			f.restarted = true
+			reg := sample(1, 6)
+			f.members(reg, spread(6, 0, 1, 2))
+			a := netip.AddrPortFrom(reg.Members[0].IP, 5000)
+			if _, err := f.switches[2].sw.SetKeys(f.now, testAuth(), map[KeyID]Rights{7: c.rights}); err != nil {
+				t.Fatal(err)
+			}
+			f.master(a, 0, reg)
+			f.run(5 * time.Second)
+			e := f.last(a)
+			if c.want == 0 {
+				if e.Kind != Registered {
+					t.Fatal(eventString(e))
+				}
+				for _, m := range f.switches[2].table.groups[reg.Group].Members {
+					if m.ReceiveOnly != (m.IP != a.Addr()) {
+						t.Errorf("member %s", m)
+					}
+				}
+				return
+			}
+			if failure, ok := e.Err.(*Failure); e.Kind != RegistrationFailed || !ok || failure.Problem.Reason != c.want {
+				t.Error(eventString(e))
+			}
+			f.run(time.Minute)
+			f.checkNothingLeft()
+		})
 	}
 }
