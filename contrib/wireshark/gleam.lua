@@ -33,7 +33,8 @@ local reasons = {"unknown member location", "path MTU mismatch", "table full", "
 	"every member is registered to receive only: nobody could send", "the member has not confirmed its location", "no next hop toward the member is a gleamd switch",
 	"a switch of the tree does not answer", "the routes lead to a switch from two sides", "too many switches one behind another", "not possible where members are at several switches",
 	"a switch of the tree does not have the group's key", "the group was registered by way of another switch: its master has to ask there", "another master registers the group at the same time",
-	"the switch serves only groups that can take its fast path (fast_path: require)"}
+	"the switch serves only groups that can take its fast path (fast_path: require)",
+	"the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them"}
 local extensions = {"API address"}
 
 -- Fields by name, made at their first mention below; all are of one table so that none has two types.

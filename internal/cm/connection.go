@@ -49,24 +49,16 @@ type connection struct {
 	queued   int           // in timers, plus one; 0: the timer is not set
 	tries    int           // of REP or DREQ
 	patient  time.Duration // the time of an MRA
-	serial   uint64        // of its last change that a file has to have before its next message; 0: it is of the file
-	isHeld   bool          // its next message waits
 }
 
 // handle gives an event to c and does what follows from it.
 func (m *Manager) handle(c *connection, e event) {
 	t := c.state.next(e)
-	was, isHeld := c.state, c.isHeld
+	was, tries := c.state, c.tries
 	c.state = t.to
 	if t.to != was {
 		m.timers.stop(c)
-		c.tries, c.isHeld = 0, false
-	}
-	if t.to == accepted && was != accepted {
-		m.number(c)
-	}
-	if t.do.isKept() && m.hold(c) {
-		t.do = nothing
+		c.tries = 0
 	}
 	switch t.do {
 	case refuse:
@@ -100,7 +92,7 @@ func (m *Manager) handle(c *connection, e event) {
 	case sendDREP:
 		m.send(c, &Message{Attribute: DisconnectReply})
 	case sendDREQ:
-		if was == accepted && isHeld { // a program whose DREQ is there before its RTU never sees the connection begin
+		if was == accepted && tries == 1 { // the RTU may be on its way: a program whose DREQ is there before its RTU never sees the connection begin
 			m.send(c, &Message{Attribute: ReadyToUse})
 			m.timers.set(c, m.now+rtuInterval)
 			break
@@ -162,5 +154,5 @@ func (m *Manager) send(c *connection, x *Message) {
 }
 
 func (m *Manager) sendTo(group, to netip.Addr, x *Message) {
-	m.out.Packets = append(m.out.Packets, Packet{From: group, To: to, MAD: x.Append(make([]byte, 0, rocev2.MADLen))})
+	m.out.Packets = append(m.out.Packets, Packet{From: group, To: to, MAD: x.Append(make([]byte, 0, rocev2.MADLen)), Promises: x.Attribute != MsgReceived && x.Attribute != ConnectReject})
 }

@@ -93,7 +93,7 @@ func newDialWorld(t *testing.T, seed uint64, diallers, listeners, sessions int) 
 			w.listen.Listeners = append(w.listen.Listeners, netip.AddrPortFrom(ip, uint16(9000+i)))
 		}
 	}
-	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8), 1}, Keeps: true})
+	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8), 1}})
 	if err := w.m.Open(w.listen); err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +126,19 @@ func (w *dialWorld) transmit(from, to netip.Addr, mad []byte) {
 	}
 }
 
-// do executes the output of a call of the manager.
-func (w *dialWorld) do() {
-	w.file.note(&w.out)
-	for _, p := range w.out.Packets {
+// send sends packets that wait for nothing.
+func (w *dialWorld) send(packets []Packet) {
+	for _, p := range packets {
 		if p.From != w.listen.Group {
 			w.t.Fatalf("a packet from %s", p.From)
 		}
 		w.transmit(p.From, p.To, p.MAD)
 	}
+}
+
+// do executes the output of a call of the manager.
+func (w *dialWorld) do() {
+	w.send(w.file.note(&w.out))
 	for _, e := range w.out.Events {
 		if e.Refusal != (Refusal{}) {
 			w.refusals = append(w.refusals, e.Refusal)
@@ -198,9 +202,7 @@ func (w *dialWorld) run(d time.Duration) {
 		for _, k := range w.order {
 			k.advance()
 		}
-		if w.file.step(w.m, w.listen.Group, w.now, w.r, &w.out) {
-			w.do()
-		}
+		w.send(w.file.step(w.m, w.listen.Group, w.now, w.r))
 		if at, ok := w.m.NextDeadline(); ok && at <= w.now {
 			w.m.Advance(w.now, &w.out)
 			w.do()

@@ -6,33 +6,48 @@ package cm
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 )
 
-// file is a state file that has a group's connections, some time after they have changed.
+// file is a state file that has a group's connections, some time after they have changed, and
+// what waits for that.
 type file struct {
 	has     []Kept // durable
 	isNew   bool   // connections have changed since the last write
 	writing []Kept
-	serial  uint64
 	durable time.Duration // when the write under way is; 0: there is none
 	next    time.Duration
+	waiting []Packet
+	covered int // those of waiting that may leave after the write under way
 }
 
-// note takes notice of what a call of the manager has changed.
-func (f *file) note(out *Output) { f.isNew = f.isNew || len(out.Events) > 0 }
+// note takes notice of what a call of the manager has changed, and returns what may be sent.
+func (f *file) note(out *Output) (free []Packet) {
+	f.isNew = f.isNew || len(out.Events) > 0
+	for _, p := range out.Packets {
+		p.MAD = slices.Clone(p.MAD)
+		if !p.Promises || !f.isNew && f.durable == 0 {
+			free = append(free, p)
+			continue
+		}
+		if f.waiting = append(f.waiting, p); !f.isNew {
+			f.covered = len(f.waiting)
+		}
+	}
+	return free
+}
 
-// step begins a write, or ends one: then it returns true, and out is what follows.
-func (f *file) step(m *Manager, group netip.Addr, now time.Duration, r *rand.Rand, out *Output) bool {
-	if f.isNew && f.durable == 0 && (f.next <= now || m.Holds()) {
-		all, serial := m.Connections(map[netip.Addr]bool{group: true})
-		f.writing, f.serial, f.isNew = all[group], serial, false
+// step begins a write, or ends one: then it returns what may be sent.
+func (f *file) step(m *Manager, group netip.Addr, now time.Duration, r *rand.Rand) (free []Packet) {
+	if f.isNew && f.durable == 0 && (f.next <= now || len(f.waiting) > 0) {
+		f.writing, f.covered, f.isNew = m.Connections(map[netip.Addr]bool{group: true})[group], len(f.waiting), false
 		f.durable, f.next = now+time.Duration(r.Int64N(int64(20*time.Millisecond))), now+100*time.Millisecond
 	}
 	if f.durable == 0 || f.durable > now {
-		return false
+		return nil
 	}
 	f.has, f.durable = f.writing, 0
-	m.Kept(now, f.serial, out)
-	return true
+	free, f.waiting, f.covered = f.waiting[:f.covered], f.waiting[f.covered:], 0
+	return free
 }

@@ -137,7 +137,7 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 	c := &connection{listener: l, state: requested, peer: p, id: m.newID(), guid: GUID(m.random.Uint64()), tid: x.TID, flow: q.FlowControl, record: Record{
 		IP: from, QPN: q.QPN, RQPSN: q.PSN, SQPSN: m.newPSN(), Window: data.window, ReceiveOnly: data.receiveOnly,
 	}}
-	m.add(c)
+	m.enter(c)
 	m.byPeer[p], l.members[from] = c, c
 	if l.MTU == 0 || l.count() == 1 && l.anyMTU {
 		l.MTU, l.anyMTU = mtuOf(q), true

@@ -25,9 +25,9 @@ type Kept struct {
 func (k *Kept) Waited() bool { return k.State == requested.String() }
 
 // Connections returns the connections to the groups that are asked for, in the order of their
-// IDs. When a file has them, and what was returned before, Kept takes the serial.
-func (m *Manager) Connections(of map[netip.Addr]bool) (all map[netip.Addr][]Kept, serial uint64) {
-	all = make(map[netip.Addr][]Kept, len(of))
+// IDs.
+func (m *Manager) Connections(of map[netip.Addr]bool) map[netip.Addr][]Kept {
+	all := make(map[netip.Addr][]Kept, len(of))
 	for g := range of {
 		var list []Kept
 		for _, c := range m.byGroup[g] {
@@ -36,57 +36,7 @@ func (m *Manager) Connections(of map[netip.Addr]bool) (all map[netip.Addr][]Kept
 		slices.SortFunc(list, func(a, b Kept) int { return int(int64(a.ID) - int64(b.ID)) })
 		all[g] = list
 	}
-	return all, m.serial
-}
-
-// Holds reports whether a message waits for Kept.
-func (m *Manager) Holds() bool { return len(m.held) > 0 }
-
-// Kept takes notice that a file has the connections up to a serial, and sends what has waited
-// for that.
-func (m *Manager) Kept(now time.Duration, serial uint64, out *Output) {
-	m.begin(now, out)
-	m.kept = serial
-	held := m.held
-	m.held = nil
-	for _, c := range held {
-		switch {
-		case !c.isHeld:
-		case c.serial > serial:
-			m.held = append(m.held, c)
-		default:
-			c.isHeld = false
-			m.handle(c, expired)
-		}
-	}
-}
-
-// isKept reports whether a file has to have the connection before a is done: a host that gets
-// the message may be connected, or wait for its answer, and a restarted switch has to end that.
-func (a action) isKept() bool { return a == sendREQ || a == sendREP || a == sendRTU }
-
-// hold reports whether the next message of c has to wait for Kept, and has it wait.
-func (m *Manager) hold(c *connection) bool {
-	if !m.cfg.Keeps || c.serial <= m.kept {
-		return false
-	}
-	if !c.isHeld {
-		c.isHeld = true
-		m.held = append(m.held, c)
-	}
-	return true
-}
-
-// number notes that c has changed, and that its next message waits until a file has it.
-func (m *Manager) number(c *connection) {
-	m.serial++
-	c.serial = m.serial
-}
-
-// add adds a connection.
-func (m *Manager) add(c *connection) {
-	m.number(c)
-	m.enter(c)
+	return all
 }
 
 // enter makes a connection known.

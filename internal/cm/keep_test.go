@@ -33,7 +33,7 @@ func (w *world) restart(registered bool) {
 		reg, w.inForce = nil, nil
 	}
 	w.registering, w.file = nil, file{has: kept}
-	w.m = NewManager(Config{Seed: [32]byte{99}, Keys: w.m.cfg.Keys, Keeps: true})
+	w.m = NewManager(Config{Seed: [32]byte{99}, Keys: w.m.cfg.Keys})
 	listen := l.Listen
 	if l.anyMTU {
 		listen.MTU = 0
@@ -139,7 +139,7 @@ func (w *dialWorld) restart() {
 	kept := throughFile(w.t, w.file.has)
 	w.force, w.pending, w.due = map[netip.Addr][]Record{}, map[netip.Addr]func(){}, map[netip.Addr]time.Duration{}
 	w.file = file{has: kept}
-	w.m = NewManager(Config{Seed: [32]byte{98}, Keeps: true})
+	w.m = NewManager(Config{Seed: [32]byte{98}})
 	if err := w.m.Restore(w.now, w.listen, nil, kept, &w.out); err != nil {
 		w.t.Fatal(err)
 	}

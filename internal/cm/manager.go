@@ -17,9 +17,6 @@ import (
 type Config struct {
 	Seed [32]byte          // of communication IDs, GUIDs and PSNs; secret
 	Keys map[uint16][]byte // of private data
-	// Keeps has a connection's REQ, REP and RTU wait until a file has the connection as it is
-	// then: the caller stores Connections, and reports that by Kept.
-	Keeps bool
 }
 
 // Listen is a group that members may connect to.
@@ -57,6 +54,9 @@ type Record struct {
 type Packet struct {
 	From, To netip.Addr
 	MAD      []byte
+	// Promises: a host that gets it may be connected, wait for an answer, or forget the
+	// connection. It leaves when a file has Connections as they are now.
+	Promises bool
 }
 
 // Event is a change of a connection.
@@ -89,9 +89,6 @@ type Manager struct {
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
 	byGroup   map[netip.Addr]map[CommID]*connection
-	held      []*connection // whose next message waits for Kept
-	serial    uint64        // of the last connection that has changed
-	kept      uint64        // the greatest serial that is in the file, with all before it
 	timers    timers
 	now       time.Duration
 	out       *Output

@@ -40,7 +40,7 @@ var _ = []mutant.Mutant{
 	mutant.New("an RTU is sent once", "CM", mutant.In((*Manager).handle,
 		"if c.tries++; c.tries < rtuTries {", "if c.tries++; c.tries < rtuTries-2 {")),
 	mutant.New("a DREQ overtakes the RTU that waits for the file", "CM", mutant.In((*Manager).handle,
-		"if was == accepted && isHeld {", "if was == accepted && !isHeld {")),
+		"if was == accepted && tries == 1 {", "if was == accepted && tries == 2 {")),
 	mutant.New("two sessions have one key", "CM", mutant.In((*Manager).assign,
 		"if m.listeners[key] == nil {", "if m.listeners[key] == nil || true {")),
 	mutant.New("all REQs to listeners have one GUID", "CM", mutant.In((*connection).request,

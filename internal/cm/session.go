@@ -131,7 +131,7 @@ func (m *Manager) dial(l *listener, b []byte) {
 		case l.Replies == Leader:
 			c.record.Role = FollowerRole
 		}
-		m.add(c)
+		m.enter(c)
 		l.members[to.Addr()] = c
 		m.report(c)
 		m.handle(c, expired) // the first REQ goes as the others do

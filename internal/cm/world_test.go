@@ -67,7 +67,7 @@ func newWorld(t *testing.T, seed uint64, hosts int, key bool) *world {
 		w.key = []byte("thirty-two bytes of a secret key")
 		keys[testKey], l.Key, l.From = w.key, testKey, nil
 	}
-	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8)}, Keys: keys, Keeps: true})
+	w.m = NewManager(Config{Seed: [32]byte{byte(seed), byte(seed >> 8)}, Keys: keys})
 	if err := w.m.Open(l); err != nil {
 		t.Fatal(err)
 	}
@@ -114,16 +114,20 @@ func (w *world) transmit(from, to netip.Addr, mad []byte) {
 	}
 }
 
-// do executes the output of a call of the manager.
-func (w *world) do() {
-	w.seen[w.out.Drop]++
-	w.file.note(&w.out)
-	for _, p := range w.out.Packets {
+// send sends packets that wait for nothing.
+func (w *world) send(packets []Packet) {
+	for _, p := range packets {
 		if p.From != w.group {
 			w.t.Fatalf("a packet from %s", p.From)
 		}
-		w.transmit(p.From, p.To, slices.Clone(p.MAD))
+		w.transmit(p.From, p.To, p.MAD)
 	}
+}
+
+// do executes the output of a call of the manager.
+func (w *world) do() {
+	w.seen[w.out.Drop]++
+	w.send(w.file.note(&w.out))
 	for _, e := range w.out.Events {
 		if e.Refusal != (Refusal{}) {
 			w.refusalsSeen = append(w.refusalsSeen, e.Refusal)
@@ -209,9 +213,7 @@ func (w *world) run(until time.Duration) {
 		for _, h := range w.hosts {
 			h.advance()
 		}
-		if w.file.step(w.m, w.group, w.now, w.r, &w.out) {
-			w.do()
-		}
+		w.send(w.file.step(w.m, w.group, w.now, w.r))
 		if at, ok := w.m.NextDeadline(); ok && at <= w.now {
 			w.m.Advance(w.now, &w.out)
 			w.do()

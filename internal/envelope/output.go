@@ -18,6 +18,7 @@ const DefaultPort = 4797
 type Packet struct {
 	Src, Dst netip.AddrPort
 	Data     []byte
+	Promises bool // Registrar: it leaves when what it says is durable
 }
 
 // EventKind is the kind of an Event.

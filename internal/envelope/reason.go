@@ -56,7 +56,8 @@ const (
 	OtherSwitch           Reason = 38 // the group was registered by way of another switch, where its master is to ask
 	Contended             Reason = 39 // another master registers the group at the same time; Value: the ID of the switch where it does
 	NeverFast             Reason = 40 // the switch demands its fast path of every group, which this one could not take; Value: a FastLimit
-	NumReasons            Reason = 41
+	NotStored             Reason = 41 // the switch cannot write its state file: it would not know new members after a restart
+	NumReasons            Reason = 42
 )
 
 var reasonNames = [NumReasons]string{
@@ -100,6 +101,7 @@ var reasonNames = [NumReasons]string{
 	Contended:             "another master registers the group at the same time",
 	OtherSwitch:           "the group was registered by way of another switch: its master has to ask there",
 	NeverFast:             "the switch serves only groups that can take its fast path (fast_path: require)",
+	NotStored:             "the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }
 

@@ -54,6 +54,7 @@ const (
 	relayFixedLen = 66     // header bytes before the GroupIP
 	relayProof    = 1 << 1 // flag: the proof of the group's key follows the body
 	// Offsets of what is written when a relay is sent.
+	relayKindOffset    = 5
 	relayKeyOffset     = 6
 	relayFlagsOffset   = 8
 	relayLengthOffset  = 10

@@ -33,9 +33,10 @@ type Adjacency struct {
 // Relay is a relay to send to a neighbour switch. Data belongs to the receiver of the
 // Output.
 type Relay struct {
-	To    mcast.Neighbor
-	Group netip.Addr
-	Data  []byte
+	To       mcast.Neighbor
+	Group    netip.Addr
+	Data     []byte
+	Promises bool // it leaves when what it says is durable
 }
 
 // relayLabel is covered by the MAC of a relay, before its own bytes.
@@ -158,7 +159,7 @@ func (r *Registrar) sendRelay(to mcast.Neighbor, m *relay, out *Output) {
 
 func (r *Registrar) sendSealed(to mcast.Neighbor, ip netip.Addr, b []byte, out *Output) {
 	if n := r.neighbours[to]; n != nil {
-		out.Relays = append(out.Relays, Relay{to, ip, r.seal(n, b)})
+		out.Relays = append(out.Relays, Relay{to, ip, r.seal(n, b), relayKind(b[relayKindOffset]).promises()})
 	}
 }
 

@@ -49,6 +49,7 @@ static const char *const reasons[] = {
 	[38] = "the group was registered by way of another switch: its master has to ask there",
 	[39] = "another master registers the group at the same time",
 	[40] = "the switch serves only groups that can take its fast path (fast_path: require)",
+	[41] = "the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them",
 };
 
 static const char *const end_reasons[] = {
