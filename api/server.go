@@ -22,6 +22,7 @@ const (
 	ReasonUnknownGroup  = "unknown_group"  // no group has this address: status 404
 	ReasonUnknownMember = "unknown_member" // the group has no member of this address: status 404
 	ReasonBadRequest    = "bad_request"    // the request makes no sense: status 4xx
+	ReasonNotStored     = "not_stored"     // the change is made, and a restart would undo it: the state file cannot be written
 	ReasonGroupExists   = "group_exists"   // another group of this address lives, and Register.Replace is not set
 )
 

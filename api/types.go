@@ -269,13 +269,14 @@ const (
 	EventStalled    = "stalled"    // a group's ACK has not advanced for StallTime, though packets are outstanding: it waits for Member, at PSN
 	EventResumed    = "resumed"    // a group's ACK advances again, or Member has ceased to slow it down
 	EventPort       = "port"       // Port is up, or down, as Reason says
+	EventStorage    = "storage"    // the state file cannot be written, or can again, as Reason says
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
 // EventKinds are all kinds of Event.
 var EventKinds = []string{
 	EventRegistered, EventUpdated, EventRebuilt, EventRejected, EventJoined, EventLeft, EventRemoved, EventEvicted, EventFailed, EventRefused,
-	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventSlow, EventStalled, EventResumed, EventPort, EventMTU, EventMismatch,
+	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventSlow, EventStalled, EventResumed, EventPort, EventStorage, EventMTU, EventMismatch,
 }
 
 // EventMismatch is the Kind of an Event about a member whose packets do not fit its

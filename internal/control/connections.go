@@ -62,10 +62,10 @@ const (
 	groupGone
 )
 
-func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, keeps bool) connections {
+func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys) connections {
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
 	return connections{
-		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys), Keeps: keeps}),
+		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
 		groups:  make(map[netip.Addr]created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
 	}
 }
@@ -141,6 +141,9 @@ func (c *control) createGroup(g *api.CreateGroup) error {
 // openGroup lets members connect to a group. byREQ: a member's REQ makes it, and it ends with its last
 // connection.
 func (c *control) openGroup(g *api.CreateGroup, byREQ bool) error {
+	if c.storageFails() {
+		return &api.Error{Reason: envelope.NotStored.String(), Message: "group " + g.Group.String() + ": " + envelope.NotStored.String()}
+	}
 	l, made, err := creationOf(g)
 	if err == nil {
 		err = c.mayCreate(&made, netip.Addr{})
@@ -239,7 +242,7 @@ func (c *control) sendConnections() {
 	}
 	for i := range x.out.Packets {
 		p := &x.out.Packets[i]
-		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD})
+		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD, Promises: p.Promises})
 	}
 	x.changed = append(x.changed, x.out.Changed...)
 	x.vacant = append(x.vacant, x.out.Vacant...)

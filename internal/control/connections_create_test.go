@@ -44,7 +44,7 @@ func creatingREQ(i, n int, qpn rocev2.QPN, members uint16) *cm.Message {
 	}}
 }
 
-// refusals are the texts of the REJs that the switch has sent in the last call of its manager.
+// refusals are the texts of the REJs that have left the switch since the last message to it.
 func (f *fakeSwitch) refusals() (texts string) {
 	for _, m := range f.sent(cm.ConnectReject) {
 		if len(m.Data) > 3 {
@@ -79,7 +79,7 @@ func TestGroupByTheFirstREQ(t *testing.T) {
 	var kept []cm.Kept
 	var qpn rocev2.QPN
 	f.control.do(func() {
-		all, _ := f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})
+		all := f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})
 		reg, _, _ := f.control.registrar.Group(fakeGroup(0))
 		kept, qpn = all[fakeGroup(0)], reg.QPN
 	})

@@ -31,7 +31,7 @@ type keptCreation struct {
 // The least times between two writes of connections: where a message to a host waits for the
 // write, and else.
 const (
-	keepHeldInterval        = 10 * time.Millisecond
+	keepAwaitedInterval     = 10 * time.Millisecond
 	keepConnectionsInterval = 100 * time.Millisecond
 )
 
@@ -42,7 +42,16 @@ type unkept struct {
 	last     time.Duration // write
 	interval time.Duration // to the next one
 	change   uint64        // of the file: the write that is under way; 0: none
-	serial   uint64        // of its last connection
+}
+
+// delay reports whether a group's connections have changed since they were stored, and has that
+// done soon, as a message waits for it.
+func (u *unkept) delay(group netip.Addr) bool {
+	if !u.groups[group] {
+		return false
+	}
+	u.interval = keepAwaitedInterval
+	return true
 }
 
 // next returns when connections are to be stored.
@@ -59,17 +68,16 @@ func (c *control) keepCreation(ip netip.Addr) {
 	if u.groups == nil {
 		u.groups = make(map[netip.Addr]bool)
 	}
-	u.groups[ip] = true
-	if u.interval = keepConnectionsInterval; c.connections.manager.Holds() {
-		u.interval = keepHeldInterval
+	if len(u.groups) == 0 {
+		u.interval = keepConnectionsInterval
 	}
+	u.groups[ip] = true
 }
 
 // keepConnections has the connections stored that have changed, when that is due.
 func (c *control) keepConnections(now time.Duration) {
 	if at, ok := c.connections.unkept.next(); ok && at <= now {
 		c.storeConnections(now)
-		c.connectionsDurable()
 	}
 }
 
@@ -77,7 +85,7 @@ func (c *control) keepConnections(now time.Duration) {
 func (c *control) storeConnections(now time.Duration) {
 	var change statefile.Change
 	x := &c.connections
-	connections, serial := x.manager.Connections(x.unkept.groups)
+	connections := x.manager.Connections(x.unkept.groups)
 	for ip := range x.unkept.groups {
 		var b []byte
 		if g, ok := x.groups[ip]; ok {
@@ -88,20 +96,10 @@ func (c *control) storeConnections(now time.Duration) {
 		}
 		change.SetCreated(ip, b)
 	}
+	n := c.keeper.file.Append(&change)
+	c.outbox.determine(x.unkept.groups, n)
 	clear(x.unkept.groups)
-	x.unkept.last, x.unkept.serial, x.unkept.change = now, serial, c.keeper.file.Append(&change)
-}
-
-// connectionsDurable has the messages sent that have waited for a write of connections, if that is durable,
-// or nothing can be stored.
-func (c *control) connectionsDurable() {
-	u := &c.connections.unkept
-	if u.change == 0 || u.change > c.keeper.file.Stored() && !c.keeper.file.Failing() {
-		return
-	}
-	u.change = 0
-	c.connections.manager.Kept(c.now(), u.serial, &c.connections.out)
-	c.sendConnections()
+	x.unkept.last, x.unkept.change = now, n
 }
 
 // restoreCreations lets members connect to the groups of before the restart.

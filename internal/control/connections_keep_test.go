@@ -59,7 +59,7 @@ func TestConnectedGroupAfterRestart(t *testing.T) {
 	var qpn rocev2.QPN
 	var kept []cm.Kept
 	f.control.do(func() {
-		all, _ := f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})
+		all := f.control.connections.manager.Connections(map[netip.Addr]bool{fakeGroup(0): true})
 		kept = all[fakeGroup(0)]
 		reg, _, _ := f.control.registrar.Group(fakeGroup(0))
 		qpn = reg.QPN
@@ -127,12 +127,12 @@ func TestDialledGroupAfterRestart(t *testing.T) {
 	f.end()
 }
 
-// sent returns the next messages of an attribute that the switch sends.
+// sent returns the messages of an attribute that have left since the last one to the switch.
 func (f *fakeSwitch) sent(of cm.Attribute) (all []cm.Message) {
 	f.control.do(func() {
-		for _, p := range f.control.connections.out.Packets {
+		for _, p := range f.left {
 			var m cm.Message
-			if cm.Decode(p.MAD, &m) == cm.OK && m.Attribute == of {
+			if cm.Decode(p.Data, &m) == cm.OK && m.Attribute == of {
 				all = append(all, m)
 			}
 		}
@@ -156,7 +156,7 @@ func TestDialledGroupIsKeptBeforeItsMessages(t *testing.T) {
 	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
 	f.request(0, 0, 0, 0x100)
 	f.eventually("the dialler waits", func() (holds bool) {
-		f.control.do(func() { holds = f.control.connections.manager.Holds() })
+		f.control.do(func() { holds = len(f.control.outbox.waiting) > 0 })
 		return holds
 	})
 	if n := len(f.sent(cm.ConnectRequest)); n > 0 {

@@ -41,7 +41,10 @@ type control struct {
 	unsendable     *sampler[unsendable]
 	reports        turnReports
 	parked         parkedEnvelopes   // envelopes for hosts that are being resolved
-	outbox         []dataplane.UDP   // datagrams that leave at the end of the iteration
+	outbox         outbox            // what waits for the state file
+	onLeave        func(*message)    // leave
+	relays         []dataplane.Relay // to neighbours, that leave at the end of the iteration
+	datagrams      []dataplane.UDP   // that leave at the end of the iteration
 	answersPort    int               // the port of the envelope that is being served; -1: none
 	requestPolicer dataplane.Policer // iterations of the loop that serve requests
 	// localWaiters are the channels for the outcomes of local registrations, by group.
@@ -85,13 +88,14 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
-		journal:      newJournal(), announcer: newAnnouncer(),
+		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
+	c.onLeave = c.leave
 	c.count.registration = dataplane.NewRegistrationTimes()
 	c.onLinkChange, c.onPortOpened, c.onNeighbours = func() {}, func(int) {}, func(map[int]rocev2.MAC) {}
-	c.dir.defaults.stored = k != nil
+	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)
 	c.epochBase = k.epochBase()
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
@@ -104,7 +108,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
 	c.registrar = reg
-	c.connections = newConnections(secret, auth.Keys, k != nil)
+	c.connections = newConnections(secret, auth.Keys)
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
 	c.setupMoves(cfg)
 	c.dir.onMoved = func(g *group, h *host) {
@@ -118,8 +122,8 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	return c, nil
 }
 
-// sendOutput reports the registrar's events and sends its packets. Log and journal come
-// first: a host that has received an answer finds its change there.
+// sendOutput reports the registrar's events and queues its packets, which leave at the end of
+// the iteration: a host that has received an answer finds its change in log, journal and state file.
 func (c *control) sendOutput() {
 	if r := c.out.Drop; r != envelope.NoDrop {
 		c.count.envelope[r]++

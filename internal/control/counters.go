@@ -17,7 +17,10 @@ import (
 type counters struct {
 	envelope [envelope.NumDrops]uint64 // envelopes that had no effect
 	unsent   uint64                    // datagrams for hosts without a location
-	cm       [cm.NumDrops]uint64       // messages of RDMA-CM that had no effect
+	// outboxFull counts requests that were not served, and messages that were dropped, because
+	// of what waits for the state file.
+	outboxFull uint64
+	cm         [cm.NumDrops]uint64 // messages of RDMA-CM that had no effect
 
 	accepted, unchanged uint64
 	rejected            [envelope.NumReasons]uint64 // [0]: for no reason of the protocol
@@ -65,7 +68,13 @@ func (c *counters) addTo(normal, drops map[string]uint64) {
 	if c.unsent > 0 {
 		drops[dataplane.NoLocation] += c.unsent
 	}
+	if c.outboxFull > 0 {
+		drops[outboxFull] = c.outboxFull
+	}
 }
+
+// outboxFull is the name of counters.outboxFull.
+const outboxFull = "outbox_full"
 
 func envelopeReason(d envelope.Drop) string { return "envelope_" + d.String() }
 
@@ -84,5 +93,6 @@ func Reasons() []dataplane.CountedReason {
 	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
 		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})
 	}
+	list = append(list, dataplane.CountedReason{Name: outboxFull, Text: "a request that was not served, or an answer that was not sent, as many others wait until the state file has what they say: its disk is slow, or it cannot be written"})
 	return list
 }

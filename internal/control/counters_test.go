@@ -23,18 +23,18 @@ func TestEnvelopeReasonsAreCounted(t *testing.T) {
 		}
 		names[r.Name] = true
 	}
-	if want := len(dataplane.Reasons()) + int(envelope.NumDrops) - 1 + int(hello.NumDrops) - 1 + int(cm.NumDrops) - 1; len(names) != want {
+	if want := len(dataplane.Reasons()) + int(envelope.NumDrops) - 1 + int(hello.NumDrops) - 1 + int(cm.NumDrops) - 1 + 1; len(names) != want {
 		t.Errorf("%d reasons, want %d", len(names), want)
 	}
 	var c counters
 	c.envelope[envelope.WrongInstance], c.envelope[envelope.BadMAC], c.unsent = 4, 5, 6
-	c.cm[cm.WrongSource] = 7
+	c.cm[cm.WrongSource], c.outboxFull = 7, 8
 	normal, drops := map[string]uint64{"duplicate_data": 1}, map[string]uint64{dataplane.NoLocation: 2, "queue_full": 3}
 	c.addTo(normal, drops)
 	if want := map[string]uint64{"duplicate_data": 1, "envelope_wrong_instance": 4}; !maps.Equal(normal, want) {
 		t.Errorf("normal: %v, want %v", normal, want)
 	}
-	if want := map[string]uint64{dataplane.NoLocation: 8, "queue_full": 3, "envelope_bad_mac": 5, "cm_wrong_source": 7}; !maps.Equal(drops, want) {
+	if want := map[string]uint64{dataplane.NoLocation: 8, "queue_full": 3, "envelope_bad_mac": 5, "cm_wrong_source": 7, "outbox_full": 8}; !maps.Equal(drops, want) {
 		t.Errorf("drops: %v, want %v", drops, want)
 	}
 	for name := range drops {

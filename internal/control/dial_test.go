@@ -18,6 +18,7 @@ import (
 // deliver passes a message of host i for group n to the switch.
 func (f *fakeSwitch) deliver(i, n int, m *cm.Message) {
 	f.t.Helper()
+	f.control.do(func() { f.left = nil })
 	p := rocev2.Path{SrcMAC: rocev2.MAC(f.locator.place(fakeHost(i)).MAC), Src: fakeHost(i), Dst: fakeGroup(n)}
 	b := make([]byte, 400)
 	if err := f.plane.Deliver(dataplane.Frame{Port: i, Bytes: b[:rocev2.BuildMAD(b, &p, 0, m.Append(nil))]}); err != nil {
@@ -30,15 +31,8 @@ func (f *fakeSwitch) answerREQs(n, listeners int, qpn rocev2.QPN) {
 	f.t.Helper()
 	answered := map[netip.Addr]bool{}
 	f.eventually("the listeners are dialled and have answered", func() bool {
-		var mads [][]byte
-		f.control.do(func() {
-			for _, p := range f.control.connections.out.Packets {
-				mads = append(mads, append([]byte(nil), p.MAD...))
-			}
-		})
-		for _, b := range mads {
-			var m cm.Message
-			if cm.Decode(b, &m) != cm.OK || m.Attribute != cm.ConnectRequest || answered[m.Request.Dst] {
+		for _, m := range f.sent(cm.ConnectRequest) {
+			if answered[m.Request.Dst] {
 				continue
 			}
 			answered[m.Request.Dst] = true
@@ -47,7 +41,6 @@ func (f *fakeSwitch) answerREQs(n, listeners int, qpn rocev2.QPN) {
 					f.deliver(i, n, &cm.Message{Attribute: cm.ConnectReply, TID: m.TID, LocalID: cm.CommID(i), RemoteID: m.LocalID, Reply: cm.Reply{QPN: qpn + rocev2.QPN(i), PSN: 5, GUID: cm.GUID(i)}})
 				}
 			}
-			return false // the next output has the others again
 		}
 		return len(answered) == listeners
 	})

@@ -62,7 +62,9 @@ type directory struct {
 	onSuspect     func(*host, locate.Location)
 	checked       map[netip.Addr]checkedRegistration // by group
 
-	defaults groupDefaults
+	// storageFails reports whether the state file cannot be written: members that it lacks are not taken.
+	storageFails func() bool
+	defaults     groupDefaults
 }
 
 // groupDefaults are the parameters of groups that the configuration sets.
@@ -137,7 +139,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), sessions: make(map[netip.Addr]netip.Addr), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
-		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
+		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
 			fastPath: cfg.FastPath != config.FastPathOff, fastRequired: cfg.FastPath == config.FastPathRequire},
@@ -202,6 +204,9 @@ func (d *directory) setSlots(g *group, r *envelope.Registration) {
 // check is the part of Install that changes nothing: it returns the locations of the
 // members that are here, or why the group cannot be installed (yet).
 func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locate.Location, envelope.Verdict) {
+	if d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r) {
+		return nil, rejected(envelope.Problem{Reason: envelope.NotStored})
+	}
 	fresh, verdict := d.newHere(r)
 	var places []locate.Location
 	if verdict.Kind == envelope.VerdictAccepted {

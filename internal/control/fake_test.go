@@ -35,6 +35,8 @@ type fakeSwitch struct {
 	locator  *fakeLocator
 	changes  *locate.Changes
 	mu       sync.Mutex
+	left     []envelope.Packet // that have left since the last message by deliver; of the control loop
+	onLeft   func(*envelope.Packet) // called by the control loop when a datagram leaves
 	log      []string
 	warnings []string // those of log that are warnings
 }
@@ -158,6 +160,15 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string) *fakeSwitc
 	}
 	if e.control, err = newControl(k, e.plane, portsOf(e.plane, cfg), f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
 		t.Fatal(err)
+	}
+	e.control.onLeave = func(m *message) {
+		if !m.isRelay {
+			f.left = append(f.left, m.packet)
+			if f.onLeft != nil {
+				f.onLeft(&m.packet)
+			}
+		}
+		e.control.leave(m)
 	}
 	f.Engine = e
 	ctx, cancel := context.WithCancel(context.Background())

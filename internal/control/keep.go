@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -27,6 +28,7 @@ type keeper struct {
 	base    uint64        // envelope.RegistrarConfig.EpochBase
 	durable chan struct{} // rung when more is durable, or nothing can be stored
 	storing map[*group]*positionsUnderWay
+	failing bool // the journal says that the file cannot be written
 }
 
 // keptGroup is what the file has of a group, beside the registration.
@@ -75,9 +77,9 @@ func openKeeper(cfg *config.Config, uid int, notify Notify) (*keeper, error) {
 		Interval: storeInterval, Owner: uid,
 		Report: func(err error) {
 			if err != nil {
-				notify(true, "groups are not kept over a restart any more", "error", err)
+				notify(true, "the state file cannot be written: groups go on, no members are taken, and what waits for the file is not answered", "error", err)
 			} else {
-				notify(false, "groups are kept over a restart again")
+				notify(false, "the state file is written again: what has waited for it is answered")
 			}
 		},
 		Stored: k.ring,
@@ -135,7 +137,7 @@ func (k *keeper) epochBase() uint64 {
 
 // durable ends an operator's request whose outcome is err. A change that was made is in the state
 // file when the operator is told of it: a switch that is killed afterwards begins with it. If the
-// file cannot be written, the change holds until the restart, and the log has said so.
+// file cannot be written, the operator is told that, too.
 func (e *Engine) durable(err error) error {
 	c := e.control
 	if err != nil || c.keeper == nil {
@@ -148,9 +150,14 @@ func (e *Engine) durable(err error) error {
 	}) {
 		return errStopped
 	}
-	_ = c.keeper.file.Flush() // statefile.Options.Report has the error
+	if err := c.keeper.file.Flush(); err != nil {
+		return &api.Error{Reason: api.ReasonNotStored, Message: "it is done, and holds until gleamd ends; a restart would undo it: " + err.Error()}
+	}
 	return nil
 }
+
+// storageFails reports whether the file cannot be written in which new members have to be.
+func (c *control) storageFails() bool { return c.keeper != nil && c.keeper.file.Failing() }
 
 func (c *control) outcomeInterval() time.Duration {
 	if c.keeper != nil {
@@ -192,7 +199,9 @@ func (c *control) keep(ip netip.Addr) {
 	if n := c.registrar.Newest(ip); g != nil && n > c.keeper.base { // else the base of the next start is newer
 		change.SetEpoch(ip, n)
 	}
-	c.storePositions(g, c.keeper.file.Append(&change))
+	n := c.keeper.file.Append(&change)
+	c.outbox.note(ip, n)
+	c.storePositions(g, n)
 }
 
 // keepHost has the location of a member stored.
@@ -322,18 +331,30 @@ func (g *group) presentTurn() *statefile.Turn {
 	return t
 }
 
-// changesDurable tells the groups whose positions have become durable, and connections. If nothing can be
-// stored they go on all the same: a restart finds by the positions that they are old ones, and
-// ends the group.
-func (c *control) changesDurable() {
-	stored, failing := c.keeper.file.Stored(), c.keeper.file.Failing()
-	for g, w := range c.keeper.storing {
+// followFile reports that the file cannot be written, or can again, and tells the groups whose
+// positions have become durable. If nothing can be stored they go on all the same: a restart finds by the
+// positions that they are old ones, and ends the group. What else waits for the file is in the outbox.
+func (c *control) followFile() {
+	k := c.keeper
+	stored, failure := k.file.Stored(), k.file.Status().Err
+	failing := failure != nil
+	if failing != k.failing {
+		k.failing = failing
+		e := api.Event{Kind: api.EventStorage, Reason: "the state file is written again"}
+		if failing {
+			e.Reason = failure.Error()
+		}
+		c.journal.add(e)
+	}
+	for g, w := range k.storing {
 		if w.change <= stored || failing {
-			delete(c.keeper.storing, g)
+			delete(k.storing, g)
 			if c.dir.byID[g.id] == g && g.generation == w.generation {
 				g.handle.PositionsStored(w.number, &w.positions)
 			}
 		}
 	}
-	c.connectionsDurable()
+	if u := &c.connections.unkept; u.change <= stored || failing {
+		u.change = 0
+	}
 }

@@ -64,7 +64,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		case <-c.switches.routeBell:
 			do = c.followRoutes
 		case <-c.keeper.bell():
-			do = c.changesDurable
+			do = c.followFile
 		case <-changes.Bell:
 			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:
@@ -103,7 +103,7 @@ const (
 // serveRequests serves a request and those queued behind it.
 func (c *control) serveRequests(d *dataplane.Datagram) {
 	c.requestPolicer.Allow(c.iterationStart)
-	c.serveEnvelope(d)
+	c.serveRequest(d)
 	for range len(c.plane.Requests()) {
 		if c.now()-c.iterationStart > maxRequestTime {
 			return
@@ -111,11 +111,21 @@ func (c *control) serveRequests(d *dataplane.Datagram) {
 		c.serveRenewals()
 		select {
 		case d := <-c.plane.Requests():
-			c.serveEnvelope(d)
+			c.serveRequest(d)
 		default:
 			return
 		}
 	}
+}
+
+// serveRequest serves a request if its answers may wait for the state file.
+func (c *control) serveRequest(d *dataplane.Datagram) {
+	if !c.outbox.hasRoom(d.From.Port) {
+		c.count.outboxFull++
+		d.Release()
+		return
+	}
+	c.serveEnvelope(d)
 }
 
 // serveDeferred serves the requests that the policer has deferred, if it allows them now.
@@ -179,6 +189,7 @@ func (c *control) doDue() {
 	}
 	c.submitLookups()
 	c.emptyOutbox()
+	c.sendDatagrams()
 }
 
 // registrarDeadline returns the registrar's next deadline, at the earliest when leases

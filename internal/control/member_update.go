@@ -57,6 +57,20 @@ func (d *directory) newHere(r *envelope.Registration) (*envelope.Registration, e
 	return &fresh, accepted
 }
 
+// adds reports whether r has members that its group does not have.
+func (d *directory) adds(r *envelope.Registration) bool {
+	g := d.groups[r.Group]
+	if r.Base == 0 || g == nil {
+		return true
+	}
+	for i := range r.Members {
+		if j := g.numbered(r.Number(i)); j < 0 || g.slots[j].record != r.Members[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // numbered returns the MemberID of the live member with that number, or -1.
 func (g *group) numbered(n uint32) int {
 	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.number == n })

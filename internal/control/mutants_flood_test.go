@@ -7,8 +7,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to meet floods of envelopes.
 var _ = []mutant.Mutant{
-	mutant.New("there is a lookup for a receiver that cannot be waited for", "Flood", mutant.In((*control).send,
-		"(h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(c.from)",
+	mutant.New("there is a lookup for a receiver that cannot be waited for", "Flood", mutant.In((*control).transmit,
+		"(h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(port)",
 		"h == nil && h != nil")),
 	mutant.New("the answers to one port's envelopes take all places", "Flood", mutant.In((*parkedEnvelopes).hasRoom,
 		"port < 0 || n < parkShare",
@@ -26,9 +26,9 @@ var _ = []mutant.Mutant{
 		"c.requests.wait(c.began) > 0",
 		"true")),
 	mutant.New("each datagram waits for a batch of its worker", "Places", mutant.In((*control).sendBy,
-		"if len(c.outbox) == outboxSize {",
-		"if len(c.outbox) > 0 {")),
-	mutant.New("a full outbox grows", "Places", mutant.In((*control).sendBy,
-		"if len(c.outbox) == outboxSize {",
-		"if len(c.outbox) < 0 {")),
+		"if len(c.datagrams) == maxDatagrams {",
+		"if len(c.datagrams) > 0 {")),
+	mutant.New("more datagrams wait than a batch of a worker has", "Places", mutant.In((*control).sendBy,
+		"if len(c.datagrams) == maxDatagrams {",
+		"if len(c.datagrams) < 0 {")),
 }

@@ -78,24 +78,26 @@ func (k *parkedEnvelopes) retry(now time.Duration, send func(*envelope.Packet) (
 	k.waiting, k.nextPoll = keep, now+parkPollInterval
 }
 
-// send passes a datagram to the worker, now or when the kernel knows its receiver's
+// transmit passes a datagram to the worker, now or when the kernel knows its receiver's
 // location. Every message of the protocol is repeated until it is answered, so a datagram
 // that cannot be sent is only counted. No lookup is made for a receiver whose datagram
 // could not be parked: otherwise a host with a key could cause lookups of any addresses
 // that it writes into envelopes.
-func (c *control) send(p *envelope.Packet) {
+//
+// It is the answer to an envelope from port, or of the switch's own if port is negative.
+func (c *control) transmit(p *envelope.Packet, port int) {
 	switch h := c.dir.hosts.byIP[p.Dst.Addr()]; {
-	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(c.answersPort):
+	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(port):
 		c.countUnsent()
 	case c.trySend(p):
-		c.parked.add(c.now(), p, c.answersPort)
+		c.parked.add(c.now(), p, port)
 	}
 }
 
 // countUnsent counts a datagram that is dropped.
 func (c *control) countUnsent() { c.count.unsent++ }
 
-// trySend is send without parking. It reports whether the receiver is being resolved.
+// trySend is transmit without parking. It reports whether the receiver is being resolved.
 func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	now := c.now()
 	h := c.dir.hosts.guest(p.Dst.Addr(), maxGuests, now)
@@ -124,24 +126,24 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	return false
 }
 
-// outboxSize is the number of datagrams that wait in the outbox at most: they leave between
-// two batches of a worker.
-const outboxSize = 32
+// maxDatagrams is the number of datagrams that wait for the end of the iteration at most: they
+// leave between two batches of a worker.
+const maxDatagrams = 32
 
 // sendBy sends a datagram to the port, MAC address and VLAN of s: at the end of this
-// iteration of the control loop, together with the others, or when the outbox is full.
+// iteration of the control loop, together with the others, or when there are maxDatagrams.
 func (c *control) sendBy(s dataplane.Origin, p *envelope.Packet) {
-	c.outbox = append(c.outbox, dataplane.UDP{To: s, Src: p.Src, Dst: p.Dst, Payload: p.Data})
-	if len(c.outbox) == outboxSize {
-		c.emptyOutbox()
+	c.datagrams = append(c.datagrams, dataplane.UDP{To: s, Src: p.Src, Dst: p.Dst, Payload: p.Data})
+	if len(c.datagrams) == maxDatagrams {
+		c.sendDatagrams()
 	}
 }
 
-// emptyOutbox sends the datagrams that wait.
-func (c *control) emptyOutbox() {
-	c.plane.SendUDP(c.outbox)
-	clear(c.outbox) // for the garbage collector
-	c.outbox = c.outbox[:0]
+// sendDatagrams sends the datagrams that wait for the end of the iteration.
+func (c *control) sendDatagrams() {
+	c.plane.SendUDP(c.datagrams)
+	clear(c.datagrams) // for the garbage collector
+	c.datagrams = c.datagrams[:0]
 }
 
 // unsendable is a datagram whose receiver has no location.

@@ -120,18 +120,18 @@ func TestAnswersToNobodyAskLittle(t *testing.T) {
 // The datagrams of one iteration leave together, and none waits for the next one.
 func TestDatagramsOfAnIterationLeaveTogether(t *testing.T) {
 	f := newFakeSwitch(t, 2, 1)
-	const n = outboxSize + 5
+	const n = maxDatagrams + 5
 	f.control.do(func() {
 		for i := range n {
 			f.control.sendBy(dataplane.Origin{Port: i % 2}, &envelope.Packet{})
-			if want := (i + 1) % outboxSize; len(f.control.outbox) != want {
-				t.Errorf("%d of %d datagrams wait, want %d", len(f.control.outbox), i+1, want)
+			if want := (i + 1) % maxDatagrams; len(f.control.datagrams) != want {
+				t.Errorf("%d of %d datagrams wait, want %d", len(f.control.datagrams), i+1, want)
 			}
 		}
 	})
 	f.control.do(func() {
-		if len(f.control.outbox) > 0 {
-			t.Errorf("%d datagrams wait", len(f.control.outbox))
+		if len(f.control.datagrams) > 0 {
+			t.Errorf("%d datagrams wait", len(f.control.datagrams))
 		}
 		if s, err := f.plane.Stats(); err != nil || s.Drops["port_down"] != n { // the ports are down
 			t.Errorf("the worker has had %d datagrams, %v", s.Drops["port_down"], err)

@@ -137,18 +137,6 @@ func (c *control) serveRelay(d *dataplane.Datagram) {
 	}
 }
 
-// sendRelays sends the registrar's messages to neighbours.
-func (c *control) sendRelays() {
-	if len(c.out.Relays) == 0 {
-		return
-	}
-	list := make([]dataplane.Relay, len(c.out.Relays))
-	for i, r := range c.out.Relays {
-		list[i] = dataplane.Relay{To: r.To, Group: r.Group, Payload: r.Data}
-	}
-	c.plane.SendRelays(list)
-}
-
 // moreText are the further reasons of a rejection.
 func moreText(e *envelope.Event) (s string) {
 	for i := range e.More {

@@ -1,0 +1,169 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"math"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// What the control plane says of a group leaves by one outbox: envelopes, messages of RDMA-CM,
+// and relays to other switches. A message is queued when it is made; at the end of the iteration
+// of the control loop it gets the number of the group's newest change in the state file, and it
+// leaves when the file has that change. So nobody is told of what a kill -9 would undo,
+// and the messages of many groups share a write. Messages of one group leave in the order in which they were made.
+//
+// While the file cannot be written, what promises nothing leaves all the same and the rest
+// waits: docs/ARCHITECTURE.md has the reasons. Without a state file nothing waits.
+
+// maxOutbox bounds the messages that wait. Above it a message is dropped: each is repeated
+// until it is answered. A request is not served while maxOutboxPerPort answers to requests of
+// its port wait.
+const (
+	maxOutbox        = 4096
+	maxOutboxPerPort = maxOutbox / 16
+)
+
+// undetermined is the change of a message whose group's connections are to be stored yet.
+const undetermined = math.MaxUint64
+
+// message is a message of a group that waits for the state file.
+type message struct {
+	group    netip.Addr
+	change   uint64 // of the file
+	promises bool
+	port     int             // that the request came by which it answers; -1: none
+	packet   envelope.Packet // or
+	relay    dataplane.Relay // to a neighbour switch, if isRelay
+	isRelay  bool
+}
+
+// outbox has the messages that wait. The zero value is empty.
+type outbox struct {
+	waiting []message             // for the file, oldest first
+	fresh   []message             // of this iteration, oldest first
+	byPort  map[int]int           // number of messages, by port
+	changes map[netip.Addr]uint64 // the newest change of each group, unless it was durable at the last look
+	stored  uint64                // as the file was at the last look
+	failing bool
+}
+
+func newOutbox() outbox {
+	return outbox{byPort: make(map[int]int), changes: make(map[netip.Addr]uint64)}
+}
+
+// hasRoom reports whether a request from a port is served.
+func (o *outbox) hasRoom(port int) bool {
+	return len(o.waiting)+len(o.fresh) < maxOutbox && o.byPort[port] < maxOutboxPerPort
+}
+
+// add queues a message. It returns false if there is no room.
+func (o *outbox) add(m message) bool {
+	if len(o.waiting)+len(o.fresh) >= maxOutbox {
+		return false
+	}
+	o.byPort[m.port]++
+	o.fresh = append(o.fresh, m)
+	return true
+}
+
+// note takes notice that a change of the file is about a group.
+func (o *outbox) note(group netip.Addr, change uint64) { o.changes[group] = change }
+
+// determine is note for groups whose messages have waited for that number.
+func (o *outbox) determine(groups map[netip.Addr]bool, change uint64) {
+	for g := range groups {
+		o.note(g, change)
+	}
+	for i := range o.waiting {
+		if m := &o.waiting[i]; m.change == undetermined && groups[m.group] {
+			m.change = change
+		}
+	}
+}
+
+// release calls send for each message that may leave, now that the file has the changes up to
+// stored. delay reports whether a group has a change that has no number yet.
+func (o *outbox) release(stored uint64, failing bool, delay func(group netip.Addr) bool, send func(*message)) {
+	if stored != o.stored || failing != o.failing {
+		o.stored, o.failing = stored, failing
+		for g, n := range o.changes {
+			if n <= stored {
+				delete(o.changes, g)
+			}
+		}
+		keep := o.waiting[:0]
+		for i := range o.waiting {
+			keep = o.pass(&o.waiting[i], keep, send)
+		}
+		clear(o.waiting[len(keep):]) // for the garbage collector
+		o.waiting = keep
+	}
+	for i := range o.fresh {
+		m := &o.fresh[i]
+		if m.change = o.changes[m.group]; delay(m.group) {
+			m.change = undetermined
+		}
+		o.waiting = o.pass(m, o.waiting, send)
+	}
+	clear(o.fresh)
+	o.fresh = o.fresh[:0]
+}
+
+// pass sends m, or appends it to keep.
+func (o *outbox) pass(m *message, keep []message, send func(*message)) []message {
+	if m.change > o.stored && (m.promises || !o.failing) {
+		return append(keep, *m)
+	}
+	if o.byPort[m.port]--; o.byPort[m.port] == 0 {
+		delete(o.byPort, m.port)
+	}
+	send(m)
+	return keep
+}
+
+// send queues a datagram of a group, whose address it comes from.
+func (c *control) send(p *envelope.Packet) {
+	c.enqueue(message{group: p.Src.Addr(), promises: p.Promises, port: c.answersPort, packet: *p})
+}
+
+// sendRelays queues the registrar's messages to neighbours.
+func (c *control) sendRelays() {
+	for i := range c.out.Relays {
+		r := &c.out.Relays[i]
+		c.enqueue(message{group: r.Group, promises: r.Promises, port: -1, isRelay: true, relay: dataplane.Relay{To: r.To, Group: r.Group, Payload: r.Data}})
+	}
+}
+
+func (c *control) enqueue(m message) {
+	if !c.outbox.add(m) {
+		c.count.outboxFull++
+	}
+}
+
+// emptyOutbox sends what may leave: the last step of an iteration of the control loop.
+func (c *control) emptyOutbox() {
+	stored, failing := uint64(math.MaxUint64), false
+	if c.keeper != nil {
+		stored, failing = c.keeper.file.Stored(), c.keeper.file.Failing()
+	}
+	c.outbox.release(stored, failing, c.connections.unkept.delay, c.onLeave)
+	if len(c.relays) > 0 {
+		c.plane.SendRelays(c.relays)
+		clear(c.relays)
+		c.relays = c.relays[:0]
+	}
+}
+
+// leave sends a message that has waited for nothing more.
+func (c *control) leave(m *message) {
+	if m.isRelay {
+		c.relays = append(c.relays, m.relay)
+	} else {
+		c.transmit(&m.packet, m.port)
+	}
+}
