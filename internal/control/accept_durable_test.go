@@ -13,6 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -22,11 +23,7 @@ import (
 // killed as it does: killed is the state file of that moment. before runs on the control loop.
 func (f *fakeSwitch) accepts(head envelope.Header, body envelope.Body, dir, killed string, before func()) (accepted bool) {
 	f.t.Helper()
-	b, err := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: body}, 0)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.control.do(func() {
+	f.give(head, body, func() {
 		before()
 		f.onLeft = func(p *envelope.Packet) {
 			m, err := envelope.Keys(nil).Open(p.Data, true)
@@ -38,21 +35,39 @@ func (f *fakeSwitch) accepts(head envelope.Header, body envelope.Body, dir, kill
 				f.t.Error(err)
 			}
 		}
-		c := f.control
-		if h := c.dir.hosts.byIP[head.ReplyTo.Addr()]; h != nil {
-			c.dir.cameFrom = c.dir.originOf(&h.location) // the envelope comes from where the master is
-		}
-		c.registrar.Input(c.now(), head.ReplyTo, b, &c.out)
-		if c.out.Drop != envelope.NoDrop {
-			f.t.Errorf("drop %v: %s", c.out.Drop, c.out.Detail)
-		}
-		c.sendOutput()
 	})
 	f.eventually("an Accept leaves", func() (is bool) {
 		f.control.do(func() { is = accepted })
 		return is
 	})
 	return accepted
+}
+
+// give gives the switch a request of host 0. before runs on the control loop.
+func (f *fakeSwitch) give(head envelope.Header, body envelope.Body, before func()) {
+	f.t.Helper()
+	b, err := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: body}, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.control.do(func() {
+		before()
+		c := f.control
+		c.dir.cameFrom = f.placeOf(head.ReplyTo.Addr())
+		c.registrar.Input(c.now(), head.ReplyTo, b, &c.out)
+		if c.out.Drop != envelope.NoDrop && c.out.Drop != envelope.Rejected {
+			f.t.Errorf("drop %v: %s", c.out.Drop, c.out.Detail)
+		}
+		c.sendOutput()
+	})
+}
+
+// placeOf returns where the switch has a host.
+func (f *fakeSwitch) placeOf(ip netip.Addr) (s dataplane.Origin) {
+	if h := f.control.dir.hosts.byIP[ip]; h != nil {
+		s = f.control.dir.originOf(&h.location)
+	}
+	return s
 }
 
 // copyFile copies the state file from one folder to another.
@@ -83,6 +98,7 @@ func (f *fakeSwitch) challenge(head envelope.Header, body envelope.Body) (instan
 	f.control.do(func() {
 		var out envelope.Output
 		b, _ := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: body}, 0)
+		f.control.dir.cameFrom = f.placeOf(head.ReplyTo.Addr())
 		f.control.registrar.Input(f.control.now(), head.ReplyTo, b, &out)
 		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
 		if err != nil {

@@ -35,7 +35,7 @@ type fakeSwitch struct {
 	locator  *fakeLocator
 	changes  *locate.Changes
 	mu       sync.Mutex
-	left     []envelope.Packet // that have left since the last message by deliver; of the control loop
+	left     []envelope.Packet      // that have left since the last message by deliver; of the control loop
 	onLeft   func(*envelope.Packet) // called by the control loop when a datagram leaves
 	log      []string
 	warnings []string // those of log that are warnings

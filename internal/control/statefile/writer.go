@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const maxRetryBackoff = 64
+const maxRetryBackoff = 4
 
 // work stores pending changes until the file is closed.
 func (f *File) work() {

@@ -1,0 +1,120 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// leaves returns the ports, which name them here, of the messages that leave an outbox.
+func leaves(o *outbox, stored uint64, failing bool, delayed ...netip.Addr) (ports []int) {
+	o.release(stored, failing, func(g netip.Addr) bool { return slices.Contains(delayed, g) }, func(m *message) { ports = append(ports, m.port) })
+	return ports
+}
+
+// A message waits for the newest change of its group, as of the end of the iteration, and for
+// nothing of other groups. Those of a group leave in their order.
+func TestOutboxWaitsForTheChangeOfItsGroup(t *testing.T) {
+	o := newOutbox()
+	a, b := fakeGroup(0), fakeGroup(1)
+	add := func(g netip.Addr, name int, promises bool) { o.add(message{group: g, port: name, promises: promises}) }
+	want := func(step string, got []int, want ...int) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v leave, want %v", step, got, want)
+		}
+	}
+	add(a, 1, true)
+	o.note(a, 7) // later in the same iteration
+	add(b, 2, true)
+	want("the file has 6", leaves(&o, 6, false), 2)
+	o.note(b, 8)
+	add(a, 3, false)
+	add(b, 4, true)
+	want("it has 6 still", leaves(&o, 6, false))
+	o.note(a, 9)
+	add(a, 5, true)
+	want("it has 7", leaves(&o, 7, false), 1, 3)
+	want("it has 9", leaves(&o, 9, false), 4, 5)
+	add(a, 6, true)
+	want("nothing has changed", leaves(&o, 9, false), 6)
+	add(b, 7, true)
+	want("connections are to be stored", leaves(&o, 9, false, b))
+	want("they are not", leaves(&o, 12, false, b))
+	o.determine(map[netip.Addr]bool{b: true}, 13)
+	add(b, 8, true)
+	want("they are being written", leaves(&o, 12, false))
+	want("they are stored", leaves(&o, 13, false), 7, 8)
+	if len(o.waiting)+len(o.fresh)+len(o.byPort)+len(o.changes) != 0 {
+		t.Errorf("left: %+v", o)
+	}
+}
+
+// While the file cannot be written, what promises nothing leaves.
+func TestOutboxOfAFailingFile(t *testing.T) {
+	o := newOutbox()
+	o.note(fakeGroup(0), 5)
+	for name := range 4 {
+		o.add(message{group: fakeGroup(0), port: name, promises: name%2 == 0})
+	}
+	for _, x := range []struct {
+		stored  uint64
+		failing bool
+		want    []int
+	}{{4, false, nil}, {4, true, []int{1, 3}}, {4, true, nil}, {5, false, []int{0, 2}}} {
+		if got := leaves(&o, x.stored, x.failing); !slices.Equal(got, x.want) {
+			t.Errorf("stored %d, failing %v: %v leave, want %v", x.stored, x.failing, got, x.want)
+		}
+	}
+}
+
+// The answers that wait are bounded for each port and in all, and room comes back.
+func TestOutboxIsBounded(t *testing.T) {
+	o := newOutbox()
+	o.note(fakeGroup(0), 1)
+	n := map[int]int{}
+	for range 2 * maxOutbox {
+		for port := range 3 {
+			if o.hasRoom(port) && o.add(message{group: fakeGroup(0), port: port, promises: true}) {
+				n[port]++
+			}
+		}
+	}
+	if want := map[int]int{0: maxOutboxPerPort, 1: maxOutboxPerPort, 2: maxOutboxPerPort}; !maps.Equal(n, want) {
+		t.Errorf("the ports have %v, want %v", n, want)
+	}
+	for o.add(message{group: fakeGroup(0), port: -1, promises: true}) {
+		n[-1]++
+	}
+	if n[-1] != maxOutbox-3*maxOutboxPerPort || o.hasRoom(3) {
+		t.Errorf("the switch has %d", n[-1])
+	}
+	leaves(&o, 0, false)
+	if !(len(leaves(&o, 1, false)) == maxOutbox && o.hasRoom(0) && o.add(message{group: fakeGroup(0)})) {
+		t.Error("there is no room afterwards")
+	}
+}
+
+// A port whose requests' answers wait has no other request served; a renewal is.
+func TestRequestsBeyondTheOutbox(t *testing.T) {
+	f := newFakeSwitch(t, 2, 1)
+	var refused uint64
+	f.control.do(func() { f.control.outbox.byPort[0] = maxOutboxPerPort })
+	for i := range 2 {
+		head := envelope.Header{Epoch: 1, Transaction: uint32(i + 1), Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(i), 4797)}
+		f.bring(i, &envelope.Message{Header: head, Body: &envelope.Delete{}})
+		f.bring(i, &envelope.Message{Header: head, Body: &envelope.Renew{}})
+	}
+	f.eventually("three of four are answered", func() bool {
+		n := 0
+		f.control.do(func() { n, refused = len(f.left), f.control.count.outboxFull })
+		return n == 3 && refused == 1
+	})
+	f.control.do(func() { delete(f.control.outbox.byPort, 0) })
+}
