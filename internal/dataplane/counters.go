@@ -88,7 +88,7 @@ var dropTexts = [numDrops]string{
 	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it is forwarded to no member",
 	dropNeighbourDown:  "a copy or feedback for a neighbour switch whose adjacency is not up (any more)",
 	dropBadReport:      "a report about who may send in a group, from a neighbour's port and MAC address, that has a wrong MAC: the switches have different keys, or it was forged; or with fields that it cannot have",
-	dropNotStored:      "data that the XDP programs have claimed and not stored within a second: the group is taken off the fast path, and the source sends it again; processors stand still, or the kernel has a defect",
+	dropNotStored:      "data that the XDP programs have claimed and not stored within 10 ms: the group is taken off the fast path, and the source sends it again; processors stand still, or the kernel has a defect",
 }
 
 // Text returns the meaning of d, for an operator.

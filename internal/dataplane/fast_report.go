@@ -129,11 +129,14 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 }
 
 // fastStore is the time within which the programs have stored a packet that they have claimed.
-// They take a µs, but for a processor that gets no time from a hypervisor.
-const fastStore = time.Second
+// They take a µs, but for a processor that gets no time from a hypervisor. Other groups wait meanwhile: no
+// longer than this worker waits for a processor where that happens. To go on too early costs
+// the group its fast path for a while and the source a repetition, and nothing else: a packet that is stored later
+// has a header of its own PSN and incarnation, by which View refuses it.
+const fastStore = 10 * time.Millisecond
 
 // awaitStored returns packet psn of the ring, which another processor may be about to store.
-// If it is not stored in time, it is dropped, and the source has to send it again.
+// The worker waits: the core has to know of it before anything else of the group. If it is not stored in time, it is dropped, and the source has to send it again.
 func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
 	frame, at, ok = f.ring.View(psn)
 	for spins, end := 1, time.Duration(0); !ok; spins++ {
