@@ -185,7 +185,7 @@ type StateFile struct {
 	Writes  uint64 `json:"writes"`
 	Errors  uint64 `json:"errors"`            // writes that have failed; they are tried again
 	Waiting bool   `json:"waiting,omitempty"` // there are changes that are not durable
-	Failing string `json:"failing,omitempty"` // why the last write has failed: a restart would not know what is waiting
+	Failing string `json:"failing,omitempty"` // why the last write has failed: no members are taken, and what waits is not answered
 }
 
 // Unserved returns how many packets were not served for reason, whether that is

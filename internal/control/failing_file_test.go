@@ -81,7 +81,7 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 	f.give(head, &envelope.Register{GroupBody: body}, known)
 	f.answered("the registration", 1, envelope.TypeAccept)
 	for n := 1; n < 3; n++ {
-		f.register(n, 2, api.QPN(0x200+16*n), api.PolicyStrict)
+		f.register(n, 1+n, api.QPN(0x200+16*n), api.PolicyStrict)
 	}
 	answer := func(what string, head envelope.Header, body envelope.Body, want envelope.Type) *envelope.Message {
 		f.control.do(func() { f.left = nil })
@@ -129,6 +129,7 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 	renewal.Transaction = 3
 	answer("a renewal", renewal, &envelope.Renew{Lease: time.Minute}, envelope.TypeAccept)
 	wantReason("a deletion", f.Delete(fakeGroup(1)), api.ReasonNotStored)
+	wantReason("a member's removal", f.RemoveMember(fakeGroup(2), fakeHost(2)), api.ReasonNotStored)
 	leave := head
 	leave.Transaction = 1000
 	f.give(leave, &envelope.Leave{Member: body.Members[2].Key()}, known)

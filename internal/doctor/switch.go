@@ -112,7 +112,7 @@ func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Co
 // examineGleamd looks at what gleamd says.
 func examineGleamd(r *Report, a *answers) {
 	if s := a.stats.Control.State; s != nil && s.Failing != "" {
-		r.add("state-file", Finding{Severity: Error, Text: "groups are not kept over a restart: " + s.Failing, Cost: "a restart now ends the groups whose changes wait to be written", Remedy: "make room on that disk, or its folder writable for gleamd's user; the write is tried again by itself"})
+		r.add("state-file", Finding{Severity: Error, Text: "groups are not kept over a restart: " + s.Failing, Cost: "no members are taken, and a restart now undoes the changes that wait to be written", Remedy: "make room on that disk, or its folder writable for gleamd's user; the write is tried again by itself"})
 	} else if s != nil {
 		r.add("state-file")
 	}

@@ -58,7 +58,7 @@ var (
 	resyncs       = inWorkers.counter("control_resyncs_total", "Times that netlink messages were lost, so that everything was looked up again.")
 	stateWrites   = inWorkers.counter("state_file_writes_total", "Writes of the state file; only with the key `state`.")
 	stateErrors   = inWorkers.counter("state_file_errors_total", "Writes of the state file that have failed.")
-	stateFailing  = inWorkers.gauge("state_file_failing", "1 if the last write has failed: a restart would not know of the newest changes.")
+	stateFailing  = inWorkers.gauge("state_file_failing", "1 if the last write has failed: no members are taken, and what waits for the file is not answered.")
 
 	inPorts = begin("Ports", "")
 

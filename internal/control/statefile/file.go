@@ -17,7 +17,8 @@ type Options struct {
 	// Interval is the least time between two batches. Changes that come meanwhile share
 	// one. Default 10 ms.
 	Interval time.Duration
-	// Retry is the wait after the first failed write, doubled up to 64 times that.
+	// Retry is the wait after the first failed write, doubled up to 4 times that:
+	// what waits for the file is not told of meanwhile.
 	// Default 1 s.
 	Retry time.Duration
 	// Report is called when changes can no longer be stored, and with nil when all of them

@@ -335,11 +335,11 @@ func TestReadOnlyFileSystem(t *testing.T) {
 func TestRetriesBackOff(t *testing.T) {
 	d := &countingDisk{}
 	d.set(unix.ENOSPC)
-	f, _, err := open(d, "state", Options{Retry: 2 * time.Millisecond})
+	f, _, err := open(d, "state", Options{Retry: 8 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // waits of 2, 4, 8, 16, 32 and 64 ms
+	time.Sleep(100 * time.Millisecond) // waits of 8, 16, 32, 32 and 32 ms
 	f.Append(epochChange(1, 1))        // brings no retry by itself
 	d.mu.Lock()
 	n := d.creates

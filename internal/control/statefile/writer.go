@@ -100,5 +100,5 @@ func (f *File) explain(err error) error {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		step = "give the user of this process the right to write in that folder"
 	}
-	return fmt.Errorf("state file %s cannot be written: %w; the switch goes on without it, and after a restart would know the groups as of the last write: %s", f.path, err, step)
+	return fmt.Errorf("state file %s cannot be written: %w; groups go on without it, new members are refused, and a restart would know the groups as of the last write: %s", f.path, err, step)
 }

@@ -240,7 +240,7 @@ function drawAttention() {
   $("calm").hidden = list.length > 0;
 }
 
-const bad = new Set(["rejected", "evicted", "failed", "refused", "conflict", "mismatch", "mtu", "stalled", "slow"]);
+const bad = new Set(["rejected", "evicted", "failed", "refused", "conflict", "mismatch", "mtu", "storage", "stalled", "slow"]);
 const kept = 200; // events
 let seen = 0;
 

@@ -1,0 +1,43 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to tell what a kill -9 would undo.
+var _ = []mutant.Mutant{
+	mutant.New("an Accept leaves before the file has it", "outbox", mutant.In((*outbox).pass,
+		"if m.change > o.stored && (m.promises || !o.failing) {",
+		"if m.change > o.stored && !m.promises {")),
+	mutant.New("a message waits for a change of any group", "outbox", mutant.In((*outbox).release,
+		"m.change = o.changes[m.group]",
+		"for _, n := range o.changes {\nm.change = max(m.change, n)\n}")),
+	mutant.New("a DREP waits for the registration alone", "outbox", mutant.In((*outbox).release,
+		"m.change = undetermined",
+		"m.change += 0")),
+	mutant.New("renewals wait for a file that cannot be written", "outbox", mutant.In((*outbox).pass,
+		"(m.promises || !o.failing)",
+		"(m.promises || o.failing || !o.failing)")),
+	mutant.New("what is promised leaves when the file cannot be written", "outbox", mutant.In((*outbox).pass,
+		"(m.promises || !o.failing)",
+		"!o.failing")),
+	mutant.New("the outbox has no bound", "outbox", mutant.In((*outbox).add,
+		"len(o.waiting)+len(o.fresh) >= maxOutbox",
+		"len(o.waiting)+len(o.fresh) < 0")),
+	mutant.New("one port's requests take the whole outbox", "outbox", mutant.In((*outbox).hasRoom,
+		"o.byPort[port] < maxOutboxPerPort",
+		"o.byPort[port] < maxOutbox")),
+	mutant.New("what has left counts still", "outbox", mutant.In((*outbox).pass,
+		"o.byPort[m.port]--; o.byPort[m.port] == 0",
+		"o.byPort[m.port] == 0")),
+	mutant.New("members are taken while the file cannot be written", "outbox", mutant.In((*directory).check,
+		"d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r)",
+		"d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r) && false")),
+	mutant.New("no member leaves while the file cannot be written", "outbox", mutant.In((*directory).check,
+		"d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r)",
+		"d.defaults.psnProbe != 0 && d.storageFails()")),
+	mutant.New("an operator is not told that a restart undoes a command", "outbox", mutant.In((*Engine).durable,
+		"err := c.keeper.file.Flush(); err != nil",
+		"err := c.keeper.file.Flush(); err != nil && false")),
+}
