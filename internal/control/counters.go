@@ -93,6 +93,6 @@ func Reasons() []dataplane.CountedReason {
 	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
 		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})
 	}
-	list = append(list, dataplane.CountedReason{Name: outboxFull, Text: "a request that was not served, or an answer that was not sent, as many others wait until the state file has what they say: its disk is slow, or it cannot be written"})
+	list = append(list, dataplane.CountedReason{Name: outboxFull, Text: "a request that was not served, or an answer that was not sent, as many others wait until the state file has what they say, or this one has for 30 s: its disk is slow, or it cannot be written"})
 	return list
 }

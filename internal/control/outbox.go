@@ -6,6 +6,8 @@ package control
 import (
 	"math"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -22,10 +24,12 @@ import (
 
 // maxOutbox bounds the messages that wait. Above it a message is dropped: each is repeated
 // until it is answered. A request is not served while maxOutboxPerPort answers to requests of
-// its port wait.
+// its port wait. A message that has waited for outboxTTL is dropped, too: it was repeated meanwhile, or
+// nobody waits for it any more.
 const (
 	maxOutbox        = 4096
 	maxOutboxPerPort = maxOutbox / 16
+	outboxTTL        = 30 * time.Second
 )
 
 // undetermined is the change of a message whose group's connections are to be stored yet.
@@ -34,6 +38,7 @@ const undetermined = math.MaxUint64
 // message is a message of a group that waits for the state file.
 type message struct {
 	group    netip.Addr
+	at       time.Duration // of its queueing
 	change   uint64 // of the file
 	promises bool
 	port     int             // that the request came by which it answers; -1: none
@@ -69,6 +74,16 @@ func (o *outbox) add(m message) bool {
 	o.byPort[m.port]++
 	o.fresh = append(o.fresh, m)
 	return true
+}
+
+// expire drops the messages that have waited for outboxTTL, and returns their number.
+func (o *outbox) expire(now time.Duration) (n int) {
+	for n < len(o.waiting) && o.waiting[n].at+outboxTTL <= now {
+		o.forget(&o.waiting[n])
+		n++
+	}
+	o.waiting = slices.Delete(o.waiting, 0, n)
+	return n
 }
 
 // note takes notice that a change of the file is about a group.
@@ -119,11 +134,16 @@ func (o *outbox) pass(m *message, keep []message, send func(*message)) []message
 	if m.change > o.stored && (m.promises || !o.failing) {
 		return append(keep, *m)
 	}
+	o.forget(m)
+	send(m)
+	return keep
+}
+
+// forget counts m no more.
+func (o *outbox) forget(m *message) {
 	if o.byPort[m.port]--; o.byPort[m.port] == 0 {
 		delete(o.byPort, m.port)
 	}
-	send(m)
-	return keep
 }
 
 // send queues a datagram of a group, whose address it comes from.
@@ -140,6 +160,7 @@ func (c *control) sendRelays() {
 }
 
 func (c *control) enqueue(m message) {
+	m.at = c.now()
 	if !c.outbox.add(m) {
 		c.count.outboxFull++
 	}
@@ -151,6 +172,7 @@ func (c *control) emptyOutbox() {
 	if c.keeper != nil {
 		stored, failing = c.keeper.file.Stored(), c.keeper.file.Failing()
 	}
+	c.count.outboxFull += uint64(c.outbox.expire(c.now()))
 	c.outbox.release(stored, failing, c.connections.unkept.delay, c.onLeave)
 	if len(c.relays) > 0 {
 		c.plane.SendRelays(c.relays)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/internal/envelope"
 )
@@ -96,8 +97,23 @@ func TestOutboxIsBounded(t *testing.T) {
 		t.Errorf("the switch has %d", n[-1])
 	}
 	leaves(&o, 0, false)
+	if n := o.expire(outboxTTL - 1); n != 0 {
+		t.Errorf("%d messages expire early", n)
+	}
 	if !(len(leaves(&o, 1, false)) == maxOutbox && o.hasRoom(0) && o.add(message{group: fakeGroup(0)})) {
 		t.Error("there is no room afterwards")
+	}
+	o = newOutbox()
+	o.note(fakeGroup(0), 1)
+	for i := range 3 {
+		o.add(message{group: fakeGroup(0), port: i, promises: true, at: time.Duration(i) * time.Second})
+	}
+	leaves(&o, 0, false)
+	if n := o.expire(outboxTTL + time.Second); n != 2 || len(o.byPort) != 1 {
+		t.Errorf("%d messages expire, %d remain", n, len(o.byPort))
+	}
+	if left := leaves(&o, 1, false); !slices.Equal(left, []int{2}) {
+		t.Errorf("%v leave", left)
 	}
 }
 
