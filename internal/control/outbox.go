@@ -39,7 +39,7 @@ const undetermined = math.MaxUint64
 type message struct {
 	group    netip.Addr
 	at       time.Duration // of its queueing
-	change   uint64 // of the file
+	change   uint64        // of the file
 	promises bool
 	port     int             // that the request came by which it answers; -1: none
 	packet   envelope.Packet // or
