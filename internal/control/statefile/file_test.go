@@ -279,7 +279,7 @@ func TestFullDisk(t *testing.T) {
 		d.set(c.err)
 		f.Append(epochChange(1, 1))
 		got := <-reports
-		for _, w := range []string{"/var/state", c.err.Error(), "goes on without it", c.step} {
+		for _, w := range []string{"/var/state", c.err.Error(), "go on without it", c.step} {
 			if got == nil || !strings.Contains(got.Error(), w) {
 				t.Fatalf("%v: without %q", got, w)
 			}
