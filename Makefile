@@ -41,7 +41,7 @@ uninstall: ## what install has installed, but not the user gleam, nor gleamd.yam
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf $(DESTDIR)$(CONFDIR)/reference.yaml
 
 libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
-	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev
+	@scripts/need libgleam-build
 	$(MAKE) -C libgleam
 
 install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc, gleam(3) and pygleam below DESTDIR/PREFIX (/usr/local)
@@ -55,20 +55,20 @@ site: ## bin/site: the documents as a static site with a search, which loads not
 	@scripts/site/build bin/site
 
 test-docs: ## every command of README and docs that a lab can run, those that take minutes too (root)
-	@scripts/need ip:iproute2 openssl:openssl nft:nftables curl:curl tshark:tshark
 	@scripts/test docs
 
 deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about; ARCH=arm64: bin/deb-arm64, by a cross compiler
 	@ARCH=$(ARCH) scripts/deb
 
-.PHONY: test-deb test-arm64
+.PHONY: test-deb test-fresh test-arm64
 test-deb: ## the packages installed, upgraded while a group sends, killed by the watchdog, purged, in a Debian with systemd (root; BASE=FOLDER: of the version before)
-	@scripts/need mmdebstrap:mmdebstrap systemd-nspawn:systemd-container nsenter:util-linux
 	@[ -n "$(KEEP)" ] || ARCH= scripts/deb
 	@GLEAM_DEB=$(CURDIR)/bin/deb GLEAM_DEB_BEFORE=$(BASE) GLEAM_DEB_ROOT=$(ROOT) scripts/test deb
 
+test-fresh: ## README's two commands, and each other target, in a Debian with git, make and Go alone (root; FORM=quick: the targets alone)
+	@GLEAM_FRESH=$(or $(FORM),whole) scripts/test fresh
+
 test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./internal/rc')
-	@scripts/need qemu-aarch64-static:qemu-user-static
 	@scripts/test arm64 $(if $(filter-out ./...,$(PKGS)),$(PKGS))
 
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes
@@ -121,31 +121,24 @@ examples: ## the programs of examples, with the kernel's soft-RoCE and gleamd, i
 
 .PHONY: test-libgleam
 test-libgleam: ## libgleam from C under ASan, UBSan, ThreadSanitizer and valgrind, its symbols by abidiff, C++ and Python with numpy (root)
-	@scripts/need g++:g++ make:make /usr/include/openssl/ssl.h:libssl-dev /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev \
-		valgrind:valgrind abidiff:abigail-tools pkg-config:pkg-config groff:groff-base python3:python3 /usr/lib/python3/dist-packages/numpy:python3-numpy
 	@scripts/test libgleam
 
 .PHONY: test-web test-wireshark test-block soak-block screens
 screens: ## docs/screens and the screens in docs/WEB.md, from labs (root)
-	@scripts/need chromium:chromium tmux:tmux
 	@mkdir -p docs/screens
-	GLEAM_REQUIRE_ROOT=1 GLEAM_WEB=1 GLEAM_SHOTS=$(CURDIR)/docs/screens scripts/as-root $(GO) test -count=1 -run '^(TestBrowserSeesADeath|TestStory)$$' ./internal/web ./test/story
+	@GLEAM_SHOTS=$(CURDIR)/docs/screens scripts/test screens
 
 test-web: ## the live page, and the search of the documents' site, in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
-	@scripts/need chromium:chromium mkdocs:mkdocs /usr/share/mkdocs/themes/material:mkdocs-material
 	@scripts/test web
 
 .PHONY: test-metrics
 test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed, the alert fires (root)
-	@scripts/need prometheus:prometheus promtool:prometheus
 	@scripts/test metrics
 
 test-wireshark: ## traces of the switch and the Wireshark dissector, read by tshark (root)
-	@scripts/need tshark:tshark
 	@scripts/test wireshark
 
 test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
-	@scripts/need fio:fio nbdinfo:libnbd-bin qemu-io:qemu-utils
 	@scripts/test block
 
 soak-block: ## its kills against the model, KILLS (300) of each kind of device (root; GLEAM_SEED=n to repeat)
@@ -160,12 +153,12 @@ static:
 	if [ -n "$$unformatted" ]; then echo "not formatted; type: gofmt -w" $$unformatted >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	@if [ -e /usr/include/infiniband/verbs.h ]; then \
+	@if scripts/need static; then \
 		echo "$(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/...; \
-	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; fi
+	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; [ "$$GLEAM_REQUIRE_ROOT" != 1 ]; fi
 
 generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
-	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
+	@scripts/need generate
 	$(GO) generate ./internal/bpf ./internal/bpf/fastpath ./internal/tools/bench/switchbench
 
 generate-check:
@@ -178,7 +171,7 @@ mutants: ## plant small mistakes in the core, one at a time, and see a test noti
 	@$(GO) run ./test/mutation $(ARGS)
 
 mutants-libgleam: ## plant mistakes in the C sources of libgleam, and see a test notice each (root; ARGS='-run NAME')
-	@GLEAM_GOAL=mutants-libgleam scripts/as-root $(GO) test -count=1 -timeout 1h -v ./libgleam/test -run '^TestMutants$$' -mutants $(ARGS)
+	@GLEAM_GOAL=mutants-libgleam scripts/test mutants-libgleam -mutants $(ARGS)
 
 mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=internal/rocev2 ARGS='-every 10')
 	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),internal/rocev2 internal/mcast internal/envelope internal/rc internal/dcqcn internal/mcast/token internal/dataplane internal/dataplane/spsc internal/dataplane/xsk internal/control internal/control/locate internal/control/fib internal/control/statefile internal/hello endpoint/oob)

@@ -123,9 +123,7 @@ func TestStateWithTheUnitsCapabilities(t *testing.T) {
 func life(t *testing.T, as []string, bounding uint64) {
 	star := labtest.Star(t, lab.StarConfig{Hosts: 3})
 	if len(as) > 0 {
-		if _, err := exec.LookPath(as[0]); err != nil {
-			labtest.Unavailable(t, "%v", err)
-		}
+		labtest.Needs(t, as[0])
 	}
 	dir, err := os.MkdirTemp("", "gleamd") // t.TempDir's parents are root's alone
 	if err != nil {
@@ -254,9 +252,7 @@ func life(t *testing.T, as []string, bounding uint64) {
 // started, and the error when it is.
 func TestLackOfACapabilityIsNamed(t *testing.T) {
 	star := labtest.Star(t, lab.StarConfig{Hosts: 2})
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		labtest.Unavailable(t, "%v", err)
-	}
+	labtest.Needs(t, "setpriv")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "gleamd.yaml")
 	text := star.Config() + "envelope: {insecure: true}\numem: {frames: 1024}\nrings: {rx: 128, tx: 128, fill: 128, completion: 128}\n" +

@@ -38,11 +38,7 @@ type ward struct {
 func newWard(t *testing.T, more string) *ward {
 	t.Helper()
 	labtest.Require(t)
-	for _, p := range []string{"ethtool", "bridge", "ip"} {
-		if _, err := exec.LookPath(p); err != nil {
-			labtest.Unavailable(t, "%v", err)
-		}
-	}
+	labtest.Needs(t, "ethtool", "bridge", "ip")
 	dir := t.TempDir()
 	b, err := testbed.Build(t.Context(), testbed.Config{Dir: dir, Star: lab.StarConfig{Hosts: 3}, Gleamd: programs.Path(t, "gleamd"), More: "psn_probe: 0s\n" + more})
 	if err != nil {

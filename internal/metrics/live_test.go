@@ -96,8 +96,8 @@ func (l *live) get(address string) ([]byte, error) {
 	return text, err
 }
 
-// prometheus runs Prometheus with the rules of contrib, each second.
-func (l *live) prometheus() {
+// startPrometheus runs Prometheus with the rules of contrib, each second.
+func (l *live) startPrometheus() {
 	l.t.Helper()
 	dir := l.t.TempDir()
 	rules, err := filepath.Abs("../../contrib/prometheus/gleam.rules.yml")
@@ -251,15 +251,14 @@ func expressions(t *testing.T) (list []string) {
 // nothing to say about the metrics, and every expression of the dashboard can be evaluated.
 func TestPrometheus(t *testing.T) {
 	labtest.Require(t)
-	if os.Getenv("GLEAM_METRICS") == "" {
-		t.Skip("needs prometheus; type: make test-metrics")
-	}
+	labtest.Part(t, "metrics")
+	labtest.Needs(t, "prometheus", "promtool")
 	begin := time.Now()
 	if text, err := exec.Command("promtool", "test", "rules", "../../contrib/prometheus/gleam.rules.test.yml").CombinedOutput(); err != nil {
 		t.Fatalf("promtool test rules: %v\n%s", err, text)
 	}
 	l := newLive(t)
-	l.prometheus()
+	l.startPrometheus()
 	failed := l.send(l.join())
 	l.waitFor(fmt.Sprintf(`rate(gleam_group_data_received_bytes_total{group="%s"}[5s]) > 0`, l.group))
 	l.waitFor(`rate(gleam_ack_delay_seconds_count[5s]) > 0`)

@@ -22,9 +22,7 @@ func FuzzWire(f *testing.F) {
 		f.Add(b)
 	}
 	if os.Getenv(programEnv) == "" {
-		if _, err := exec.LookPath("gcc"); err != nil {
-			labtest.Unavailable(f, "needs gcc (apt-get install gcc): %v", err)
-		}
+		labtest.Needs(f, "gcc")
 		f.Setenv(programEnv, program.Path(f, "machine"))
 	}
 	var c *process

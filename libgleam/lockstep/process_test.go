@@ -57,9 +57,7 @@ type process struct {
 
 func start(t testing.TB) *process {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		labtest.Unavailable(t, "needs gcc for the machines in C (apt-get install gcc libc6-dev): %v", err)
-	}
+	labtest.Needs(t, "gcc")
 	c := exec.Command(program.Path(t, "machine"))
 	var errs strings.Builder
 	c.Stderr = &errs

@@ -20,9 +20,7 @@ var allowed = []string{
 
 // TestMachinesArePure: no sockets, clocks, threads or randomness in the machines.
 func TestMachinesArePure(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		labtest.Unavailable(t, "needs gcc (apt-get install gcc): %v", err)
-	}
+	labtest.Needs(t, "gcc")
 	for name := range pure {
 		object := t.TempDir() + "/o"
 		if out, err := exec.Command("gcc", "-std=gnu11", "-O2", "-fPIC", "-c", "-o", object, "../src/"+name).CombinedOutput(); err != nil {

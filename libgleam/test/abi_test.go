@@ -15,11 +15,7 @@ import (
 // written anew: what is new in it may be added, what differs breaks programs that are linked.
 func TestABI(t *testing.T) {
 	dir := programs(t)
-	for _, tool := range []string{"abidw", "abidiff"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			labtest.Unavailable(t, "needs %s (apt-get install abigail-tools): %v", tool, err)
-		}
-	}
+	labtest.Needs(t, "abidw", "abidiff")
 	headers := t.TempDir() // without those of the library's inside
 	text, err := os.ReadFile("../gleam.h")
 	if err == nil {

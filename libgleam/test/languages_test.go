@@ -15,9 +15,7 @@ import (
 // TestCPlusPlus: a member in C++ by gleam.hpp, with a master in C.
 func TestCPlusPlus(t *testing.T) {
 	w := newWorld(t, 2)
-	if _, err := exec.LookPath("g++"); err != nil {
-		labtest.Unavailable(t, "needs g++ (apt-get install g++): %v", err)
-	}
+	labtest.Needs(t, "g++")
 	out, err := exec.Command("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I..",
 		"-o", w.dir+"/participant-cpp", "testdata/participant.cpp", "-L"+w.dir+"/sanitized", "-lgleam", "-Wl,-rpath,"+w.dir+"/sanitized").CombinedOutput()
 	if err != nil {
@@ -46,8 +44,9 @@ func TestPython(t *testing.T) {
 	for kind, name := range map[string]string{"numpy": "ndarray", "array": "array"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, 2)
-			if out, err := exec.Command(python, "-c", "import "+kind).CombinedOutput(); err != nil {
-				labtest.Unavailable(t, "needs python3 and python3-numpy (apt-get install python3-numpy): %v\n%s", err, out)
+			labtest.Needs(t, python)
+			if kind == "numpy" {
+				labtest.Needs(t, "/usr/lib/python3/dist-packages/numpy")
 			}
 			script, err := filepath.Abs("testdata/participant.py")
 			if err != nil {
@@ -81,9 +80,7 @@ func TestPython(t *testing.T) {
 
 // TestRDMACMHeader: gleam_cm.h compiles against librdmacm, in C and in C++.
 func TestRDMACMHeader(t *testing.T) {
-	if _, err := os.Stat("/usr/include/rdma/rdma_cma.h"); err != nil {
-		labtest.Unavailable(t, "needs librdmacm-dev (apt-get install librdmacm-dev): %v", err)
-	}
+	labtest.Needs(t, "/usr/include/rdma/rdma_cma.h")
 	for _, c := range [][]string{{"gcc", "-std=c11", "-x", "c"}, {"g++", "-std=c++17", "-x", "c++"}} {
 		source := t.TempDir() + "/x"
 		text := "#include \"gleam_cm.h\"\nint f(struct rdma_cm_id *i, struct rdma_conn_param *p, struct gleam_cm_attr *a);\n" +

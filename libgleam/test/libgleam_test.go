@@ -188,9 +188,7 @@ func TestArguments(t *testing.T) {
 // TestValgrind: the same reads no byte that was not written, and leaves none allocated.
 func TestValgrind(t *testing.T) {
 	w := newWorld(t, 1)
-	if _, err := exec.LookPath("valgrind"); err != nil {
-		labtest.Unavailable(t, "needs valgrind (apt-get install valgrind): %v", err)
-	}
+	labtest.Needs(t, "valgrind")
 	suppressions, err := filepath.Abs("testdata/valgrind.supp")
 	if err != nil {
 		t.Fatal(err)
@@ -251,10 +249,8 @@ func TestInstalled(t *testing.T) {
 	}
 	run("make", "-s", "-C", "..", "BUILD="+dir, "DESTDIR="+to, "PREFIX=/usr", "PYTHON="+python, "install")
 	flags := []string{"-I" + to + "/usr/include", "-L" + to + "/usr/lib", "-lgleam"}
-	if _, err := exec.LookPath("pkg-config"); err == nil {
+	if labtest.Has(t, "pkg-config") {
 		flags = strings.Fields(run("pkg-config", "--cflags", "--libs", "gleam"))
-	} else {
-		t.Log("no pkg-config here: gleam.pc is not tried")
 	}
 	args := append([]string{"-Wall", "-Werror", "-o", to + "/p", "testdata/participant.c", "-lpthread", "-Wl,-rpath," + to + "/usr/lib"}, flags...)
 	run("gcc", args...)
@@ -265,7 +261,7 @@ func TestInstalled(t *testing.T) {
 	if err != nil || len(modules) != 2 {
 		t.Fatalf("installed of pygleam: %v, %v", modules, err)
 	}
-	if _, err := os.Stat(python); err == nil {
+	if labtest.Has(t, python) {
 		folder := filepath.Dir(modules[0])
 		if path := run(python, "-c", "import sys; print(sys.path)"); !strings.Contains(path, "'"+strings.TrimPrefix(folder, to)+"'") {
 			t.Errorf("pygleam is installed in %s, which is not in %s", folder, path)
@@ -273,20 +269,14 @@ func TestInstalled(t *testing.T) {
 		if said := run("env", "PYTHONPATH="+folder, "LD_LIBRARY_PATH="+to+"/usr/lib", python, "-B", "-c", "import pygleam; print(pygleam.__file__)"); said != modules[0] {
 			t.Errorf("pygleam is from %s", said)
 		}
-	} else {
-		t.Log("no python3 here: pygleam is not imported")
 	}
 	run("gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", to+"/usr/include/gleam.h")
-	if _, err := exec.LookPath("groff"); err == nil {
+	if labtest.Has(t, "groff") {
 		if page := run("groff", "-mandoc", "-ww", "-Tascii", to+"/usr/share/man/man3/gleam.3"); !strings.Contains(page, "SYNOPSIS") && !strings.Contains(page, "S\bSY") {
 			t.Errorf("the manual page is:\n%.500s", page)
 		}
-	} else {
-		t.Log("no groff here: gleam(3) is not formatted")
 	}
-	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
-		labtest.Unavailable(t, "needs libibverbs-dev for the examples (apt-get install libibverbs-dev): %v", err)
-	}
+	labtest.Needs(t, "/usr/include/infiniband/verbs.h")
 	run("gcc", "-std=c99", "-D_DEFAULT_SOURCE", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", to+"/usr/include/gleam_verbs.h")
 	run("make", "-s", "-C", "../../examples", "BUILD="+to, "CFLAGS=-O2 -Wall -Wextra -Werror", "GLEAM="+strings.Join(flags, " "))
 	for program, args := range map[string][]string{"log-leader": {"127.0.0.1", "7200", "10.77.254.1", "3", "2"}, "log-follower": {"127.0.0.1", "127.0.0.1", "7200"}} {

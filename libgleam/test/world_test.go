@@ -74,11 +74,7 @@ func TestMain(m *testing.M) { os.Exit(built.Run(m)) }
 func programs(t *testing.T) string {
 	t.Helper()
 	labtest.Require(t)
-	for _, c := range []string{"gcc", "make"} {
-		if _, err := exec.LookPath(c); err != nil {
-			labtest.Unavailable(t, "needs %s to build libgleam.so (apt-get install %s libc6-dev): %v", c, c, err)
-		}
-	}
+	labtest.Needs(t, "gcc", "make")
 	return built.Dir(t)
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 const reference1 = "../../" + referenceFile
@@ -111,9 +113,7 @@ func TestPagesOfCommands(t *testing.T) {
 
 // groff formats every page without a warning.
 func TestPagesAreFormatted(t *testing.T) {
-	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("no groff here: apt-get install groff-base")
-	}
+	labtest.Needs(t, "groff")
 	dir := t.TempDir()
 	for name, text := range pages(t) {
 		file := filepath.Join(dir, name)

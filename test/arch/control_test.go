@@ -9,14 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // The negative control of the tests with rdma_rxe fits the core, and builds: a rename in
 // the core fails here, and not only in the emulated machine.
 func TestNegativeControlFits(t *testing.T) {
-	if _, err := exec.LookPath("patch"); err != nil {
-		t.Skip("needs patch")
-	}
+	labtest.Needs(t, "patch")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

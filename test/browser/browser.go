@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // Browser has one page. It ends with its test.
@@ -30,12 +32,11 @@ type Browser struct {
 	console []string
 }
 
-// Require skips a test without GLEAM_WEB, which says that Chromium is installed.
+// Require skips a test unless a part runs that has Chromium.
 func Require(t *testing.T) {
 	t.Helper()
-	if os.Getenv("GLEAM_WEB") == "" {
-		t.Skip("needs chromium; type: make test-web")
-	}
+	labtest.Part(t, "web", "screens")
+	labtest.Needs(t, "chromium")
 }
 
 // New starts a browser with a profile of its own.

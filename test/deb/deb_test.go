@@ -35,12 +35,12 @@ const (
 // The packages are installed, serve a group, are upgraded while data flows, outlive a worker
 // that stands still, are removed, and purged.
 func TestPackages(t *testing.T) {
-	folder := os.Getenv(newEnv)
-	if folder == "" {
-		t.Skip("make test-deb runs it: " + newEnv + " names the folder of the packages")
-	}
+	labtest.Part(t, "deb")
 	labtest.Require(t)
-	folder, err := filepath.Abs(folder)
+	if os.Getenv(newEnv) == "" {
+		t.Fatal(newEnv + " is to name the folder of the packages: make test-deb")
+	}
+	folder, err := filepath.Abs(os.Getenv(newEnv))
 	if err != nil {
 		t.Fatal(err)
 	}

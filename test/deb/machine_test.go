@@ -5,7 +5,6 @@
 package deb
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -18,11 +17,12 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/test/debian"
 )
 
 // needs are the packages that a minimal Debian lacks to run ours: systemd, and what ours
 // depend on. dpkg fails if one is missing here.
-const needs = "systemd,systemd-sysv,libssl3,python3"
+var needs = []string{"systemd", "systemd-sysv", "libssl3", "python3"}
 
 // bootTime bounds the boot of the machine, and each command in it.
 const bootTime = 90 * time.Second
@@ -42,44 +42,16 @@ const formEnv = "GLEAM_DEB_FORM"
 // rootEnv names a tar of a minimal Debian with the packages in needs; without it one is made.
 const rootEnv = "GLEAM_DEB_ROOT"
 
-// newRoot makes a minimal Debian of the apt sources of this machine.
+// newRoot makes a minimal Debian.
 func newRoot(t *testing.T) string {
 	t.Helper()
-	root, err := os.MkdirTemp("", "gleam-deb") // not t.TempDir: users other than root enter it
-	if err != nil {
-		t.Fatal(err)
+	tar := os.Getenv(rootEnv)
+	if tar == "" {
+		return debian.Root(t, needs...)
 	}
-	t.Cleanup(func() { os.RemoveAll(root) })
-	if err := os.Chmod(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if tar := os.Getenv(rootEnv); tar != "" {
-		if out, err := exec.Command("tar", "--numeric-owner", "-C", root, "-xf", tar).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", tar, err, out)
-		}
-		return root
-	}
-	out, err := exec.Command("apt-get", "indextargets", "--format", "deb $(REPO_URI) $(RELEASE) $(COMPONENT) # $(ORIGIN)", "Created-By: Packages").Output()
-	if err != nil {
-		t.Fatalf("read the apt sources: %v", err)
-	}
-	var sources bytes.Buffer
-	for line := range strings.Lines(string(out)) {
-		if source, ok := strings.CutSuffix(strings.TrimSpace(line), " # Debian"); ok {
-			fmt.Fprintln(&sources, source)
-		}
-	}
-	if sources.Len() == 0 {
-		t.Fatal("no apt source of Debian on this machine; type: apt-get update")
-	}
-	release, err := exec.Command("sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("mmdebstrap", "--quiet", "--variant=minbase", "--include="+needs, strings.TrimSpace(string(release)), root, "-")
-	c.Stdin = &sources
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("mmdebstrap: %v\n%s", err, out)
+	root := debian.Folder(t)
+	if out, err := exec.Command("tar", "--numeric-owner", "-C", root, "-xf", tar).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", tar, err, out)
 	}
 	return root
 }
@@ -172,13 +144,12 @@ func (m *machine) boot(t *testing.T, star *lab.Star, debs map[string]string) err
 
 // enter makes namespaces of mounts and processes, whose first process does nothing.
 func (m *machine) enter(t *testing.T, star *lab.Star, debs map[string]string) error {
-	script := "set -e; cd " + m.root + "; mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount -t tmpfs tmpfs run"
+	binds := make(map[string]string)
 	for name, folder := range debs {
-		script += fmt.Sprintf("; mkdir -p debs/%s; mount --bind %s debs/%[1]s", name, folder)
+		binds["/debs/"+name] = folder
 	}
-	// PATH is that of Debian. The folder tells when all is mounted.
-	script += "; mkdir -p run/gleam; touch run/mounted; exec chroot . sleep infinity"
-	c := exec.Command("nsenter", "--net="+star.Switch.Path(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script)
+	// The folder tells when all is mounted.
+	c := debian.Command(debian.Script(m.root, binds) + "mkdir -p run/gleam; touch run/mounted; exec sleep infinity", "nsenter", "--net="+star.Switch.Path())
 	return m.launch(t, c, "a process runs in "+m.root, func() error {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/mounted", m.leader))
 		return err

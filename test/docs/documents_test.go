@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 var fill = flag.Bool("fill", false, "fill blocks that are to be printed, and are empty, with what was printed")
@@ -128,7 +130,7 @@ func TestDocuments(t *testing.T) {
 		}
 		own, err := blocks(docs[name])
 		own = slices.DeleteFunc(own, func(b block) bool {
-			return b.minutes && os.Getenv("GLEAM_DOCS") != "long" || name == "README.md" && b.section == asSwitch
+			return b.minutes && !labtest.InPart("docs") || name == "README.md" && b.section == asSwitch
 		})
 		if err != nil || !slices.ContainsFunc(own, func(b block) bool { return b.kind == typedHere }) {
 			continue

@@ -45,11 +45,7 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	l := labtest.New(t)
-	for _, tool := range []string{"bash", "find", "ip", "make", "mount", "nsenter", "openssl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			labtest.Unavailable(t, "README's commands need %v", err)
-		}
-	}
+	labtest.Needs(t, "bash", "find", "ip", "make", "mount", "nsenter", "openssl")
 	module, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type block struct {
 	each     time.Duration
 	atEnd    bool
 	exits    int    // the exit code of the last command
-	minutes  bool   // typed with GLEAM_DOCS=long alone
+	minutes  bool   // typed in the part docs alone
 	reason   string // what runs it, or why nothing does
 	section  string // the heading of second level above it
 	language string

@@ -4,10 +4,11 @@
 package docs
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // asSwitch is README's section whose commands install a switch.
@@ -83,7 +84,7 @@ grep ExecStart= /run/package/usr/lib/systemd/system/gleamd.service
 	expect(t, said, "stays as it is", "\n# mine\n",
 		"/run/package/etc/gleam/gleamd.yaml\n/run/package/etc/gleam/reference.yaml\n/run/package/usr/bin/gleam\n/run/package/usr/bin/gleamd\n"+
 			"/run/package/usr/lib/systemd/system/gleamd.service\n/run/package/usr/lib/sysusers.d/gleam.conf\nExecStart=/usr/bin/gleamd\n")
-	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+	if labtest.Has(t, "systemd-analyze") {
 		if said := m.run("switch", "systemd-analyze verify /usr/local/lib/systemd/system/gleamd.service"); strings.Contains(said, "gleamd") {
 			t.Errorf("the unit: %s", said)
 		}

@@ -38,7 +38,12 @@ import (
 // inNetworks runs f in a subtest for each kind of network: bridged and routed
 // switch ports, IPv4 and IPv6.
 func inNetworks(t *testing.T, members, strangers int, f func(t *testing.T, c rigConfig)) {
-	for _, routed := range []bool{false, true} {
+	inNetworksThat(t, []bool{false, true}, members, strangers, f)
+}
+
+// inNetworksThat is inNetworks for some of bridged (false) and routed (true).
+func inNetworksThat(t *testing.T, route []bool, members, strangers int, f func(t *testing.T, c rigConfig)) {
+	for _, routed := range route {
 		for _, v6 := range []bool{false, true} {
 			name := map[bool]string{false: "bridged", true: "routed"}[routed] + " " + map[bool]string{false: "IPv4", true: "IPv6"}[v6]
 			t.Run(name, func(t *testing.T) {

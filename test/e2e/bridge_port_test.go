@@ -68,12 +68,7 @@ func (a *attacker) served(t *testing.T, reason string) {
 
 // bridged are the networks of a star with a bridge.
 func bridged(t *testing.T, members, strangers int, f func(t *testing.T, c rigConfig)) {
-	inNetworks(t, members, strangers, func(t *testing.T, c rigConfig) {
-		if c.star.NoBridge {
-			t.Skip("there is no bridge")
-		}
-		f(t, c)
-	})
+	inNetworksThat(t, []bool{false}, members, strangers, f)
 }
 
 // bridgeSays waits until the switch has applied its bridge's state of a port.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/session"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 const (
@@ -238,9 +238,7 @@ func (m *fabricMembers) lostSwitch(i int, g *endpoint.Group) {
 // TestTreesAtLength is what takes longer (make test-trees): a fat-tree of 20 switches with 16
 // members, with static routes and those of BGP, with losses and without.
 func TestTreesAtLength(t *testing.T) {
-	if os.Getenv("GLEAM_TREES") == "" {
-		t.Skip("make test-trees")
-	}
+	labtest.Part(t, "trees")
 	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP} {
 		for _, loss := range []float64{0, 0.01} {
 			t.Run(fmt.Sprintf("%s, loss %v", routing, loss), func(t *testing.T) {

@@ -4,35 +4,16 @@
 package labtest
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
 )
 
-var installFRR = sync.OnceValues(func() (string, error) {
-	if fabric.FRRInstalled() == nil {
-		return "", nil
-	}
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", err
-	}
-	need := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "scripts", "need")
-	out, err := exec.Command(need, "/usr/lib/frr/zebra:frr", "nsenter:util-linux").CombinedOutput()
-	return string(out), err
-})
-
-// FRR installs FRR, or makes the test Unavailable.
+// FRR makes the test Unavailable without FRR.
 func FRR(t testing.TB) {
 	t.Helper()
 	Require(t)
-	if out, err := installFRR(); err != nil {
-		Unavailable(t, "needs FRR, which cannot be installed: %v: %s", err, out)
-	}
+	Needs(t, "/usr/lib/frr/zebra")
 }
 
 // Fabric makes a fabric for the test.

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # boot.sh CACHE SHARE SECONDS boots the guest, which mounts SHARE, runs guest.sh
-# there and powers off. Its output appears as it comes; its exit code is ours.
+# there and powers off. Its output appears as it comes; its exit code is ours. With
+# GLEAM_START=1 the guest powers off once it has started.
 set -euo pipefail
 cache=$1 share=$2 seconds=$3
 kernel=$(echo "$cache"/root/boot/vmlinuz-*)
@@ -16,6 +17,22 @@ qemu() { # ACCEL WORDS-OF-THE-COMMAND-LINE CONSOLE ARGUMENTS...
 		-kernel "$kernel" -initrd "$cache/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable $words" "$@" </dev/null
 }
+
+if [ "${GLEAM_START:-}" = 1 ]; then
+	(qemu tcg,thread=multi gleam.probe "$cache/probe.log") &
+	guest=$!
+	for _ in $(seq 600); do
+		kill -0 $guest 2>/dev/null || break
+		sleep 0.5
+	done
+	kill $guest 2>/dev/null || true
+	if ! grep gleam-probe-works "$cache/probe.log"; then
+		echo "the guest does not start; its console:" >&2
+		cat "$cache/probe.log" >&2
+		exit 125
+	fi
+	exit 0
+fi
 
 # /dev/kvm may be there and yet no guest get anywhere: only a boot tells. The
 # answer holds for this machine's running kernel.

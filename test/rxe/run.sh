@@ -6,7 +6,7 @@
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
-# .cache/rxe/share.
+# .cache/rxe/share. With GLEAM_START=1 all is built, and the machine started, without a case.
 #
 #   --here  on this machine instead, which has the modules rdma_rxe, nbd
 #           and sch_netem, libibverbs with the provider of rxe, and is given root
@@ -85,7 +85,7 @@ flock -n 9 || {
 }
 
 if [ -n "$machine" ]; then
-	"$top/scripts/need" qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static xz:xz-utils ||
+	"$top/scripts/need" rxe-machine ||
 		skip "qemu, cpio, busybox or xz is missing and cannot be installed"
 	mpi_packages=()
 	# shellcheck source=test/rxe/mpi-packages.sh
@@ -97,7 +97,7 @@ if [ -n "$machine" ]; then
 	[ -z "$suite" ] || "$here/source.sh" "$cache/mpich" mpich mpich_4.0.2.orig.tar.xz \
 		b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860 mpich-4.0.2/test/mpi || skip "MPICH's sources cannot be had"
 fi
-"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev make:make patch:patch || skip "there is no C compiler"
+"$top/scripts/need" rxe || skip "there is no C compiler"
 
 # Programs. Those linked to libibverbs take its headers from the unpacked
 # packages, so that they fit the library in the guest.
@@ -111,8 +111,7 @@ if [ -n "$machine" ]; then
 	cc="gcc -I$cache/root/usr/include -L$libs -Wl,-rpath-link,$libs"
 	export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include" CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
 else
-	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev \
-		/usr/lib/python3/dist-packages/pyverbs:python3-pyverbs /usr/lib/python3/dist-packages/numpy:python3-numpy
+	"$top/scripts/need" rxe-here
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./examples/block/blockd
@@ -132,7 +131,7 @@ if [ -n "$mpi" ]; then
 		make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" "${where[@]}" $kind
 		[ -z "$suite" ] || make -s -C mpi/test/mpich CC="$cc" BUILD="$share/bin" OBJECTS="$cache/mpich/objects-$kind" SUITE="$cache/mpich/mpich-4.0.2/test/mpi" MPI=$kind "${where[@]}"
 	done
-	"$top/scripts/need" gfortran:gfortran || skip "there is no Fortran compiler"
+	"$top/scripts/need" fortran || skip "there is no Fortran compiler"
 	fortran="gfortran -O2 -w -fallow-argument-mismatch mpi/test/fortran.f90 -L$libs -L$libs/openmpi/lib -Wl,-rpath-link,$libs"
 	$fortran -I"$libs/openmpi/include" -I"$(echo "$libs"/fortran/gfortran-mod-*/openmpi)" -o "$share/bin/mpi-fortran-openmpi" -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi
 	$fortran -I"$cache/root/usr/include/x86_64-linux-gnu/mpich" -o "$share/bin/mpi-fortran-mpich" -lmpichfort -lmpich

@@ -27,9 +27,7 @@ type Terminal struct {
 // line with "ended" and the exit code.
 func New(t *testing.T, rows int, env string, command ...string) *Terminal {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		labtest.Unavailable(t, "%v", err)
-	}
+	labtest.Needs(t, "tmux")
 	x := &Terminal{t, filepath.Join(t.TempDir(), "tmux")}
 	x.Tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", fmt.Sprint(rows), "env TERM=tmux-256color "+env+" "+strings.Join(command, " ")+"; echo ended $?; cat")
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", x.socket, "kill-server").Run() })

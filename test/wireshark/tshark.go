@@ -30,9 +30,7 @@ import (
 // Find skips the test if there is no tshark, or fails it as labtest.Unavailable does.
 func Find(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		labtest.Unavailable(t, "needs tshark (apt-get install tshark): %v", err)
-	}
+	labtest.Needs(t, "tshark")
 }
 
 // Tshark runs tshark on a file, with the dissector, and returns its output. It fails the test if the

@@ -15,12 +15,8 @@ import (
 // A file system is copied to the device by nbdcopy while a replica dies and returns, and back: e2fsck finds nothing,
 // and the image is the same.
 func TestFileSystem(t *testing.T) {
-	for _, c := range []string{"mke2fs", "e2fsck", "nbdcopy"} {
-		if _, err := exec.LookPath(c); err != nil {
-			labtest.Unavailable(t, "%s is not installed: apt-get install e2fsprogs libnbd-bin", c)
-		}
-	}
 	d := start(t, Config{Replicas: 3, Files: true, Size: "64M"})
+	labtest.Needs(t, "mke2fs", "e2fsck", "nbdcopy")
 	dir := t.TempDir()
 	image, back, uri := filepath.Join(dir, "image"), filepath.Join(dir, "back"), "nbd+unix:///?socket="+d.Socket
 	run := func(command ...string) {

@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 func start(t *testing.T, c Config) *Device {
 	t.Helper()
 	labtest.Require(t)
-	if os.Getenv("GLEAM_BLOCK") == "" {
-		t.Skip("its programs would take the CPUs from other packages: make test-block")
-	}
+	labtest.Part(t, "block", "soak-block") // its programs would take the CPUs from other packages
 	c.Blockd, c.Gleamd = programs.Path(t, "blockd"), programs.Path(t, "gleamd")
 	if c.Size == "" {
 		c.Size = "16M"
@@ -114,14 +112,12 @@ func TestDevice(t *testing.T) {
 // Clients that others wrote agree with the handshake and the requests.
 func TestClients(t *testing.T) {
 	d := start(t, Config{Replicas: 2})
+	labtest.Needs(t, "nbdinfo", "qemu-io")
 	uri := "nbd+unix:///?socket=" + d.Socket
 	for _, c := range [][]string{
 		{"nbdinfo", uri}, {"nbdinfo", "--list", uri},
 		{"qemu-io", "-f", "raw", "-c", "write -P 7 4096 65536", "-c", "write -f -P 9 8192 512", "-c", "read -P 9 8192 512", "-c", "discard 0 4096", "-c", "write -z 65536 4096", "-c", "flush", uri},
 	} {
-		if _, err := exec.LookPath(c[0]); err != nil {
-			labtest.Unavailable(t, "%s is not installed: apt-get install libnbd-bin qemu-utils", c[0])
-		}
 		out, err := exec.Command(c[0], c[1:]...).CombinedOutput()
 		if err != nil || strings.Contains(string(out), "failed") {
 			t.Errorf("%v: %v\n%s", c, err, out)

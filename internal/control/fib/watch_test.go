@@ -145,9 +145,7 @@ const four, six = "10.9.0.7", "fd09::7"
 
 func both(t *testing.T) *bench {
 	b := newBench(t, eventsBuffer)
-	if _, err := exec.LookPath("ip"); err != nil {
-		labtest.Unavailable(t, "needs the command ip: %v", err)
-	}
+	labtest.Needs(t, "ip")
 	b.w.Subscribe(addr(four))
 	b.w.Subscribe(addr(six))
 	b.run()

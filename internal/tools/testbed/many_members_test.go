@@ -56,9 +56,7 @@ func neighbourTable(t *testing.T, entries int) {
 // TestManyMembers: 1,000 members behind four leaves are one group, registered by envelopes at
 // five gleamds, and all of them get the bytes of one source. GLEAM_MEMBERS is another number.
 func TestManyMembers(t *testing.T) {
-	if os.Getenv("GLEAM_TREES") == "" {
-		t.Skip("make test-trees")
-	}
+	labtest.Part(t, "trees")
 	labtest.Require(t)
 	const leaves, perHost = 5, 15 // a software device has 16 addresses at most, one of them of IPv6
 	count := 1000

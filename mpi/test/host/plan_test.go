@@ -6,7 +6,6 @@
 package host
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -21,17 +20,13 @@ func TestPlan(t *testing.T) {
 
 // TestRegistry runs those of its cache of registrations.
 func TestRegistry(t *testing.T) {
-	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
-		labtest.Unavailable(t, "needs libibverbs-dev: %v", err)
-	}
+	labtest.Needs(t, "/usr/include/infiniband/verbs.h")
 	runC(t, "../registry.c", "../../registry.c")
 }
 
 // runC compiles sources, and runs the program, which prints "ok".
 func runC(t *testing.T, sources ...string) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		labtest.Unavailable(t, "needs gcc (apt-get install gcc libc6-dev): %v", err)
-	}
+	labtest.Needs(t, "gcc")
 	program := filepath.Join(t.TempDir(), "program")
 	words := append([]string{"-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program}, sources...)
 	out, err := exec.Command("gcc", words...).CombinedOutput()

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -32,8 +31,7 @@ func small(t *testing.T) Options {
 func TestRun(t *testing.T) {
 	labtest.Require(t)
 	o := small(t)
-	_, err := exec.LookPath(sshd)
-	o.SCP = err == nil
+	o.SCP = labtest.Has(t, "/usr/sbin/sshd") && labtest.Has(t, "scp") && labtest.Has(t, "ssh-keygen")
 	var say, table, json bytes.Buffer
 	r, err := Run(t.Context(), o, machine.Here("test"), &say)
 	if err != nil {

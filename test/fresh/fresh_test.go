@@ -1,0 +1,68 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fresh
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/test/debian"
+	"github.com/gleam-rdma/gleam/test/labtest"
+)
+
+// formEnv is quick for the targets without README's commands, which take as long as make test.
+const formEnv = "GLEAM_FRESH"
+
+// README's first commands work where nothing was installed, and nothing was done before.
+func TestCommandsOfREADME(t *testing.T) {
+	labtest.Part(t, "fresh")
+	if os.Getenv(formEnv) == "quick" {
+		t.Skip("make test-fresh runs it")
+	}
+	block := regexp.MustCompile("(?s)<!-- run by: make test-fresh -->\n```sh\n(.*?)```").FindStringSubmatch(read(t, "README.md"))
+	if block == nil {
+		t.Fatal("README.md has no block of commands that make test-fresh runs")
+	}
+	newMachine(t).run(t, block[1])
+}
+
+// Each target of make installs what it needs by itself, and starts what it runs.
+func TestTargets(t *testing.T) {
+	labtest.Part(t, "fresh")
+	m := newMachine(t)
+	shared := map[string]string{"/root/.cache/go-build": debian.Folder(t), "/root/go": debian.Folder(t), "/var/cache/apt/archives": debian.Folder(t)}
+	m.run(t, "rm -f /etc/apt/apt.conf.d/docker-clean; mkdir -p /root/.cache /root/go; go version")
+	for _, l := range starts {
+		name, _, _ := strings.Cut(strings.TrimPrefix(l, "GLEAM_START=1 "), "\n")
+		t.Run(name, func(t *testing.T) {
+			begin := time.Now()
+			m.fork(t, shared).run(t, l)
+			t.Logf("took %.0f s", time.Since(begin).Seconds())
+		})
+	}
+}
+
+// Each target of the Makefile is in a line of starts.
+func TestEachTargetIsStarted(t *testing.T) {
+	started := regexp.MustCompile(`[\s;]+`).Split(strings.Join(starts, "\n"), -1)
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		if m[1] != "test-fresh" && !slices.Contains(started, m[1]) {
+			t.Errorf("no line of starts has make %s", m[1])
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(source, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
