@@ -20,16 +20,14 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// source is this checkout; clone is the place of its clone in a machine.
-const (
-	source = "../.."
-	clone  = "/root/gleam"
-)
+// source is this checkout.
+const source = "../.."
 
 // machine is a Debian in a folder, with this machine's Go and network.
 type machine struct {
 	root  string
-	binds map[string]string
+	clone string            // its place in the machine: that of the checkout here, so that caches of compiled packages fit
+	binds map[string]string // folders of this machine by their places there
 	env   []string
 }
 
@@ -37,9 +35,14 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	labtest.Require(t)
+	clone, err := filepath.Abs(source)
+	if err != nil {
+		t.Fatal(err)
+	}
 	goroot := goEnv(t)["GOROOT"]
 	m := &machine{
 		root:  debian.Root(t, "git", "make", "ca-certificates"),
+		clone: clone,
 		binds: map[string]string{"/usr/local/go": "ro:" + goroot},
 		env:   []string{"HOME=/root", "USER=root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin", "GLEAM_REQUIRE_ROOT=1"},
 	}
@@ -77,7 +80,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// fork returns a machine that begins as m is, and changes by itself. Downloads are shared.
+// fork returns a machine that begins as m is, and changes by itself but for the folders that are shared.
 func (m *machine) fork(t *testing.T, shared map[string]string) *machine {
 	t.Helper()
 	folder := debian.Folder(t)
@@ -86,7 +89,7 @@ func (m *machine) fork(t *testing.T, shared map[string]string) *machine {
 			t.Fatal(err)
 		}
 	}
-	f := &machine{root: folder + "/root", binds: maps.Clone(m.binds), env: m.env}
+	f := &machine{root: folder + "/root", clone: m.clone, binds: maps.Clone(m.binds), env: m.env}
 	maps.Copy(f.binds, shared)
 	run(t, "mount", "-t", "overlay", "overlay", "-o", fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%[2]s/work", m.root, folder), f.root)
 	t.Cleanup(func() { run(t, "umount", f.root) })
@@ -112,7 +115,7 @@ func (m *machine) copy(t *testing.T, from, to string) {
 // run types lines of bash in the clone. What they print is in the test's log as it comes.
 func (m *machine) run(t *testing.T, lines string) {
 	t.Helper()
-	c := debian.Command(debian.Script(m.root, m.binds) + "cd " + clone + "; exec bash -euc \"$LINES_OF_THE_TEST\"")
+	c := debian.Command(debian.Script(m.root, m.binds) + "cd '" + m.clone + "'; exec bash -euc \"$LINES_OF_THE_TEST\"")
 	c.Env = append(slices.Clone(m.env), "LINES_OF_THE_TEST="+lines)
 	c.Stdout, c.Stderr = t.Output(), t.Output()
 	t.Logf("$ %s", lines)
