@@ -149,7 +149,7 @@ func (m *machine) enter(t *testing.T, star *lab.Star, debs map[string]string) er
 		binds["/debs/"+name] = folder
 	}
 	// The folder tells when all is mounted.
-	c := debian.Command(debian.Script(m.root, binds)+"mkdir -p run/gleam; touch run/mounted; exec sleep infinity", "nsenter", "--net="+star.Switch.Path())
+	c := debian.Command(debian.Script(m.root, "", binds)+"mkdir -p run/gleam; touch run/mounted; exec sleep infinity", "nsenter", "--net="+star.Switch.Path())
 	return m.launch(t, c, "a process runs in "+m.root, func() error {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/mounted", m.leader))
 		return err

@@ -75,11 +75,16 @@ func release(t *testing.T) string {
 
 // Script returns lines of a shell in a new mount and process namespace, after which root is
 // its /, with /proc, /sys, /dev and an empty /run, and folders of this machine at the
-// places that binds names them for. A bind that begins with "ro:" cannot be written to. The shell's
-// next command has to be exec.
-func Script(root string, binds map[string]string) string {
+// places that binds names them for. A bind that begins with "ro:" cannot be written to. With a base that
+// is another root, the machine begins as base is, and root has what differs. The shell's next command has to be exec.
+func Script(root, base string, binds map[string]string) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "set -e; mount --make-rprivate /; mount --bind '%s' '%[1]s'; cd '%[1]s'\n", root)
+	s.WriteString("set -e; mount --make-rprivate /\n")
+	if base == "" {
+		fmt.Fprintf(&s, "mount --bind '%s' '%[1]s'; cd '%[1]s'\n", root)
+	} else {
+		fmt.Fprintf(&s, "cd '%s'; mkdir -p upper work root; mount -t overlay overlay -o 'lowerdir=%s,upperdir=upper,workdir=work' root; cd root\n", root, base)
+	}
 	s.WriteString("mount -t proc proc proc; mount -t sysfs sysfs sys; mount -t bpf bpf sys/fs/bpf; mount --rbind /dev dev; mount -t tmpfs -o mode=755 tmpfs run\n")
 	for _, place := range slices.Sorted(maps.Keys(binds)) {
 		from, ro := strings.CutPrefix(binds[place], "ro:")

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,11 +37,18 @@ func TestTargets(t *testing.T) {
 	m := newMachine(t)
 	// What was downloaded or compiled before is not what is tested here.
 	shared := map[string]string{"/root/.cache/go-build": goEnv(t)["GOCACHE"], "/root/go/pkg/mod": goEnv(t)["GOMODCACHE"], "/var/cache/apt/archives": debian.Folder(t)}
-	for _, l := range starts {
-		name, _, _ := strings.Cut(strings.TrimPrefix(l, "GLEAM_START=1 "), "\n")
-		t.Run(name, func(t *testing.T) {
+	if caches, err := os.UserCacheDir(); err == nil {
+		if _, err := os.Stat(caches + "/staticcheck"); err == nil {
+			shared["/root/.cache/staticcheck"] = caches + "/staticcheck"
+		}
+	}
+	for _, s := range starts {
+		t.Run(s.lines, func(t *testing.T) {
+			if s.long && os.Getenv(formEnv) == "quick" {
+				t.Skip("make test-fresh runs it")
+			}
 			begin := time.Now()
-			m.fork(t, shared).run(t, l)
+			m.fork(t, shared).run(t, "export GLEAM_START="+map[bool]string{true: "1"}[!s.runs]+"; "+s.lines)
 			t.Logf("took %.0f s", time.Since(begin).Seconds())
 		})
 	}
@@ -50,7 +56,10 @@ func TestTargets(t *testing.T) {
 
 // Each target of the Makefile is in a line of starts.
 func TestEachTargetIsStarted(t *testing.T) {
-	started := regexp.MustCompile(`[\s;]+`).Split(strings.Join(starts, "\n"), -1)
+	var started []string
+	for _, s := range starts {
+		started = append(started, regexp.MustCompile(`[\s;]+`).Split(s.lines, -1)...)
+	}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
 		if m[1] != "test-fresh" && !slices.Contains(started, m[1]) {
 			t.Errorf("no line of starts has make %s", m[1])

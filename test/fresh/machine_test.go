@@ -7,7 +7,6 @@ package fresh
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -26,6 +25,7 @@ const source = "../.."
 // machine is a Debian in a folder, with this machine's Go and network.
 type machine struct {
 	root  string
+	base  string            // the machine that it began as; may be empty
 	clone string            // its place in the machine: that of the checkout here, so that caches of compiled packages fit
 	binds map[string]string // folders of this machine by their places there
 	env   []string
@@ -83,16 +83,8 @@ func newMachine(t *testing.T) *machine {
 // fork returns a machine that begins as m is, and changes by itself but for the folders that are shared.
 func (m *machine) fork(t *testing.T, shared map[string]string) *machine {
 	t.Helper()
-	folder := debian.Folder(t)
-	for _, name := range []string{"upper", "work", "root"} {
-		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f := &machine{root: folder + "/root", clone: m.clone, binds: maps.Clone(m.binds), env: m.env}
+	f := &machine{root: debian.Folder(t), base: m.root, clone: m.clone, binds: maps.Clone(m.binds), env: m.env}
 	maps.Copy(f.binds, shared)
-	run(t, "mount", "-t", "overlay", "overlay", "-o", fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%[2]s/work", m.root, folder), f.root)
-	t.Cleanup(func() { run(t, "umount", f.root) })
 	return f
 }
 
@@ -115,7 +107,7 @@ func (m *machine) copy(t *testing.T, from, to string) {
 // run types lines of bash in the clone. What they print is in the test's log as it comes.
 func (m *machine) run(t *testing.T, lines string) {
 	t.Helper()
-	c := debian.Command(debian.Script(m.root, m.binds) + "cd '" + m.clone + "'; exec bash -euc \"$LINES_OF_THE_TEST\"")
+	c := debian.Command(debian.Script(m.root, m.base, m.binds) + "cd '" + m.clone + "'; exec bash -euc \"$LINES_OF_THE_TEST\"")
 	c.Env = append(slices.Clone(m.env), "LINES_OF_THE_TEST="+lines)
 	c.Stdout, c.Stderr = t.Output(), t.Output()
 	t.Logf("$ %s", lines)

@@ -3,52 +3,59 @@
 
 package fresh
 
-// starts are how the targets are started, each in a machine of its own: those that take
-// seconds are run, and so are others with less to do. With GLEAM_START=1 (scripts/test,
-// scripts/need, test/rxe/run.sh) what a part needs is installed, its programs are started, its tests are built and
-// listed, and its virtual machine boots.
-var starts = []string{
-	"make help build sbom",
-	"make demo ARGS='--size 1MiB'",
-	"make build; make install DESTDIR=/tmp/to; make uninstall DESTDIR=/tmp/to",
-	"make libgleam; make install-libgleam DESTDIR=/tmp/to; make uninstall-libgleam DESTDIR=/tmp/to; make clean",
-	"make generate",
-	"make generate-check",
-	"make static",
-	"GLEAM_START=1 make check",
-	"GLEAM_START=1 make test",
-	"make reproducible",
-	"make deb",
-	"make deb ARCH=arm64",
-	"make site",
-	"GLEAM_START=1 make test-deb KEEP=1",
-	"GLEAM_START=1 make test-docs",
-	"GLEAM_START=1 make test-workers",
-	"GLEAM_START=1 make test-fast",
-	"GLEAM_START=1 make test-trees",
-	"GLEAM_START=1 make test-libgleam",
-	"GLEAM_START=1 make mutants-libgleam",
-	"GLEAM_START=1 make test-web",
-	"GLEAM_START=1 make screens",
-	"GLEAM_START=1 make test-metrics",
-	"GLEAM_START=1 make test-wireshark",
-	"GLEAM_START=1 make test-block",
-	"GLEAM_START=1 make soak-block",
-	"GLEAM_START=1 make test-arm64",
-	"GLEAM_START=1 make soak-workers",
-	"GLEAM_START=1 make soak-trees",
-	"GLEAM_START=1 make floods",
-	"GLEAM_START=1 make test-rxe; GLEAM_START=1 make test-cm; GLEAM_START=1 make examples; GLEAM_START=1 make cm-compare",
-	"GLEAM_START=1 make test-mpi",
-	"GLEAM_START=1 make test-hpl",
-	"make fuzz FUZZTIME=1x PKGS=./internal/hello",
-	"make mutants ARGS='-run R14'",
-	"make mutation ARGS='-every 300' PACKAGES=internal/dcqcn",
-	"make model MODEL=quick",
-	"make soak CHECKS=1",
-	"make random-trees RUNS=1",
-	"make bench ARGS='--help'",
-	"make microbench BENCH=./internal/rocev2",
-	"make sim-paper ARGS='--help'",
-	"make sim-bench ROUNDS=1",
+// start is how targets are started, in a machine of its own.
+type start struct {
+	lines string
+	// With runs they run, with less to do where all takes long. Without it GLEAM_START is 1 for
+	// them (scripts/test, scripts/need, test/rxe/run.sh): what they need is installed, its programs are started, tests are
+	// built and listed, the virtual machine boots.
+	runs bool
+	// The quick form is without it: it needs Go alone, or what another line needs too.
+	long bool
+}
+
+var starts = []start{
+	{lines: "make test"},
+	{lines: "make check"},
+	{lines: "make help build demo ARGS='--size 1MiB'", runs: true},
+	{lines: "make build; make install DESTDIR=/tmp/to; make uninstall DESTDIR=/tmp/to", runs: true},
+	{lines: "make libgleam; make install-libgleam DESTDIR=/tmp/to; make uninstall-libgleam DESTDIR=/tmp/to; make clean", runs: true},
+	{lines: "make generate-check", runs: true},
+	{lines: "make generate", runs: true, long: true},
+	{lines: "make static", runs: true, long: true},
+	{lines: "make deb", runs: true},
+	{lines: "make deb ARCH=arm64", runs: true, long: true},
+	{lines: "make test-deb KEEP=1"},
+	{lines: "make site", runs: true},
+	{lines: "make test-docs"},
+	{lines: "make test-workers"},
+	{lines: "make test-fast"},
+	{lines: "make test-trees"},
+	{lines: "make test-libgleam"},
+	{lines: "make mutants-libgleam"},
+	{lines: "make test-web"},
+	{lines: "make screens"},
+	{lines: "make test-metrics"},
+	{lines: "make test-wireshark"},
+	{lines: "make test-block"},
+	{lines: "make soak-block"},
+	{lines: "make test-arm64"},
+	{lines: "make soak-workers", long: true},
+	{lines: "make soak-trees"},
+	{lines: "make floods", long: true},
+	{lines: "make test-rxe; make test-cm; make examples; make cm-compare", long: true}, // they differ by the cases alone
+	{lines: "make test-mpi", long: true},
+	{lines: "make test-hpl", long: true},
+	{lines: "make reproducible", runs: true, long: true},
+	{lines: "make sbom", runs: true, long: true},
+	{lines: "make fuzz FUZZTIME=1x PKGS=./internal/hello", runs: true, long: true},
+	{lines: "make mutants ARGS='-run R14'", runs: true, long: true},
+	{lines: "make mutation ARGS='-every 300' PACKAGES=internal/dcqcn", runs: true, long: true},
+	{lines: "make model MODEL=quick", runs: true, long: true},
+	{lines: "make soak CHECKS=1", runs: true, long: true},
+	{lines: "make random-trees RUNS=1", runs: true, long: true},
+	{lines: "make bench ARGS='--help'", runs: true, long: true},
+	{lines: "make microbench BENCH=./internal/rocev2", runs: true, long: true},
+	{lines: "make sim-paper ARGS='--help'", runs: true, long: true},
+	{lines: "make sim-bench ROUNDS=1", runs: true, long: true},
 }
