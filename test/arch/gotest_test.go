@@ -1,0 +1,62 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeGotestsum writes the events of a run, and passes.
+const fakeGotestsum = `#!/bin/sh
+while [ "$1" != --jsonfile ]; do shift; done
+cp "$(dirname "$0")/events" "$2"
+`
+
+// TestGotestFailsForSkips: where nothing may be skipped, scripts/gotest fails for a skip
+// without a reason in scripts/skips, and counts what passed, failed and was skipped at last.
+func TestGotestFailsForSkips(t *testing.T) {
+	const module = "github.com/gleam-rdma/gleam/"
+	event := func(action, pkg, test string) string {
+		return `{"Time":"2026-01-01T00:00:00Z","Action":"` + action + `","Package":"` + module + pkg + `","Test":"` + test + `","Elapsed":0}` + "\n"
+	}
+	const whole = `{"Time":"2026-01-01T00:00:00Z","Action":"skip","Package":"` + module + `api","Elapsed":0}` + "\n" // a package without tests
+	disturbed := `{"Time":"2026-01-01T00:00:00Z","Action":"output","Package":"` + module + `test/e2e","Test":"TestA","Output":"    a_test.go:1: 2 s, want 1 s; but other programs used 0.94 CPUs meanwhile\n"}` + "\n"
+	for name, c := range map[string]struct {
+		events string
+		strict bool
+		ok     bool
+		counts string
+	}{
+		"passes":                      {event("pass", "api", "TestA") + whole, true, true, "1 0 0"},
+		"a skip":                      {event("skip", "api", "TestA"), true, false, "0 0 1"},
+		"a skip where it may":         {event("skip", "api", "TestA"), false, true, "0 0 1"},
+		"a skip with a reason":        {event("skip", "test/soak", "TestTreesSoak"), true, true, "0 0 1"},
+		"a subtest of it":             {event("skip", "test/soak", "TestTreesSoak/x/y") + event("pass", "test/soak", "TestTreesSoak"), true, true, "1 0 1"},
+		"the same name elsewhere":     {event("skip", "api", "TestTreesSoak"), true, false, "0 0 1"},
+		"a package with a reason":     {event("skip", "examples/block/rig", "TestAny"), true, true, "0 0 1"},
+		"a subtest":                   {event("skip", "api", "TestA/b") + event("pass", "api", "TestA"), true, false, "1 0 1"},
+		"failed, then passed":         {event("fail", "api", "TestA") + event("pass", "api", "TestA"), true, true, "1 0 0"},
+		"failed, then skipped":        {event("fail", "api", "TestA") + event("skip", "api", "TestA"), true, false, "0 0 1"},
+		"other programs had the CPUs": {disturbed + event("skip", "test/e2e", "TestA"), true, true, "0 0 1"},
+		"of another test":             {disturbed + event("skip", "test/e2e", "TestAB"), true, false, "0 0 1"},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"go": fakeGotestsum, "events": c.events} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("../../scripts/gotest", "--", "./...")
+		cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_COUNTS="+dir+"/counts", "GLEAM_REQUIRE_ROOT="+map[bool]string{true: "1"}[c.strict])
+		out, err := cmd.CombinedOutput()
+		counts, _ := os.ReadFile(dir + "/counts")
+		if (err == nil) != c.ok || strings.TrimSpace(string(counts)) != c.counts {
+			t.Errorf("%s: %v, counts %s; want success %v, %s\n%s", name, err, counts, c.ok, c.counts, out)
+		}
+	}
+}
