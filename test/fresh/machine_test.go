@@ -69,8 +69,13 @@ func newMachine(t *testing.T) *machine {
 			proxies.WriteString(line)
 		}
 	}
-	if err := os.WriteFile(m.root+"/etc/apt/apt.conf.d/90machine", []byte(proxies.String()), 0o644); err != nil {
-		t.Fatal(err)
+	for file, text := range map[string]string{
+		"/etc/apt/apt.conf.d/90machine":  proxies.String(),
+		"/etc/dpkg/dpkg.cfg.d/90machine": "force-unsafe-io\n", // a machine of minutes waits for no disk
+	} {
+		if err := os.WriteFile(m.root+file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	certificates, _ := filepath.Glob("/usr/local/share/ca-certificates/*.crt")
 	for _, file := range certificates {
