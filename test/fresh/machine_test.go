@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/test/debian"
@@ -115,6 +117,9 @@ func (m *machine) run(t *testing.T, lines string) {
 	c := debian.Command(debian.Script(m.root, m.base, m.binds) + "cd '" + m.clone + "'; exec bash -euc \"$LINES_OF_THE_TEST\"")
 	c.Env = append(slices.Clone(m.env), "LINES_OF_THE_TEST="+lines)
 	c.Stdout, c.Stderr = t.Output(), t.Output()
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing runs on when the test is interrupted
+	runtime.LockOSThread()                                           // whose death it is about
+	defer runtime.UnlockOSThread()
 	t.Logf("$ %s", lines)
 	if err := c.Run(); err != nil {
 		t.Fatalf("%s: %v", lines, err)
