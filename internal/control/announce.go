@@ -103,13 +103,18 @@ func (c *control) announceGroup(g *group) {
 	}
 }
 
-// announce announces g at the location of h.
+// announce announces g at the location that h has in it.
 func (c *control) announce(g *group, h *host) {
-	pi := c.plane.PortIndex(h.location.Ifindex)
+	i, ok := g.hosts[h.ip]
+	if !ok {
+		return
+	}
+	at := &g.slots[i].location
+	pi := c.plane.PortIndex(at.Ifindex)
 	if pi < 0 {
 		return
 	}
-	x := dataplane.Announcement{Port: pi, VLAN: cmp.Or(h.location.VLAN, c.ports[pi].VLAN), Group: g.reg.Group}
+	x := dataplane.Announcement{Port: pi, VLAN: cmp.Or(at.VLAN, c.ports[pi].VLAN), Group: g.reg.Group}
 	c.announcer.add(c.now(), x)
 }
 

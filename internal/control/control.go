@@ -113,8 +113,8 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	c.setupMoves(cfg)
 	c.dir.onMoved = func(g *group, h *host) {
 		c.announce(g, h)
-		c.keepHost(h)
 	}
+	c.dir.onPlaced = c.keepHost
 	c.dir.onNewTable = func(g *group) {
 		c.checkIsolation(g)
 		c.checkPMTU(g)

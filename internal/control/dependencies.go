@@ -34,12 +34,15 @@ func appendUnique[T comparable](list []T, x T) []T {
 	return append(list, x)
 }
 
-// dependencies returns the dependencies of the last answer and of the present location,
-// which counts until there is another one.
+// dependencies returns the dependencies of the last answer, of the present location, which counts
+// until there is another one, and of the places.
 func (h *host) dependencies() (n dependencies) {
 	from := []*locate.Location{&h.location, &h.dependsOn}
 	for i := range h.hops {
 		from = append(from, &h.hops[i].at)
+	}
+	for _, p := range h.places {
+		from = append(from, &p.at)
 	}
 	for _, l := range from {
 		if l.Hop.IsValid() {

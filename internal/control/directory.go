@@ -64,6 +64,8 @@ type directory struct {
 
 	// storageFails reports whether the state file cannot be written: members that it lacks are not taken.
 	storageFails func() bool
+	onPlaced     func(*host) // called when the places of a member may have changed
+	onAnswer     func(*host) // called when the kernel has a host elsewhere than before
 	defaults     groupDefaults
 }
 
@@ -83,6 +85,7 @@ type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
 	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
 	Link(ifindex int, name string) locate.Link
+	Recall(ip netip.Addr, h locate.Held) (locate.Location, error)
 	SetPorts(ifindexes []int)
 	Close()
 }
@@ -92,6 +95,7 @@ type group struct {
 	id            mcast.GroupID
 	generation    uint64 // of the registration that the core has
 	handle        *dataplane.Group
+	key           envelope.KeyID // that it is registered under; 0: by hand
 	reg           envelope.Registration
 	slots         []slot                  // by MemberID
 	legs          []mcast.Neighbor        // by LegID: the neighbour, or NoNeighbour of a leg to a member here
@@ -139,11 +143,12 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), sessions: make(map[netip.Addr]netip.Addr), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
-		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
+		onMoved: func(*group, *host) {}, onPlaced: func(*host) {}, onAnswer: func(*host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
 			fastPath: cfg.FastPath != config.FastPathOff, fastRequired: cfg.FastPath == config.FastPathRequire},
 	}
+	d.hosts.heldAt = d.heldAt
 	for id := size - 1; id >= 0; id-- {
 		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))
 	}
@@ -181,12 +186,15 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 		return d.coreRefused(r, err)
 	}
 	if d.groups[r.Group] != nil {
+		if g.key != key {
+			d.hosts.setMembers(g, nil) // their places are those of the other key
+		}
 		d.onEnd(g, &d.scratch, envelope.Replaced)
 	} else {
 		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
 	}
-	g.slots, g.legs, g.registeredAt, g.former = slots, legs, time.Now(), nil
+	g.key, g.slots, g.legs, g.registeredAt, g.former = key, slots, legs, time.Now(), nil
 	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
 	d.setSlots(g, r)
 	return accepted
@@ -195,7 +203,8 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 // setSlots makes r, whose members g.slots has, the registration of g.
 func (d *directory) setSlots(g *group, r *envelope.Registration) {
 	g.setRegistration(r)
-	d.hosts.setMembers(g, g.slots)
+	moved := d.hosts.setMembers(g, g.slots)
+	d.followPlaces(g, moved)
 	g.setRemote()
 	d.setNeighbours(g, g.slots)
 	d.followWays(g, g.slots)

@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -77,6 +78,20 @@ func (l *fakeLocator) Link(ifindex int, _ string) locate.Link {
 	return locate.Link{MTU: max(l.mtu[ifindex], 68)}
 }
 
+// Recall finds the way to a host behind the port that is asked for, by the route that the locator has.
+func (l *fakeLocator) Recall(ip netip.Addr, h locate.Held) (locate.Location, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := locate.Location{Ifindex: h.Ifindex, MAC: h.MAC[:], VLAN: h.VLAN, Hop: h.Hop, Links: []int{h.Ifindex}}
+	if br := l.at[ip].Learnt.Bridge; br != 0 {
+		at.Links, at.Learnt = []int{br, h.Ifindex}, locate.Learnt{Bridge: br, Port: h.Ifindex}
+	}
+	if l.at[ip].Hop != h.Hop {
+		return locate.Location{}, errors.New("another route")
+	}
+	return at, at.Check()
+}
+
 func (l *fakeLocator) SetPorts([]int) {}
 
 // questions returns how often the first hosts were asked for.
@@ -127,8 +142,9 @@ func newFakeSwitch(t testing.TB, hosts, workers int) *fakeSwitch {
 	return newFakeSwitchWith(t, hosts, workers, "psn_probe: 0s\n")
 }
 
-// newFakeSwitchWith is newFakeSwitch with more lines of configuration.
-func newFakeSwitchWith(t testing.TB, hosts, workers int, more string) *fakeSwitch {
+// newFakeSwitchWith is newFakeSwitch with more lines of configuration. What prepare does is done
+// before the switch runs.
+func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ...func(*fakeSwitch)) *fakeSwitch {
 	t.Helper()
 	f := &fakeSwitch{t: t, changes: locate.NewChanges(), locator: &fakeLocator{
 		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{}, mtu: map[int]int{},
@@ -171,6 +187,9 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string) *fakeSwitc
 		e.control.leave(m)
 	}
 	f.Engine = e
+	for _, p := range prepare {
+		p(f)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 )
@@ -17,6 +18,7 @@ import (
 type host struct {
 	ip              netip.Addr
 	location        locate.Location   // the zero value if there is none
+	answer          locate.Location   // by the kernel's last answer, whether or not h is taken to be there
 	dependsOn       locate.Location   // dependencies of the last answer, which may have been that the host is being resolved
 	pinned          locate.Location   // the last valid location while it is a member; location may have been lost since
 	left            locate.Location   // pinned, when it left its last group
@@ -24,19 +26,20 @@ type host struct {
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
 	hops            []nextHop         // on the way to it, if it is behind other switches
 	groups          map[*group]struct{}
-	routed          map[*group]struct{} // that have it below, behind another switch
-	queued          bool                // is in hosts.queue
-	urgent          bool                // is in hosts.urgent
-	lookupPending   bool                // a lookup has been submitted
-	lookupAgain     bool                // something has changed since the lookup was submitted
-	answered        bool                // there was an answer: lookupErr, at time answeredAt
-	lookupErr       error               // of the last answer
-	answeredAt      time.Duration       // when that answer came
-	attempts        int                 // lookups in sequence without a location
-	retryAt         time.Duration       // when the lookup is repeated, if attempts > 0
-	retryIndex      int                 // index in hosts.unanswered, or -1
-	onGuestList     bool                // is in hosts.guests
-	lastUsed        time.Duration       // last use by a registration or an envelope
+	places          map[envelope.KeyID]*place // of the keys of groups
+	routed          map[*group]struct{}       // that have it below, behind another switch
+	queued          bool                      // is in hosts.queue
+	urgent          bool                      // is in hosts.urgent
+	lookupPending   bool                      // a lookup has been submitted
+	lookupAgain     bool                      // something has changed since the lookup was submitted
+	answered        bool                      // there was an answer: lookupErr, at time answeredAt
+	lookupErr       error                     // of the last answer
+	answeredAt      time.Duration             // when that answer came
+	attempts        int                       // lookups in sequence without a location
+	retryAt         time.Duration             // when the lookup is repeated, if attempts > 0
+	retryIndex      int                       // index in hosts.unanswered, or -1
+	onGuestList     bool                      // is in hosts.guests
+	lastUsed        time.Duration             // last use by a registration or an envelope
 
 	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
 	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key
@@ -64,9 +67,10 @@ type hosts struct {
 	lookupPolicer dataplane.Policer // limits lookups from queue
 	unanswered    retryHeap
 	onPinChange   func(*host)        // called with hosts whose pin may have changed
-	unlocated     map[*host]struct{} // hosts without a location
-	guests        []guest            // hosts that are not members; the next one to expire is first
-	now           time.Duration      // of the control loop's iteration
+	unlocated     map[*host]struct{} // hosts without a location, or without one in the groups of a key
+	heldAt        func(*locate.Location) statefile.Location
+	guests        []guest       // hosts that are not members; the next one to expire is first
+	now           time.Duration // of the control loop's iteration
 }
 
 // index finds hosts by a key.
@@ -94,6 +98,7 @@ func newHosts() *hosts {
 	return &hosts{
 		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
 		unlocated: make(map[*host]struct{}), lookupPolicer: dataplane.NewPolicer(maxChangeLookups), onPinChange: func(*host) {},
+		heldAt: func(*locate.Location) statefile.Location { return statefile.Location{} },
 	}
 }
 
@@ -113,13 +118,16 @@ const (
 )
 
 // setMembers makes the hosts of g those of its slots, with the slots' locations. It must
-// be called when members have joined or gone.
-func (x *hosts) setMembers(g *group, slots []slot) {
+// be called when members have joined or gone. It returns the hosts that are elsewhere now than the
+// other groups of g's key have them.
+func (x *hosts) setMembers(g *group, slots []slot) (moved []*host) {
 	now := make(map[netip.Addr]int, len(slots))
 	for i := range slots {
 		if s := &slots[i]; !s.gone && s.isHere() {
 			now[s.record.IP] = i
-			x.addMember(g, s)
+			if h, elsewhere := x.addMember(g, s); elsewhere {
+				moved = append(moved, h)
+			}
 		}
 	}
 	for ip := range g.hosts {
@@ -128,27 +136,43 @@ func (x *hosts) setMembers(g *group, slots []slot) {
 		}
 	}
 	g.hosts = now
+	return moved
 }
 
-func (x *hosts) addMember(g *group, s *slot) {
-	h := x.byIP[s.record.IP]
+func (x *hosts) addMember(g *group, s *slot) (h *host, elsewhere bool) {
+	h = x.byIP[s.record.IP]
 	if h == nil {
 		h = x.add(s.record.IP)
 		x.setLocation(h, s.location)
 	}
-	if len(h.groups) == 0 {
+	first := len(h.groups) == 0
+	p := h.placeIn(g.key)
+	if _, had := h.groups[g]; !had {
 		h.groups[g] = struct{}{}
-		h.pinned, h.left = s.location, locate.Location{}
-		if !sameLocation(h.location, s.location) { // the host has confirmed a location that is not the kernel's
-			x.setLocation(h, s.location)
+		p.groups++
+	}
+	if s.location.Known() && !sameLocation(p.at, s.location) {
+		elsewhere = p.groups > 1
+		x.setPlace(h, p, s.location)
+	}
+	if first {
+		h.left = locate.Location{}
+	}
+	if first || !h.pinned.Known() {
+		if !h.pinned.Known() { // else it is known from before a restart
+			h.pinned = s.location
 		}
+		if !sameLocation(h.location, h.pinned) { // the host has confirmed a location that is not the kernel's
+			x.setLocation(h, h.pinned)
+		}
+		x.noteUnlocated(h)
 		x.onPinChange(h)
 	}
-	h.groups[g] = struct{}{}
+	return h, elsewhere
 }
 
 func (x *hosts) add(ip netip.Addr) *host {
-	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
+	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), places: make(map[envelope.KeyID]*place), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
 	x.byIP[ip] = h
 	if x.routes != nil {
 		x.routes.Subscribe(ip)
@@ -160,7 +184,16 @@ func (x *hosts) add(ip netip.Addr) *host {
 // former members still get envelopes at their locations.
 func (x *hosts) removeMember(g *group, ip netip.Addr) {
 	h := x.byIP[ip]
-	if delete(h.groups, g); !h.isMember() {
+	delete(h.groups, g)
+	if p := h.places[g.key]; p.groups > 1 {
+		p.groups--
+	} else {
+		was := h.dependencies()
+		delete(h.places, g.key)
+		x.changeDependencies(h, was)
+		x.noteUnlocated(h)
+	}
+	if !h.isMember() {
 		h.lastUsed = x.now
 		x.listGuest(h, x.now)
 		h.left = h.pinned
@@ -179,7 +212,10 @@ func (x *hosts) slotGone(g *group, i int) {
 }
 
 func (x *hosts) forget(h *host) {
+	was := h.dependencies()
 	h.hops = nil
+	clear(h.places)
+	x.changeDependencies(h, was)
 	x.setDependencies(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)
 	if x.routes != nil {
@@ -194,9 +230,7 @@ func (x *hosts) setLocation(h *host, at locate.Location) {
 	x.setDependencies(h, at, at)
 	h.attempts = 0
 	x.unanswered.remove(h)
-	if delete(x.unlocated, h); at.Ifindex == 0 {
-		x.unlocated[h] = struct{}{}
-	}
+	x.noteUnlocated(h)
 }
 
 // scheduleRetry records that the kernel is resolving h; known holds the dependencies

@@ -136,12 +136,25 @@ func (f *fakeSwitch) placeIn(group, member int) string {
 	return g.Members[member].Port + " " + g.Members[member].MAC
 }
 
+// underKey makes a group one of another key.
+func (f *fakeSwitch) underKey(group int, key envelope.KeyID) {
+	f.control.do(func() {
+		d := f.control.dir
+		g := d.groups[fakeGroup(group)]
+		d.hosts.setMembers(g, nil)
+		g.key = key
+		d.hosts.setMembers(g, g.slots)
+	})
+}
+
 // Nothing that the kernel has learnt moves a member, a changed route does. A confirmation
 // moves it in the groups of its key, and by hand it moves in all.
 func TestAnAnswerCountsForItsKey(t *testing.T) {
 	f := suspectSwitch(t, 4)
 	f.register(0, 3, 0x100, "evict")
 	f.register(1, 3, 0x200, "evict")
+	f.underKey(0, 3)
+	f.underKey(1, 5)
 	f.control.do(func() {
 		f.control.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) {
 			return map[bool]envelope.KeyID{true: 3, false: 5}[group == fakeGroup(0)], true

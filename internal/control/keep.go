@@ -191,8 +191,8 @@ func (c *control) keep(ip netip.Addr) {
 		}
 		change.PutGroup(x)
 		for i := range g.slots {
-			if at := &g.slots[i]; !at.gone {
-				change.SetHost(at.record.IP, c.savedLocation(c.dir.hosts.byIP[at.record.IP]))
+			if h := c.dir.hosts.byIP[g.slots[i].record.IP]; h != nil && h.isMember() && !g.slots[i].gone {
+				change.PutHost(h.ip, c.savedHost(h))
 			}
 		}
 	}
@@ -204,25 +204,26 @@ func (c *control) keep(ip netip.Addr) {
 	c.storePositions(g, n)
 }
 
-// keepHost has the location of a member stored.
+// keepHost has the places of a member stored.
 func (c *control) keepHost(h *host) {
 	if c.keeper == nil || h == nil || !h.isMember() {
 		return
 	}
 	var change statefile.Change
-	change.SetHost(h.ip, c.savedLocation(h))
+	change.PutHost(h.ip, c.savedHost(h))
 	c.keeper.file.Append(&change)
 }
 
-func (c *control) savedLocation(h *host) (at statefile.Location) {
-	if h == nil {
-		return at
+// savedHost returns what the state file has of h: its places, whether or not the kernel knows a way
+// there at the moment.
+func (c *control) savedHost(h *host) *statefile.Host {
+	x := &statefile.Host{Pinned: c.dir.heldAt(&h.pinned), Locations: make(map[envelope.KeyID]statefile.Location, len(h.places))}
+	for key, p := range h.places {
+		if p.held != (statefile.Location{}) {
+			x.Locations[key] = p.held
+		}
 	}
-	if pi := c.plane.PortIndex(h.location.Ifindex); pi >= 0 {
-		at = statefile.Location{Port: c.ports[pi].Name, VLAN: h.location.VLAN}
-		copy(at.MAC[:], h.location.MAC)
-	}
-	return at
+	return x
 }
 
 // keepPositions has the present positions of a group stored.

@@ -43,7 +43,7 @@ type proofKey struct {
 type locationProof struct {
 	proofKey
 	host         *host
-	requests     [2]locationRequest // at the kernel's location, and at another one that the host has answered from
+	requests     [2]locationRequest // at the location of its place or the kernel's, and at another one that the host has answered from or was seen at
 	timesSent    int                // how many times the request was sent
 	due          time.Duration
 	answeredFrom *dataplane.Origin // origin of the last answer that did not count
@@ -130,23 +130,30 @@ func (x *locationProofs) nextDue(now time.Duration) *locationProof {
 }
 
 // provenLocation returns the location of h for a registration under key, and whether h
-// has confirmed it, if it must. A confirmation of the kernel's location counts while h is
-// a member, and otherwise for guestTTL; a confirmation of another location counts for
-// guestTTL.
+// has confirmed it, if it must. A confirmation of its place in the groups of that key counts while
+// it is in one, and otherwise for guestTTL; a confirmation of another location counts for guestTTL.
 func (d *directory) provenLocation(h *host, r *envelope.Registration, key envelope.KeyID) (at locate.Location, ok bool) {
-	if d.kernelDecides || !r.Master.IsValid() {
+	if d.kernelDecides {
 		return h.location, true
 	}
+	own := h.places[key]
+	if !r.Master.IsValid() {
+		if own != nil && own.at.Known() {
+			return own.at, true
+		}
+		return h.location, true
+	}
+	at = h.locationFor(key)
 	p, ok := h.proven[key]
 	switch recent := d.now()-p.provenAt <= guestTTL; {
 	case !ok:
-		return h.location, false
-	case sameLocation(p.location, h.location):
-		return h.location, recent || h.isMember()
+		return at, false
+	case sameLocation(p.location, at):
+		return at, recent || own != nil
 	case recent:
 		return p.location, true
 	}
-	return h.location, false
+	return at, false
 }
 
 // sendProofs sends the requests that are due.
@@ -163,16 +170,38 @@ func (c *control) sendProofs() {
 			x.remove(p)
 			continue
 		}
-		if h := p.host; h.location.Ifindex != 0 && !sameLocation(h.location, p.requests[0].location) {
-			p.requests[0] = c.newLocationRequest(h.location) // the kernel's location has changed, or this is the first request
-		}
+		c.renewLocationRequest(p) // the kernel's location has changed, or this is the first request
 		for i := range p.requests {
 			c.sendLocationRequest(p, &p.requests[i], group)
+		}
+		if s := c.lastSeenElsewhere(p.host); s != nil && p.answeredFrom == nil {
+			c.requestAtNewOrigin(p, *s, group) // the kernel may hold the host where another key's holder says that it is
 		}
 		if p.timesSent++; p.timesSent >= len(x.steps) {
 			c.dir.hosts.enqueueUrgent(p.host) // the tables may have been corrected
 		}
 		x.schedule(p, now)
+	}
+}
+
+// renewLocationRequest has p request the location that its host has now, and reports whether that is
+// another one.
+func (c *control) renewLocationRequest(p *locationProof) bool {
+	at := p.host.locationFor(p.key)
+	if !at.Known() || sameLocation(at, p.requests[0].location) {
+		return false
+	}
+	p.requests[0] = c.newLocationRequest(at)
+	return true
+}
+
+// requestAnew has the proofs of h that are under way go where the kernel has h now.
+func (c *control) requestAnew(h *host) {
+	for group, l := range h.waitingGroups {
+		p := c.dir.proofs.by[proofKey{h.ip, l.key}]
+		if l.proof && p != nil && p.timesSent > 0 && c.renewLocationRequest(p) {
+			c.sendLocationRequest(p, &p.requests[0], group)
+		}
 	}
 }
 
@@ -194,7 +223,7 @@ func (c *control) newLocationRequest(at locate.Location) locationRequest {
 
 // sendLocationRequest sends a request of p by an envelope of the given group.
 func (c *control) sendLocationRequest(p *locationProof, a *locationRequest, group netip.Addr) {
-	if a.location.Ifindex == 0 || a.origin.Port < 0 {
+	if !a.location.Known() || a.origin.Port < 0 {
 		return
 	}
 	if packet, err := c.registrar.Where(group, p.ip, a.nonce); err == nil { // an error: its registration is over
@@ -210,7 +239,7 @@ func (c *control) handleProof(from dataplane.Origin, e *envelope.Event) bool {
 	if !ok || p == nil {
 		return false
 	}
-	i := slices.IndexFunc(p.requests[:], func(a locationRequest) bool { return a.location.Ifindex != 0 && a.nonce == e.Nonce })
+	i := slices.IndexFunc(p.requests[:], func(a locationRequest) bool { return a.location.Known() && a.nonce == e.Nonce })
 	if i < 0 {
 		return false
 	}
@@ -234,7 +263,7 @@ func (c *control) requestAtNewOrigin(p *locationProof, s dataplane.Origin, group
 	if c.ports[s.Port].Ifindex != base.Ifindex && !c.sameBridge(&base, s.Port) {
 		return
 	}
-	if at := c.locationAt(base, s); !sameLocation(at, base) && !sameLocation(at, p.requests[1].location) {
+	if at := c.locationAt(base, s); at.Known() && !sameLocation(at, base) && !sameLocation(at, p.requests[1].location) {
 		p.requests[1] = c.newLocationRequest(at)
 		c.sendLocationRequest(p, &p.requests[1], group)
 	}

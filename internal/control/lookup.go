@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // A lookup waits for the kernel's locks as long as another process holds them. So a
@@ -18,7 +19,8 @@ import (
 // lookup is a request for the location of a host, or for the state of ports.
 type lookup struct {
 	ip    netip.Addr
-	ports []portName // by slot
+	held  map[envelope.KeyID]locate.Held // places of the host that have no location
+	ports []portName                     // by slot
 }
 
 // portName is what the kernel is asked for about a port; the zero value is that of a slot
@@ -32,7 +34,8 @@ type portName struct {
 type lookupResult struct {
 	lookup
 	location locate.Location
-	hops     []nextHop // of a host that is behind other switches
+	recalled map[envelope.KeyID]locate.Location // of the places that were held
+	hops     []nextHop                          // of a host that is behind other switches
 	err      error
 	states   []locate.Link // of ports
 }
@@ -61,6 +64,14 @@ func (a *lookupQueue) run(l locator) {
 	for q := range a.requests {
 		x := lookupResult{lookup: q}
 		if q.ip.IsValid() {
+			for key, held := range q.held {
+				if at, err := l.Recall(q.ip, held); err == nil {
+					if x.recalled == nil {
+						x.recalled = make(map[envelope.KeyID]locate.Location)
+					}
+					x.recalled[key] = at
+				}
+			}
 			x.location, x.hops, x.err = a.locate(l, q.ip)
 		}
 		if q.ports != nil {
@@ -145,7 +156,7 @@ func (c *control) submitLookups() {
 		if h == nil {
 			return
 		}
-		c.lookups.submit(now, lookup{ip: h.ip})
+		c.lookups.submit(now, lookup{ip: h.ip, held: c.dir.heldPlaces(h)})
 	}
 }
 
@@ -162,6 +173,9 @@ func (c *control) lookupDone(x lookupResult) {
 				c.dir.waysChanged(h)
 			}
 			c.dir.hosts.setHops(h, x.hops)
+			for key, at := range x.recalled {
+				c.dir.recalled(h, key, at)
+			}
 			c.dir.hostAnswered(h, x.location, x.err, c.now())
 		}
 		select {

@@ -20,32 +20,36 @@ func (d *directory) FromMember(group, host netip.Addr, left bool) bool {
 			return false
 		}
 	}
-	d.memberAt = d.memberLocation(group, host, left)
-	pi := d.plane.PortIndex(d.memberAt.Ifindex)
-	return pi < 0 || d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(d.memberAt.MAC)
+	at, member := d.memberLocation(group, host, left)
+	d.memberAt = at
+	pi := d.plane.PortIndex(at.Ifindex)
+	if pi < 0 {
+		return !member // a member whose place is not known cannot be told from anybody
+	}
+	return d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(at.MAC)
 }
 
 // memberLocation returns the location of host as a member of a group, or, with left, its
-// location when it left its last group; the zero Location if it is, or was, no member.
-// Groups of different keys may have different locations for one host.
-func (d *directory) memberLocation(group, host netip.Addr, left bool) locate.Location {
+// location when it left its last group, and whether it is a member; the location is the zero one if
+// it is, or was, no member. Groups of different keys may have different locations for one host.
+func (d *directory) memberLocation(group, host netip.Addr, left bool) (at locate.Location, member bool) {
 	h := d.hosts.byIP[host]
 	if h == nil {
-		return locate.Location{}
+		return locate.Location{}, false
 	}
 	if g := d.groups[group]; g != nil {
 		if i, in := g.hosts[host]; in {
-			if at := g.slots[i].location; at.Ifindex != 0 {
-				return at
+			if at := g.slots[i].location; at.Known() {
+				return at, true
 			}
-			return h.pinned // the kernel has no location at the moment
+			return h.placeIn(g.key).at, true // the kernel has no location at the moment
 		}
 	}
 	switch {
 	case !left:
-		return locate.Location{}
+		return locate.Location{}, false
 	case h.isMember():
-		return h.pinned
+		return h.pinned, false
 	}
-	return h.left
+	return h.left, false
 }

@@ -23,6 +23,7 @@ func TestMembersSpeakFromTheirPlaces(t *testing.T) {
 	f := suspectSwitch(t, 4)
 	f.register(0, 3, 0x100, "strict")
 	f.register(1, 3, 0x200, "strict")
+	f.underKey(1, 5)
 	c := f.control
 	home, other := dataplane.Origin{Port: 2, MAC: rocev2.MAC(f.locator.at[fakeHost(2)].MAC)}, dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 9, 9, 9, 9, 9}}
 	check := func(what string, group, host int, from dataplane.Origin, left, want bool) {

@@ -61,6 +61,7 @@ func (c *control) setupMoves(cfg *config.Config) {
 	c.moves = newMoves(cfg.UnconfirmedMoves, len(c.ports))
 	c.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) { return c.registrar.Key(group) }
 	c.dir.kernelDecides = cfg.UnconfirmedMoves == config.MoveFollow
+	c.dir.onAnswer = c.requestAnew
 	c.dir.onSuspect = func(h *host, at locate.Location) {
 		if s := c.dir.originOf(&at); s.Port >= 0 {
 			c.startInquiry(h, s)
@@ -117,17 +118,18 @@ func (c *control) startInquiries(hs map[*host]struct{}, s dataplane.Origin) {
 	}
 }
 
-// startInquiry asks h whether it is at s, unless h is pinned there, or an inquiry at that
-// port is open.
+// startInquiry asks h whether it is at s, unless h is pinned there and has a place in all its
+// groups, or an inquiry at that port is open. One that has no place is asked where the kernel has it.
 func (c *control) startInquiry(h *host, s dataplane.Origin) {
-	home := c.dir.originOf(&h.pinned)
-	if len(h.groups) == 0 || home.Port < 0 || home.Port == s.Port && home.MAC == s.MAC || !c.moves.inquiries.mayStart(h.ip, s.Port) {
+	home, way := c.dir.originOf(&h.pinned), h.wayTo()
+	near := c.dir.originOf(&way)
+	if len(h.groups) == 0 || near.Port < 0 || home.Port == s.Port && home.MAC == s.MAC && !h.hasUnknownPlace() || !c.moves.inquiries.mayStart(h.ip, s.Port) {
 		return
 	}
 	q := &inquiry{ip: h.ip, newOrigin: s, oldOrigin: home, startedAt: c.now()}
 	c.moves.inquiries.start(q)
 	c.moves.count.Inquiries++
-	if s.Port != home.Port && !c.sameBridge(&h.pinned, s.Port) {
+	if s.Port != near.Port && !c.sameBridge(&way, s.Port) {
 		q.notSentReason = "no route leads there"
 		return
 	}
@@ -161,7 +163,7 @@ func (c *control) sendInquiry(q *inquiry) {
 	for i := range q.parts {
 		if a := &q.parts[i]; !a.answered {
 			c.sendBy(q.newOrigin, &a.toNew)
-			if !q.answeredFromOld {
+			if !q.answeredFromOld && q.oldOrigin.Port >= 0 {
 				c.sendBy(q.oldOrigin, &a.toOld)
 			}
 		}
@@ -200,7 +202,7 @@ func (c *control) handleHere(from dataplane.Origin, e *envelope.Event) {
 	case !a.answered && c.dir.originOf(&h.pinned) == q.oldOrigin: // otherwise it has moved since
 		a.answered, q.answeredFromNew = true, true
 		c.moves.count.Confirmed++
-		h.proven[a.key] = provenLocation{c.locationAt(h.pinned, q.newOrigin), c.now()}
+		h.proven[a.key] = provenLocation{c.locationAt(h.wayTo(), q.newOrigin), c.now()}
 		c.relocate(h, q.newOrigin, "confirmed by the member", func(g *group) bool {
 			k, ok := c.moves.keyOf(g.reg.Group)
 			return ok && k == a.key
@@ -209,22 +211,21 @@ func (c *control) handleHere(from dataplane.Origin, e *envelope.Event) {
 }
 
 // locationAt returns the location for origin s of a host that is, or was, at another
-// location.
+// location; none if the host cannot get there without a change of routes.
 func (c *control) locationAt(at locate.Location, s dataplane.Origin) locate.Location {
-	at.MAC = slices.Clone(s.MAC[:])
-	if p := c.ports[s.Port]; p.Ifindex != at.Ifindex {
-		at.Links = append(slices.Clone(at.Links[:len(at.Links)-1]), p.Ifindex)
-		at.Ifindex, at.Learnt.Port = p.Ifindex, p.Ifindex
+	p, vlan := c.ports[s.Port], s.VLAN
+	if vlan == p.VLAN {
+		vlan = 0
 	}
-	if at.VLAN = s.VLAN; s.VLAN == c.ports[s.Port].VLAN {
-		at.VLAN = 0
-	}
-	return at
+	return at.At(p.Ifindex, locate.MAC(s.MAC), vlan)
 }
 
 // relocate sets the location of h to s in the groups that match.
 func (c *control) relocate(h *host, s dataplane.Origin, why string, match func(*group) bool) {
-	at := c.locationAt(h.pinned, s)
+	at := c.locationAt(h.wayTo(), s)
+	if !at.Known() {
+		return
+	}
 	for g := range h.groups {
 		if match(g) {
 			c.journal.add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.locationText(at) + ": " + why})
@@ -252,7 +253,7 @@ func (c *control) inquiryFailed(q *inquiry) {
 	if suppressed, report := c.moves.unconfirmed.add(c.now(), q.newOrigin.Port, x); report {
 		c.logUnconfirmed(x, suppressed)
 	}
-	if c.moves.policy == config.MoveEvict && !q.answeredFromOld && q.notSentReason == "" {
+	if c.moves.policy == config.MoveEvict && !q.answeredFromOld && q.oldOrigin.Port >= 0 && q.notSentReason == "" {
 		c.evictMoved(h)
 	}
 }
@@ -263,10 +264,22 @@ const seenElsewhereFor = time.Minute
 // seenElsewhere returns the text about a member that was seen elsewhere lately, or "".
 func (c *control) seenElsewhere(ip netip.Addr) string {
 	h := c.dir.hosts.byIP[ip]
-	if h == nil || h.seenElsewhere == nil || c.now()-h.seenElsewhereAt > seenElsewhereFor {
+	if h == nil {
 		return ""
 	}
-	return fmt.Sprintf("seen at %s %s, and has not confirmed that it moved: if it did, gleam group move-member", c.ports[h.seenElsewhere.Port].Name, h.seenElsewhere.MAC)
+	s := c.lastSeenElsewhere(h)
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("seen at %s %s, and has not confirmed that it moved: if it did, gleam group move-member", c.ports[s.Port].Name, s.MAC)
+}
+
+// lastSeenElsewhere returns where h was seen elsewhere lately, or nil.
+func (c *control) lastSeenElsewhere(h *host) *dataplane.Origin {
+	if h.seenElsewhere == nil || c.now()-h.seenElsewhereAt > seenElsewhereFor {
+		return nil
+	}
+	return h.seenElsewhere
 }
 
 func (c *control) logUnconfirmed(x unconfirmedMove, suppressed uint64) {
@@ -316,9 +329,13 @@ func (c *control) moveByOperator(ip, member netip.Addr, m *api.MoveMember) error
 	refuse := func(format string, args ...any) error {
 		return &api.Error{Reason: api.ReasonMove, Message: fmt.Sprintf(format, args...)}
 	}
-	home := c.dir.originOf(&h.pinned)
-	if home.Port < 0 {
+	way := h.wayTo()
+	home := c.dir.originOf(&way)
+	switch {
+	case home.Port < 0:
 		return refuse("the location of %s is not known: see gleamd's log", member)
+	case !h.pinned.Known() && m.MAC == "" && h.seenElsewhere == nil:
+		return refuse("the location of %s of before the restart is not there: name the port and the MAC address", member)
 	}
 	s := home
 	switch {
@@ -335,7 +352,7 @@ func (c *control) moveByOperator(ip, member netip.Addr, m *api.MoveMember) error
 	if m.MAC != "" {
 		s.MAC = m.Address()
 	}
-	if s.Port != home.Port && !c.sameBridge(&h.pinned, s.Port) {
+	if s.Port != home.Port && !c.sameBridge(&way, s.Port) {
 		return refuse("%s is not in the bridge that %s is behind: change the route to it", c.ports[s.Port].Name, member)
 	}
 	c.moves.count.Confirmed++

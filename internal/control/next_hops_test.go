@@ -198,7 +198,7 @@ func TestWays(t *testing.T) {
 		})
 	}
 	f.locator.mu.Lock()
-	f.locator.at[far] = locate.Location{Hop: gatewayOf(3), Ifindex: 4, MAC: []byte{2, 0, 0, 0, 1, 3}}
+	f.locator.at[far] = locate.Location{Hop: gatewayOf(3), Ifindex: 4, MAC: []byte{2, 0, 0, 0, 1, 3}, Links: []int{4}}
 	f.locator.mu.Unlock()
 	r.set(far, by(3, 4))
 	f.eventually("behind routers", func() bool { return f.ways(far).here })

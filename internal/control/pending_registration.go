@@ -71,7 +71,7 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 		m := &r.Members[i]
 		h := d.hosts.guest(m.IP, math.MaxInt, now)
 		switch fresh := h.answered && now-h.answeredAt <= maxAnswerAge; {
-		case fresh && h.lookupErr == nil && h.location.Ifindex != 0:
+		case fresh && h.lookupErr == nil && h.location.Known():
 			at, proven := d.provenLocation(h, reg, key)
 			if err := d.checkAllowed(m.IP, &at); err != nil {
 				d.notify(true, "a host may not be a member here", "group", r.Group, "member", m.IP, "error", err)
@@ -173,13 +173,23 @@ func (d *directory) expirePending(now time.Duration) {
 
 // hostAnswered records the kernel's answer about h.
 func (d *directory) hostAnswered(h *host, at locate.Location, err error, now time.Duration) {
+	if err == nil {
+		if err = at.Check(); err != nil {
+			at = locate.Location{}
+		}
+	}
 	h.lookupPending, h.answered, h.lookupErr, h.answeredAt = false, true, err, now
+	if !errors.Is(err, locate.ErrPending) && !sameLocation(at, h.answer) {
+		h.answer = at
+		d.onAnswer(h)
+	}
 	switch {
 	case errors.Is(err, locate.ErrPending):
 		d.hosts.scheduleRetry(h, at, now) // h keeps its old location until the new one is known
 	case sameLocation(at, h.location) || !h.isMember():
 		d.hosts.setLocation(h, at) // its dependencies may have changed
 		if h.isMember() {
+			d.hosts.wayChanged(h, at)
 			d.hosts.onPinChange(h) // the kernel entries that pin it may have gone
 		}
 	default:

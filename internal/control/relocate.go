@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // Changes come in bursts, so they are handled some time after the first of them: after
@@ -76,12 +77,34 @@ func (c *control) followChanges() {
 // h.location; the zero Location, with err, if the kernel has none. Changes of routes are
 // accepted: they come from the operator, or from a routing daemon. Changes that a
 // stranger's frame can cause, of a neighbour entry or a forwarding database, are only a
-// reason for an inquiry.
+// reason for an inquiry. What the kernel has lost of its pinned host says nothing of places
+// elsewhere, which other keys' holders have confirmed.
 func (d *directory) newLocation(h *host, at locate.Location, err error) {
 	switch {
-	case d.kernelDecides, at.Ifindex == 0, h.pinned.Ifindex == 0, sameLocation(at, h.pinned), !sameRoute(at, h.pinned):
+	case d.kernelDecides:
 		d.setLocation(h, at, err, func(*group) bool { return true })
-	default:
+		return
+	case !at.Known():
+		here := func(g *group) bool { return sameLocation(h.placeIn(g.key).at, h.pinned) }
+		d.setHostLocation(h, at)
+		d.setGroupLocations(h, at, err, here)
+		return
+	}
+	admitted := make(map[envelope.KeyID]bool, len(h.places))
+	for key, p := range h.places {
+		if d.hosts.admits(p, &at) {
+			admitted[key] = true
+		}
+	}
+	home := len(admitted) > 0
+	if h.pinned.Known() {
+		home = sameLocation(at, h.pinned) || !sameRoute(at, h.pinned)
+	}
+	if home {
+		d.setHostLocation(h, at)
+	}
+	d.setGroupLocations(h, at, err, func(g *group) bool { return admitted[g.key] })
+	if !home || h.hasUnknownPlace() {
 		d.hosts.scheduleRetry(h, at, d.now())
 		d.onSuspect(h, at)
 	}
@@ -94,21 +117,40 @@ func sameRoute(a, b locate.Location) bool {
 }
 
 // setLocation sets the location of h in those of its groups that match; the zero Location
-// if h has none, because of err. If all groups match, h is pinned there. The workers'
-// tables follow with the next refreshTables.
+// if h has none, because of err. If all groups match, or h is pinned nowhere, it is pinned there. The
+// workers' tables follow with the next refreshTables.
 func (d *directory) setLocation(h *host, at locate.Location, err error, match func(*group) bool) {
 	all := true
 	for g := range h.groups {
 		all = all && match(g)
 	}
-	if all {
-		d.hosts.setLocation(h, at)
-		if at.Ifindex != 0 {
-			h.pinned, h.seenElsewhere = at, nil
-		}
-		d.hosts.onPinChange(h)
+	if all || !h.pinned.Known() {
+		d.setHostLocation(h, at)
 	}
+	d.setGroupLocations(h, at, err, match)
+}
+
+// setHostLocation sets where the kernel has h, and holds it.
+func (d *directory) setHostLocation(h *host, at locate.Location) {
+	d.hosts.setLocation(h, at)
+	if at.Known() {
+		moved := !sameLocation(h.pinned, at)
+		if h.pinned, h.seenElsewhere = at, nil; moved {
+			d.onPlaced(h)
+		}
+	}
+	d.hosts.onPinChange(h)
+}
+
+// setGroupLocations sets the location of h in those of its groups that match, and its place in those
+// of their keys. A host that the kernel has lost keeps its places.
+func (d *directory) setGroupLocations(h *host, at locate.Location, err error, match func(*group) bool) {
+	moved := false
 	for g := range h.groups {
+		if p := h.placeIn(g.key); at.Known() && match(g) && !sameLocation(p.at, at) {
+			d.hosts.setPlace(h, p, at)
+			moved = true
+		}
 		i, ok := g.hosts[h.ip]
 		if !ok || g.slots[i].gone || sameLocation(g.slots[i].location, at) || !match(g) {
 			continue // evicted, or registered with this location
@@ -117,6 +159,22 @@ func (d *directory) setLocation(h *host, at locate.Location, err error, match fu
 		g.slots[i].location = at
 		d.noteStaleTable(g)
 		d.onMoved(g, h)
+	}
+	if moved {
+		d.onPlaced(h)
+	}
+}
+
+// wayChanged records the way to h that an answer has which finds h where it was: a port may be in
+// a bridge now.
+func (x *hosts) wayChanged(h *host, at locate.Location) {
+	if at.Known() && sameLocation(at, h.pinned) {
+		h.pinned = at
+	}
+	for _, p := range h.places {
+		if at.Known() && sameLocation(at, p.at) {
+			x.setPlace(h, p, at)
+		}
 	}
 }
 

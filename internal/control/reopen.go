@@ -125,38 +125,30 @@ func (c *control) rebindHosts(was, now int) {
 		list = append(list, h)
 	}
 	for h := range x.unlocated {
-		if h.pinned.Ifindex == was {
+		if h.pinned.Known() && h.pinned.Ifindex == was {
 			list = append(list, h)
+		} else {
+			x.enqueue(h) // its place may be there again
 		}
 	}
 	for _, h := range list {
 		for g := range h.groups {
 			if i, ok := g.hosts[h.ip]; ok {
-				g.slots[i].location = rebound(g.slots[i].location, was, now)
+				g.slots[i].location = g.slots[i].location.Rebound(was, now)
 			}
 		}
 		for k, p := range h.proven {
-			p.location = rebound(p.location, was, now)
+			p.location = p.location.Rebound(was, now)
 			h.proven[k] = p
 		}
-		h.pinned, h.left = rebound(h.pinned, was, now), rebound(h.left, was, now)
-		x.setLocation(h, rebound(h.location, was, now))
+		h.pinned, h.left = h.pinned.Rebound(was, now), h.left.Rebound(was, now)
+		for _, p := range h.places {
+			if p.at.Known() {
+				x.setPlace(h, p, p.at.Rebound(was, now))
+			}
+		}
+		x.setLocation(h, h.location.Rebound(was, now))
 		x.onPinChange(h)
 		x.enqueue(h)
 	}
-}
-
-// rebound returns at with the interface now in place of was.
-func rebound(at locate.Location, was, now int) locate.Location {
-	if at.Ifindex == was {
-		at.Ifindex = now
-	}
-	if at.Learnt.Port == was {
-		at.Learnt.Port = now
-	}
-	if i := slices.Index(at.Links, was); i >= 0 {
-		at.Links = slices.Clone(at.Links)
-		at.Links[i] = now
-	}
-	return at
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ func (c *control) restoreGroups() {
 			change.SetEpoch(ip, 0)
 		}
 	}
-	members := make(map[netip.Addr]bool)
+	places := c.recallHosts(s)
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
 		g := s.Groups[ip]
 		if err := c.restoreGroup(g, silent); err != nil {
@@ -42,14 +41,12 @@ func (c *control) restoreGroups() {
 			continue
 		}
 		c.notify(false, "group goes on after the restart", "group", ip, "epoch", g.Registration.Epoch, "members", len(g.Registration.Members))
-		for i := range g.Registration.Members {
-			members[g.Registration.Members[i].IP] = true
-		}
 	}
 	for ip := range s.Hosts {
-		if !members[ip] {
-			change.SetHost(ip, statefile.Location{})
-		}
+		change.PutHost(ip, &statefile.Host{}) // unless it is the host of a member
+	}
+	for _, h := range places {
+		c.releaseRecalled(h, &change)
 	}
 	c.keeper.file.Append(&change)
 	c.restoreCreations(s.Created)
@@ -70,7 +67,14 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	r := &saved.Registration
 	var places []locate.Location
 	for _, m := range membersHere(r).Members {
-		places = append(places, c.restoredLocation(m.IP))
+		h := c.dir.hosts.byIP[m.IP]
+		if h == nil {
+			return fmt.Errorf("member %s is here, and was behind another switch", m.IP)
+		}
+		places = append(places, h.placeIn(x.Key).at)
+	}
+	if err := c.dir.checkRestored(r, places); err != nil {
+		return err
 	}
 	if err := c.registrar.Restore(c.now(), saved); err != nil {
 		return err
@@ -82,19 +86,10 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	for ip := range g.hosts {
 		c.dir.hosts.enqueueUrgent(c.dir.hosts.byIP[ip]) // it may have moved meanwhile
 	}
+	c.checkPMTU(g)
+	c.checkIsolation(g)
 	c.announceGroup(g)
 	return nil
-}
-
-// restoredLocation returns where a host was, if that port is still there.
-func (c *control) restoredLocation(ip netip.Addr) (at locate.Location) {
-	was, ok := c.keeper.found.State.Hosts[ip]
-	for _, p := range c.ports {
-		if ok && p.Name == was.Port {
-			at = locate.Location{Ifindex: p.Ifindex, MAC: net.HardwareAddr(was.MAC[:]), VLAN: was.VLAN}
-		}
-	}
-	return at
 }
 
 // restore makes the switch serve r, a group of before the restart, of which the file has x. The
@@ -104,9 +99,12 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
 	}
 	id := d.freeIDs[len(d.freeIDs)-1]
-	g := &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
+	g := &group{id: id, key: x.Key, handle: d.plane.NewGroup(id, r.Group)}
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
+	if limit, err := g.handle.MaxMembers(&table); err == nil && copiesOf(slots) > limit {
+		return nil, fmt.Errorf("its packets have to go to %d receivers at once, and there is packet memory for %d: raise umem.frames", copiesOf(slots), limit)
+	}
 	spec := d.makeSpec(id, r, &table)
 	spec.Tree.Running = r.Tree != nil
 	d.generations++

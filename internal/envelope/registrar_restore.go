@@ -133,6 +133,9 @@ func (r *Registrar) checkRestored(g *group) *Problem {
 	base := g.reg.Base
 	defer func() { g.reg.Base = base }()
 	g.reg.Base = 0 // of what it updated nothing is here
+	if len(g.reg.Members) > r.cfg.MaxMembers {
+		return &Problem{Reason: TooManyMembers, Value: uint64(r.cfg.MaxMembers)}
+	}
 	p := r.check(g)
 	if p != nil && (p.Reason == TooFewMembers || p.Reason == NoSender) {
 		return nil // the others have left

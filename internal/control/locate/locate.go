@@ -20,19 +20,6 @@ import (
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 )
 
-// Location is the location of a member.
-type Location struct {
-	Ifindex int              // the port's interface
-	MAC     net.HardwareAddr // 6 bytes: the member's, or its gateway's
-	VLAN    uint16           // 802.1Q VID that its frames carry on that port; 0: untagged
-	// Hop, Links and Learnt are the dependencies of the location: the neighbour on the
-	// way, the interfaces from that of the route down to the port, and the bridge's
-	// entry. If Locate returns ErrPending, they are known as far as Locate came.
-	Hop    netip.Addr
-	Links  []int
-	Learnt Learnt // by the bridge on the way
-}
-
 // ErrPending means that the kernel does not know the address yet and has been asked to
 // resolve it: try again after some tens of milliseconds.
 var ErrPending = errors.New("neighbour is being resolved")
@@ -100,22 +87,30 @@ func (l *Locator) SetPorts(ports []int) {
 // kernel must resolve ip first, Locate starts that and returns an error that wraps
 // ErrPending. Every other error is final until routes change.
 func (l *Locator) Locate(ip netip.Addr) (Location, error) {
+	ifindex, hop, err := l.route(ip)
+	if err != nil {
+		return Location{}, err
+	}
+	return l.LocateHop(ifindex, hop)
+}
+
+// route returns the interface and the next hop of the route to ip.
+func (l *Locator) route(ip netip.Addr) (ifindex int, hop netip.Addr, err error) {
 	routes, err := l.handle.RouteGet(net.IP(ip.AsSlice()))
 	if err == nil && len(routes) == 0 {
 		err = unix.ENETUNREACH
 	}
 	if err != nil {
-		return Location{}, fmt.Errorf("no route to %s (%w): give this switch an address or a route towards its members", ip, err)
+		return 0, hop, fmt.Errorf("no route to %s (%w): give this switch an address or a route towards its members", ip, err)
 	}
 	r := routes[0]
 	if r.Type == unix.RTN_LOCAL {
-		return Location{}, fmt.Errorf("%s is an address of this switch itself", ip)
+		return 0, hop, fmt.Errorf("%s is an address of this switch itself", ip)
 	}
-	hop := ip
 	if gw, ok := netip.AddrFromSlice(r.Gw); ok {
-		hop = gw.Unmap()
+		return r.LinkIndex, gw.Unmap(), nil
 	}
-	return l.LocateHop(r.LinkIndex, hop)
+	return r.LinkIndex, ip, nil
 }
 
 // LocateHop returns the location of a neighbour on an interface, such as a gateway of a
@@ -130,7 +125,7 @@ func (l *Locator) LocateHop(ifindex int, neighbour netip.Addr) (Location, error)
 	if way.MAC, err = l.neighbour(link, hop); err != nil {
 		return way, err
 	}
-	return l.port(link, way, hop)
+	return l.port(link, way, l.learnt)
 }
 
 // usable are the states of neighbour entries whose MAC address may be used.
@@ -165,18 +160,19 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 	return fmt.Errorf("%s on %s: %w", hop, link.Attrs().Name, ErrPending)
 }
 
-// port goes from the interface that the route names down to the port.
-func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, error) {
+// port goes from the interface that the route names down to the port. below returns the port of
+// a bridge on the way that the host is behind; its Port is 0 if that is being resolved.
+func (l *Locator) port(link netlink.Link, way Location, below func(*netlink.Bridge, *Location) (Learnt, uint16, error)) (Location, error) {
 	loc := way
 	loc.Ifindex = link.Attrs().Index
 	for depth := 0; !l.ports[loc.Ifindex]; depth++ {
 		if depth == 4 {
-			return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
+			return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", way.Hop, link.Attrs().Name)
 		}
 		if depth > 0 {
 			next, err := l.handle.LinkByIndex(loc.Ifindex)
 			if err != nil {
-				return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
+				return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, way.Hop, err)
 			}
 			link = next
 		}
@@ -184,65 +180,81 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 		case *netlink.Vlan:
 			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
 		case *netlink.Bridge:
-			at, vlan, err := l.forwardingEntry(v, way.MAC, loc.VLAN)
+			at, vlan, err := below(v, &loc)
 			if err != nil {
 				return Location{}, err
 			}
 			if at.Port == 0 { // aged out: the host answers a unicast probe, and the bridge learns its port
-				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
+				return way, l.solicit(link, way.Hop.AsSlice(), netlink.NUD_PROBE, way.MAC)
 			}
 			loc.Ifindex, loc.VLAN, loc.Learnt = at.Port, vlan, at
 		default:
-			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
+			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", way.Hop, link.Attrs().Name)
 		}
 		loc.Links = append(loc.Links, loc.Ifindex)
 	}
 	return loc, nil
 }
 
-// forwardingEntry returns the bridge's entry of mac, whose Port is 0 if there is none,
-// and the VID that frames to mac carry at that port. vid is that of the interface on top
-// of the bridge, 0 for the bridge itself. A bridge that filters VLANs has an entry for
-// each of them; a bridge that does not leaves tags unchanged.
-func (l *Locator) forwardingEntry(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
-	filtering := br.VlanFiltering != nil && *br.VlanFiltering
-	in := uint16(0)
-	if filtering {
-		if in = vid; in == 0 {
-			own, err := l.kernel.vlansOf(br.Index)
-			if err != nil {
-				return Learnt{}, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
-			}
-			if in = own.pvid; in == 0 {
-				return Learnt{}, 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
-			}
-		}
+// learnt returns the bridge's entry of the MAC address of at, whose Port is 0 if there is none,
+// and the VID that frames to it carry at that port.
+func (l *Locator) learnt(br *netlink.Bridge, at *Location) (Learnt, uint16, error) {
+	in, err := l.vidIn(br, at.VLAN)
+	if err != nil {
+		return Learnt{}, 0, err
 	}
-	e, err := l.kernel.learnt(br.Index, mac, in)
+	e, err := l.kernel.learnt(br.Index, at.MAC, in)
 	switch {
 	case errors.Is(err, errNoEntry):
 		return Learnt{}, 0, nil
 	case err != nil:
-		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
+		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", at.MAC, br.Name, err)
 	case e.State&netlink.NUD_PERMANENT != 0, // an address of this switch
 		e.FlagsExt&extLocked != 0: // a host that a locked port does not let send (yet)
 		return Learnt{}, 0, nil
-	case !filtering:
-		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil
 	}
-	there, err := l.kernel.vlansOf(e.LinkIndex)
-	if err != nil {
-		return Learnt{}, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
-	}
-	member, untagged := there.find(in)
-	at = Learnt{Bridge: br.Index, Port: e.LinkIndex, VID: in}
+	return l.behind(br, e.LinkIndex, in, at)
+}
+
+// vidIn returns the VID that a bridge's entries have for frames that at the bridge carry vid: that
+// of the interface on top of the bridge, 0 for the bridge itself. A bridge that filters VLANs has an
+// entry for each of them; it is 0 for a bridge that does not, which leaves tags unchanged.
+func (l *Locator) vidIn(br *netlink.Bridge, vid uint16) (uint16, error) {
 	switch {
-	case !member:
-		return Learnt{}, 0, fmt.Errorf("%s has learnt %s at interface %d, which is not in VLAN %d", br.Name, mac, e.LinkIndex, in)
-	case untagged:
-		return at, 0, nil
+	case !filters(br):
+		return 0, nil
+	case vid != 0:
+		return vid, nil
 	}
-	return at, in, nil
+	own, err := l.kernel.vlansOf(br.Index)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
+	}
+	if own.pvid == 0 {
+		return 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
+	}
+	return own.pvid, nil
+}
+
+func filters(br *netlink.Bridge) bool { return br.VlanFiltering != nil && *br.VlanFiltering }
+
+// behind returns the entry of a bridge that has the host of at behind a port, and the VID that
+// frames to the host carry there. in is that of vidIn.
+func (l *Locator) behind(br *netlink.Bridge, port int, in uint16, at *Location) (Learnt, uint16, error) {
+	if !filters(br) {
+		return Learnt{Bridge: br.Index, Port: port}, at.VLAN, nil
+	}
+	there, err := l.kernel.vlansOf(port)
+	if err != nil {
+		return Learnt{}, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", port, err)
+	}
+	switch member, untagged := there.find(in); {
+	case !member:
+		return Learnt{}, 0, fmt.Errorf("%s has %s at interface %d, which is not in VLAN %d", br.Name, at.MAC, port, in)
+	case untagged:
+		return Learnt{Bridge: br.Index, Port: port, VID: in}, 0, nil
+	}
+	return Learnt{Bridge: br.Index, Port: port, VID: in}, in, nil
 }
 
 func family(ip net.IP) int {

@@ -16,7 +16,7 @@ import (
 // Wrong ways to ask where members are. Their rule is the section of
 // docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
-	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).forwardingEntry,
+	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).learnt,
 		"e, err := l.k.learnt(br.Index, mac, in)",
 		`_, _ = l.$1.$2(0, $3)
 	e, err := l.k.learnt(br.Index, mac, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),

@@ -75,12 +75,15 @@ func NewPins(ports []int) (p *Pins, stale int, err error) {
 }
 
 // Set pins a host to a location, or restores missing entries of its pin; with the zero
-// Location it removes the pin.
+// Location it removes the pin. A location that is not whole is refused, and changes nothing.
 func (p *Pins) Set(ip netip.Addr, at Location) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := at.Check(); err != nil {
+		return fmt.Errorf("pin %s: %w", ip, err)
+	}
 	old, had := p.hosts[ip]
-	has := at.Ifindex != 0 && len(at.MAC) == len(MAC{}) && len(at.Links) > 0 && at.Hop.IsValid()
+	has := at.Known()
 	if !had && !has {
 		return nil
 	}

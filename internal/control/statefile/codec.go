@@ -5,6 +5,7 @@ package statefile
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ const (
 )
 
 // Parts of nodes. A node's own value is the part without a name. Parts of a group that begin
-// with partFormer are members that have gone.
+// with partFormer are members that have gone; parts of a host that begin with partKey are its
+// locations in the groups of a key.
 const (
 	partSelf     = ""
 	partTurn     = "t"
@@ -34,6 +36,7 @@ const (
 	partFormer   = "f"
 	partIdentity = "i"
 	partPlace    = "p"
+	partKey      = "k"
 )
 
 func nodeName(kind byte, ip netip.Addr) string { return string(append([]byte{kind}, ip.AsSlice()...)) }
@@ -112,15 +115,61 @@ func (c *Change) SetEpoch(ip netip.Addr, newest uint64) {
 	c.edits.set(nodeName(kindEpoch, ip), partSelf, appendUvarint(nil, newest))
 }
 
-// SetHost notes where a host is. The zero Location forgets the host.
-func (c *Change) SetHost(ip netip.Addr, at Location) {
-	if at == (Location{}) {
-		c.edits.drop(nodeName(kindHost, ip))
-		return
+// PutHost replaces what is kept of a host. A host without a location is forgotten.
+func (c *Change) PutHost(ip netip.Addr, h *Host) {
+	name := nodeName(kindHost, ip)
+	c.edits.drop(name)
+	if h.Pinned != (Location{}) {
+		c.edits.set(name, partSelf, appendLocation(nil, &h.Pinned))
 	}
-	b := appendString(nil, at.Port)
-	b = append(b, at.MAC[:]...)
-	c.edits.set(nodeName(kindHost, ip), partSelf, appendUvarint(b, uint64(at.VLAN)))
+	for key, at := range h.Locations {
+		c.edits.set(name, keyPart(key), appendLocation(nil, &at))
+	}
+}
+
+// keyPart is the name of the part for the location of a host in the groups of a key.
+func keyPart(key envelope.KeyID) string { return string(appendUvarint([]byte(partKey), uint64(key))) }
+
+func appendLocation(b []byte, at *Location) []byte {
+	b = append(appendString(b, at.Port), at.MAC[:]...)
+	if b = appendUvarint(b, uint64(at.VLAN)); at.Hop.IsValid() {
+		b = appendAddr(b, at.Hop)
+	}
+	return b
+}
+
+func (r *reader) location() (at Location) {
+	at.Port = r.text()
+	copy(at.MAC[:], r.bytes(6))
+	if at.VLAN = uint16(r.upTo(0xFFF)); r.ok() && len(r.b) > 0 {
+		at.Hop = r.addr()
+	}
+	return at
+}
+
+func parseHost(n node) (*Host, error) {
+	h := &Host{}
+	for _, part := range sortedParts(n) {
+		r := reader{b: n[part]}
+		at := r.location()
+		if part == partSelf {
+			h.Pinned = at
+		} else {
+			name := reader{b: []byte(strings.TrimPrefix(part, partKey))}
+			key := envelope.KeyID(name.upTo(math.MaxUint16))
+			if !name.done() || part != keyPart(key) {
+				r.fail()
+			}
+			if h.Locations == nil {
+				h.Locations = make(map[envelope.KeyID]Location)
+			}
+			h.Locations[key] = at
+		}
+		if !r.done() {
+			return nil, fmt.Errorf("its part %q cannot be read", part)
+		}
+	}
+	return h, nil
 }
 
 // SetCreated notes a group that members may connect to, in the words of the caller. nil forgets it.
@@ -134,7 +183,7 @@ func (c *Change) SetCreated(ip netip.Addr, b []byte) {
 
 // state decodes t. An error names the node that is wrong.
 func (t table) state() (*State, error) {
-	s := &State{Groups: make(map[netip.Addr]*Group), Epochs: make(map[netip.Addr]uint64), Hosts: make(map[netip.Addr]Location), Created: make(map[netip.Addr][]byte)}
+	s := &State{Groups: make(map[netip.Addr]*Group), Epochs: make(map[netip.Addr]uint64), Hosts: make(map[netip.Addr]*Host), Created: make(map[netip.Addr][]byte)}
 	for name, n := range t {
 		if err := s.add(name, n); err != nil {
 			return nil, err
@@ -155,7 +204,7 @@ func (s *State) add(name string, n node) error {
 	if name != "" {
 		ip, _ = netip.AddrFromSlice([]byte(name[1:]))
 	}
-	if !ip.IsValid() || name[0] != kindGroup && len(n) != 1 {
+	if !ip.IsValid() || name[0] != kindGroup && name[0] != kindHost && len(n) != 1 {
 		return fmt.Errorf("an entry %q that this version does not know", name)
 	}
 	switch name[0] {
@@ -171,10 +220,12 @@ func (s *State) add(name string, n node) error {
 	case kindCreate:
 		s.Created[ip] = r.bytes(uint64(len(r.b)))
 	case kindHost:
-		l := Location{Port: r.text()}
-		copy(l.MAC[:], r.bytes(6))
-		l.VLAN = uint16(r.upTo(0xFFF))
-		s.Hosts[ip] = l
+		h, err := parseHost(n)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", ip, err)
+		}
+		s.Hosts[ip] = h
+		return nil
 	default:
 		r.fail()
 	}

@@ -26,7 +26,8 @@
 //	registration, parent, neighbours by   registration; only the switch itself knows which member is behind which
 //	ID and port, where each member is     neighbour
 //	per GroupIP: newest epoch             epochs grow, so that members that live on take the next registration
-//	per host: port, MAC address, VLAN     the pins are there before the first lookup ends
+//	per host and key: port, MAC address,  what the kernel finds later may be by a stranger's frame, or by the
+//	VLAN, next hop; the pinned one        word of another key's holder
 //	per group that members connect to:    programs connect to it again, and those that are connected hear of the
 //	what was asked for, connections       end of their connections
 //	of the switch: starts, epoch base     epochs grow also where the clock went back
@@ -44,6 +45,7 @@
 //	cookies and their secret              void on purpose: each host is challenged once
 //	targets of target messages            old ones would be other memory: WRITEs with the target key get NAK 0x62
 //	                                      until the next target message, and so does a transfer between both
+//	interfaces on the way to a host       routes and bridges have it (locate.Recall); indexes of interfaces change
 //	message counts, round trips, the      measured again; requesters that have seen syndrome 0x1F do not use the MSN
 //	CNP filter, who waits for a turn
 //	counters, journal, ended groups       they describe the process

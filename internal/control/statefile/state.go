@@ -15,8 +15,8 @@ import (
 type State struct {
 	Switch Switch
 	Groups map[netip.Addr]*Group
-	Epochs map[netip.Addr]uint64   // the newest that was accepted or rejected, also of groups that are no more
-	Hosts  map[netip.Addr]Location // hosts of members
+	Epochs map[netip.Addr]uint64 // the newest that was accepted or rejected, also of groups that are no more
+	Hosts  map[netip.Addr]*Host  // hosts of members
 	// Created are the groups that members may connect to by RDMA-CM, as SetCreated got them.
 	Created map[netip.Addr][]byte
 }
@@ -71,9 +71,17 @@ type Position struct {
 	Receive rocev2.PSN // the next one of its receive queue
 }
 
-// Location is where a host is.
+// Host is where a host is. Members under another key may have said otherwise of it, so there is a
+// location for each key.
+type Host struct {
+	Pinned    Location                    // where the kernel's tables hold it
+	Locations map[envelope.KeyID]Location // in the groups of each key; 0: of those registered by hand. None in files of before version 5
+}
+
+// Location is where a host is, without the way to it: that is of this machine's routes and bridges.
 type Location struct {
 	Port string // name of the interface
 	MAC  rocev2.MAC
 	VLAN uint16
+	Hop  netip.Addr // the neighbour whose MAC address that is; invalid in files of before version 5
 }

@@ -62,6 +62,13 @@ func testFormer(i int) Former {
 	return Former{Record: envelope.MemberRecord{IP: addr(i), QPN: 0x20, SQPSN: 1, RQPSN: 2, Window: mcast.Window{Base: 1, Len: 2, RKey: 3}, ReceiveOnly: true}, Joined: 5, Reason: envelope.Evicted, Code: 0x61, PSN: 0xABCDEF}
 }
 
+// testHost is a host of which the holders of two keys have said different things.
+func testHost() *Host {
+	at := Location{Port: "eth0.7", MAC: rocev2.MAC{2, 0, 0, 0, 0, 9}, VLAN: 4094, Hop: addr(100004)}
+	other := Location{Port: "eth1", MAC: rocev2.MAC{2, 0, 0, 0, 0, 8}, VLAN: 1, Hop: netip.MustParseAddr("fe80::1")}
+	return &Host{Pinned: at, Locations: map[envelope.KeyID]Location{0: at, 65535: other}}
+}
+
 // whole is a state with everything in it.
 func whole() *State {
 	g, local := testGroup(1, 4), testGroup(2, 2)
@@ -82,7 +89,7 @@ func whole() *State {
 	s := &State{
 		Switch: Switch{Boots: 7, EpochBase: 1790000000000},
 		Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{addr(9): 1 << 63, six.Registration.Group: 4},
-		Hosts: map[netip.Addr]Location{addr(100004): {Port: "eth0.7", MAC: rocev2.MAC{2, 0, 0, 0, 0, 9}, VLAN: 4094}, addr(5): {Port: "p"}},
+		Hosts: map[netip.Addr]*Host{addr(100004): testHost(), addr(5): {Pinned: Location{Port: "p"}}},
 	}
 	s.Created = map[netip.Addr][]byte{addr(8): []byte(`{"port":7471}`), six.Registration.Group: []byte("{}")}
 	for _, g := range []*Group{g, local, six} {
@@ -101,8 +108,8 @@ func (s *State) change() *Change {
 	for ip, e := range s.Epochs {
 		c.SetEpoch(ip, e)
 	}
-	for ip, l := range s.Hosts {
-		c.SetHost(ip, l)
+	for ip, h := range s.Hosts {
+		c.PutHost(ip, h)
 	}
 	for ip, b := range s.Created {
 		c.SetCreated(ip, b)
@@ -149,7 +156,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 	}
 	visit(reflect.ValueOf(s.Groups[addr(1)]), "Group")
 	visit(reflect.ValueOf(s.Switch), "Switch")
-	visit(reflect.ValueOf(s.Hosts[addr(100004)]), "Location")
+	visit(reflect.ValueOf(s.Hosts[addr(100004)]), "Host")
+	visit(reflect.ValueOf(s.Hosts[addr(100004)].Locations[65535]), "Location")
 }
 
 func TestMembersThatHaveGone(t *testing.T) {
@@ -193,7 +201,7 @@ func TestPropertyStateOfRandomChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := new(fakeDisk)
 		l := newLog(d)
-		want := &State{Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{}, Hosts: map[netip.Addr]Location{}, Created: map[netip.Addr][]byte{}}
+		want := &State{Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{}, Hosts: map[netip.Addr]*Host{}, Created: map[netip.Addr][]byte{}}
 		pending := new(batch)
 		ip := rapid.Map(rapid.IntRange(1, 4), addr)
 		reopened := func(t *rapid.T) table {
@@ -261,11 +269,17 @@ func TestPropertyStateOfRandomChanges(t *testing.T) {
 				}
 			},
 			"host": func(t *rapid.T) {
-				ip, at := ip.Draw(t, "host"), Location{Port: rapid.SampledFrom([]string{"", "eth0"}).Draw(t, "port")}
+				ip, h := ip.Draw(t, "host"), &Host{Pinned: Location{Port: rapid.SampledFrom([]string{"", "eth0"}).Draw(t, "port")}}
+				for _, key := range rapid.SliceOfN(rapid.Uint16Range(0, 300), 0, 3).Draw(t, "keys") {
+					if h.Locations == nil {
+						h.Locations = map[envelope.KeyID]Location{}
+					}
+					h.Locations[envelope.KeyID(key)] = Location{Port: "eth1", VLAN: key, Hop: ip}
+				}
 				var c Change
-				c.SetHost(ip, at)
+				c.PutHost(ip, h)
 				pending.merge(&c.edits)
-				if want.Hosts[ip] = at; at == (Location{}) {
+				if want.Hosts[ip] = h; h.Pinned == (Location{}) && h.Locations == nil {
 					delete(want.Hosts, ip)
 				}
 			},
@@ -324,7 +338,7 @@ func TestUnreadableEntries(t *testing.T) {
 	c.PutGroup(g)
 	c.PutSwitch(Switch{Boots: 1})
 	c.SetEpoch(addr(1), 1)
-	c.SetHost(addr(1), Location{Port: "p"})
+	c.PutHost(addr(1), testHost())
 	good := make(table)
 	good.apply(&c.edits)
 	name := nodeName(kindGroup, addr(1))
@@ -432,7 +446,7 @@ func TestRemovals(t *testing.T) {
 		c.SetEpoch(ip, 0)
 	}
 	for ip := range whole().Hosts {
-		c.SetHost(ip, Location{})
+		c.PutHost(ip, &Host{})
 	}
 	for ip := range whole().Created {
 		c.SetCreated(ip, nil)

@@ -4,6 +4,7 @@
 package statefile
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +20,7 @@ func TestVersion1IsRead(t *testing.T) {
 	}
 	want := whole()
 	clear(want.Created)
+	singleLocations(want)
 	for _, g := range want.Groups {
 		if g.Identity, g.Place = nil, nil; g.Turn != nil {
 			g.Turn.Joining = nil
@@ -38,6 +40,7 @@ func TestVersion2IsRead(t *testing.T) {
 	}
 	want := whole()
 	clear(want.Created)
+	singleLocations(want)
 	for _, g := range want.Groups {
 		if g.Turn != nil {
 			g.Turn.Joining = nil
@@ -57,15 +60,37 @@ func TestVersion3IsRead(t *testing.T) {
 	}
 	want := whole()
 	clear(want.Created)
+	singleLocations(want)
 	found, _, err := load(&fakeDisk{state: &fakeFile{b: b}}, "state")
 	if err != nil || found.Damaged != nil || !reflect.DeepEqual(found.State, want) {
 		t.Errorf("%v, %+v; the form of the file has changed without a new version", err, found)
 	}
 }
 
-// Files of version 4 are read by all later versions.
+// Later versions read files of version 4, which have one location for a host, without its next hop.
 func TestVersion4IsRead(t *testing.T) {
-	const name = "testdata/version4"
+	b, err := os.ReadFile("testdata/version4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := whole()
+	singleLocations(want)
+	found, _, err := load(&fakeDisk{state: &fakeFile{b: b}}, "state")
+	if err != nil || found.Damaged != nil || !reflect.DeepEqual(found.State, want) {
+		t.Errorf("%v, %+v; the form of the file has changed without a new version", err, found)
+	}
+}
+
+// singleLocations makes the hosts of s those of a file of before version 5.
+func singleLocations(s *State) {
+	for _, h := range s.Hosts {
+		h.Locations, h.Pinned.Hop = nil, netip.Addr{}
+	}
+}
+
+// Files of version 5 are read by all later versions.
+func TestVersion5IsRead(t *testing.T) {
+	const name = "testdata/version5"
 	if *rewrite {
 		d := new(fakeDisk)
 		l := newLog(d)
