@@ -65,7 +65,10 @@ func (h *host) wayTo() locate.Location {
 // setPlace records where h is in the groups of a key.
 func (x *hosts) setPlace(h *host, p *place, at locate.Location) {
 	was := h.dependencies()
-	p.at, p.held = at, x.heldAt(&at)
+	p.at = at
+	if held := x.heldAt(&at); held != (statefile.Location{}) { // else the port was removed: its name stays
+		p.held = held
+	}
 	x.changeDependencies(h, was)
 	x.noteUnlocated(h)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -179,6 +180,9 @@ func TestVLANsOfABridge(t *testing.T) {
 	at = b.locate(netip.MustParseAddr("10.78.0.2"))
 	if port := b.link("p2").Attrs().Index; at.Ifindex != port || at.VLAN != vid {
 		t.Errorf("in VLAN %d, tagged: %+v, want port %d and the VID", vid, at, port)
+	}
+	if again, err := b.recall(netip.MustParseAddr("10.78.0.2"), at); err != nil || !reflect.DeepEqual(again, at) {
+		t.Errorf("recalled: %+v, %v, want %+v", again, err, at)
 	}
 	if again := b.locate(b.Hosts[0].IPv4); again.Ifindex != b.link("p1").Attrs().Index || again.VLAN != 0 {
 		t.Errorf("in the PVID again: %+v", again)

@@ -90,7 +90,7 @@ func (l Location) At(ifindex int, mac MAC, vlan uint16) Location {
 // Rebound returns l with the interface index now in place of was, for an interface that was made
 // anew.
 func (l Location) Rebound(was, now int) Location {
-	if !l.Known() {
+	if !l.Known() || was == 0 { // 0: there was no interface
 		return l
 	}
 	if l.Ifindex == was {
@@ -98,6 +98,9 @@ func (l Location) Rebound(was, now int) Location {
 	}
 	if l.Learnt.Port == was {
 		l.Learnt.Port = now
+	}
+	if l.Learnt.Bridge == was {
+		l.Learnt.Bridge = now
 	}
 	if i := slices.Index(l.Links, was); i >= 0 {
 		l.Links = slices.Clone(l.Links)

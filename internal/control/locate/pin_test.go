@@ -110,9 +110,7 @@ func TestPinsHold(t *testing.T) {
 		t.Errorf("after frames from elsewhere: %q, want %q", got, pinned)
 	}
 	// A confirmed move takes the entries along.
-	moved := at4
-	moved.Ifindex, moved.Learnt.Port = b.link("p2").Attrs().Index, b.link("p2").Attrs().Index
-	if err := p.Set(h.IPv4, moved); err != nil {
+	if err := p.Set(h.IPv4, at4.At(b.link("p2").Attrs().Index, MAC(h.MAC), 0)); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.entries(h.MAC); !strings.HasPrefix(got, "p2 pinned, ") {

@@ -1,0 +1,407 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/statefile"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
+)
+
+const strangerMAC = "02:00:00:00:00:42"
+
+// keptHosts changes the hosts in the state file of a switch that has ended.
+func keptHosts(t *testing.T, dir string, change func(*statefile.State, *statefile.Change)) {
+	t.Helper()
+	file, found, err := statefile.Open(filepath.Join(dir, "groups"), statefile.Options{Report: func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}, Stored: func() {}})
+	if err != nil || found.Damaged != nil {
+		t.Fatal(err, found)
+	}
+	var c statefile.Change
+	change(found.State, &c)
+	file.Append(&c)
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bridgePorts gives a switch that does not run yet a bridge, whose tables have its hosts at home.
+func bridgePorts(hosts int) func(*fakeSwitch) {
+	return func(f *fakeSwitch) {
+		for _, p := range f.control.ports {
+			p.Bridge = 99
+		}
+		f.atHome(hosts)
+	}
+}
+
+// hasNoPlace checks that host 2 has no place in group 0, and that nothing speaks in its name there.
+func (f *fakeSwitch) hasNoPlace(what string) {
+	f.t.Helper()
+	f.looked(2)
+	if at := f.placeIn(0, 2); at != " " {
+		f.t.Errorf("%s: the member is at %s", what, at)
+	}
+	f.control.do(func() {
+		d := f.control.dir
+		d.cameFrom = dataplane.Origin{Port: 1, MAC: rocev2.MAC{2, 0, 0, 0, 0, 66}}
+		if d.FromMember(fakeGroup(0), fakeHost(2), false) {
+			f.t.Errorf("%s: anybody speaks in the member's name", what)
+		}
+	})
+}
+
+// A member whose port is missing after a restart keeps its place by the port's name: no frame moves
+// it, nobody speaks for it, and it is there when the port is. The operator may say otherwise.
+func TestPortIsMissingAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.register(0, 3, 0x100, api.PolicyStrict)
+	home := f.placeIn(0, 2)
+	f.end()
+
+	f = newFakeSwitchWith(t, 2, 1, "state: "+dir+"\n", bridgePorts(3), func(f *fakeSwitch) { f.spoof(2, 1, 66) })
+	f.hasNoPlace("without its port")
+	f.mu.Lock()
+	warnings := strings.Join(f.warnings, "\n")
+	f.mu.Unlock()
+	if !strings.Contains(warnings, "a member gets nothing until the way to where it was before the restart is known") {
+		t.Errorf("the operator hears %q", warnings)
+	}
+	f.end()
+
+	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	if at := f.placeIn(0, 2); at != home {
+		t.Errorf("with its port again the member is at %s, and was at %s", at, home)
+	}
+	f.end()
+
+	f = newFakeSwitchWith(t, 2, 1, "state: "+dir+"\n", bridgePorts(3), func(f *fakeSwitch) { f.spoof(2, 1, 66) })
+	f.looked(2)
+	if err := f.MoveMember(fakeGroup(0), fakeHost(2), &api.MoveMember{Port: "f1", MAC: "02:00:00:00:00:07"}); err != nil {
+		t.Error(err)
+	}
+	if at := f.placeIn(0, 2); at != "f1 02:00:00:00:00:07" {
+		t.Errorf("moved by the operator, it is at %s", at)
+	}
+	f.end()
+}
+
+// A place whose port or route comes while the switch runs is taken up then, whatever the kernel's
+// tables have of the host.
+func TestWayComesAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.register(0, 3, 0x100, api.PolicyStrict)
+	home := f.placeIn(0, 2)
+	f.end()
+	f = newFakeSwitchWith(t, 4, 1, "state: "+dir+"\n", bridgePorts(4), func(f *fakeSwitch) {
+		f.spoof(2, 3, 66)
+		f.control.ports[2].Ifindex = 0 // the interface is not there yet
+	})
+	f.hasNoPlace("without its interface")
+	f.control.do(func() { f.control.ports[2].Ifindex = 3 })
+	f.changes.Link(3)
+	f.eventually("the member is at home", func() bool { return f.placeIn(0, 2) == home })
+	f.control.do(func() {
+		if h := f.control.dir.hosts.byIP[fakeHost(2)]; h.pinned.Ifindex != 3 || h.pinned.Check() != nil {
+			t.Errorf("it is pinned at %+v", h.pinned)
+		}
+	})
+	f.end()
+}
+
+// Of a file of before version 5 a place counts if the kernel has the host there. Otherwise its
+// member has to confirm another; by hand, the operator has to say it.
+func TestPlacesOfOlderFiles(t *testing.T) {
+	dir := t.TempDir()
+	older := func(s *statefile.State, c *statefile.Change) {
+		for ip, h := range s.Hosts {
+			h.Locations, h.Pinned.Hop = nil, netip.Addr{}
+			c.PutHost(ip, h)
+		}
+	}
+	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.register(0, 3, 0x100, api.PolicyStrict)
+	home := f.placeIn(0, 2)
+	f.end()
+	keptHosts(t, dir, older)
+
+	f = newFakeSwitchWith(t, 4, 1, "state: "+dir+"\n", bridgePorts(4), func(f *fakeSwitch) { f.spoof(2, 3, 66) })
+	f.eventually("the others are at home", func() bool { return f.placeIn(0, 1) == "f1 02:00:00:00:00:01" })
+	f.hasNoPlace("poisoned meanwhile")
+	s := dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 0, 0, 0, 0, 66}}
+	f.control.do(func() {
+		q := f.control.moves.inquiries.open[inquiryKey{fakeHost(2), 3}]
+		if q == nil || q.newOrigin != s || len(q.parts) != 1 || q.oldOrigin.Port >= 0 {
+			t.Errorf("the member gets the inquiry %+v", q)
+		}
+	})
+	f.here(2, 0, s, dataplane.Origin{Port: 1, MAC: s.MAC}, 0)
+	if at := f.placeIn(0, 2); at != " " {
+		t.Errorf("by an answer from elsewhere, it is at %s", at)
+	}
+	f.here(2, 0, s, s, 0)
+	if at := f.placeIn(0, 2); at != "f3 "+strangerMAC {
+		t.Errorf("after its answer it is at %s", at)
+	}
+	f.end()
+	keptHosts(t, dir, func(s *statefile.State, c *statefile.Change) {
+		h := s.Hosts[fakeHost(2)]
+		if h.Pinned.Port != "f3" || h.Locations[0] != h.Pinned || h.Pinned.Hop != fakeHost(2) {
+			t.Errorf("the file has %+v", h)
+		}
+		h.Locations, h.Pinned = nil, statefile.Location{Port: "f2", MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}
+		c.PutHost(fakeHost(2), h)
+	})
+	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.eventually("the member is where the kernel and the file have it", func() bool { return f.placeIn(0, 2) == home })
+	f.spoof(2, 3, 66)
+	f.looked(2)
+	if at := f.placeIn(0, 2); at != home {
+		t.Errorf("it is pinned no more: at %s", at)
+	}
+	f.end()
+	keptHosts(t, dir, func(_ *statefile.State, c *statefile.Change) { c.PutHost(fakeHost(2), &statefile.Host{}) })
+	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.hasNoPlace("without a place in the file")
+	if err := f.MoveMember(fakeGroup(0), fakeHost(2), &api.MoveMember{Port: "f2"}); err == nil {
+		t.Error("moved by the operator to the MAC address that the kernel has")
+	}
+	if err := f.MoveMember(fakeGroup(0), fakeHost(2), &api.MoveMember{Port: "f2", MAC: "02:00:00:00:00:02"}); err != nil || f.placeIn(0, 2) != home {
+		t.Errorf("moved by the operator: %v, at %s", err, f.placeIn(0, 2))
+	}
+	f.end()
+}
+
+// An older file has one place for a host that is in groups of several keys: it is nobody's, until the
+// host has answered under each key.
+func TestOlderPlacesOfSeveralKeys(t *testing.T) {
+	dir := t.TempDir()
+	f := newBridgedSwitch(t, 4, tenantsConfig()+"state: "+dir+"\n")
+	home := f.claim(t)
+	f.enrollUnder(2, 1, 1, 2)
+	a := f.asked(2, 2, 0)
+	f.proves(1, 2, a, home)
+	a = f.asked(2, 2, 1)
+	f.proves(1, 2, a, home)
+	a = f.asked(1, 2, 0)
+	f.proves(1, 1, a, a.origin)
+	f.eventually("the second group is there", func() bool { return f.installed(1) })
+	f.end()
+	keptHosts(t, dir, func(s *statefile.State, c *statefile.Change) {
+		h := s.Hosts[fakeHost(2)]
+		if h.Locations[1].Port != "f0" || h.Locations[2].Port != "f2" || len(h.Locations) != 2 || h.Pinned.Port != "f0" {
+			t.Errorf("the file has %+v", h)
+		}
+		h.Locations, h.Pinned.Hop = nil, netip.Addr{}
+		c.PutHost(fakeHost(2), h)
+	})
+	f = newFakeSwitchWith(t, 4, 1, tenantsConfig()+"state: "+dir+"\n", bridgePorts(4), func(f *fakeSwitch) { f.spoof(2, 0, 66) })
+	f.looked(2)
+	claimed := dataplane.Origin{Port: 0, MAC: rocev2.MAC{2, 0, 0, 0, 0, 66}}
+	if one, two := f.placeIn(0, 1), f.placeIn(1, 1); one != " " || two != " " {
+		t.Errorf("the member is at %q and %q", one, two)
+	}
+	f.here(2, 0, claimed, claimed, 0)
+	if one, two := f.placeIn(0, 1), f.placeIn(1, 1); one != "f0 "+strangerMAC || two != " " {
+		t.Errorf("after an answer under key 1 the member is at %q and %q", one, two)
+	}
+	f.end()
+}
+
+// Places that are none are errors that the operator hears of, and nobody is pinned there.
+func TestHostilePlaces(t *testing.T) {
+	mac := rocev2.MAC{2, 0, 0, 0, 0, 2}
+	for what, at := range map[string]statefile.Location{
+		"a group MAC address":    {Port: "f2", MAC: rocev2.MAC{3}, Hop: fakeHost(2)},
+		"no MAC address":         {Port: "f2", Hop: fakeHost(2)},
+		"no VID":                 {Port: "f2", MAC: mac, VLAN: 4095, Hop: fakeHost(2)},
+		"another route":          {Port: "f2", MAC: mac, Hop: fakeHost(7)},
+		"the name of no port":    {Port: "f2\x00../\x1b[2J", MAC: mac, Hop: fakeHost(2)},
+		"the name of free slots": {MAC: mac, Hop: fakeHost(2)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
+			f.register(0, 3, 0x100, api.PolicyStrict)
+			f.end()
+			keptHosts(t, dir, func(_ *statefile.State, c *statefile.Change) {
+				c.PutHost(fakeHost(2), &statefile.Host{Pinned: at, Locations: map[envelope.KeyID]statefile.Location{0: at}})
+			})
+			f = newFakeSwitchWith(t, 4, 1, "state: "+dir+"\n", bridgePorts(4), func(f *fakeSwitch) {
+				f.locator.err[fakeHost(2)] = fmt.Errorf("not yet: %w", locate.ErrPending)
+			})
+			if at := f.placeIn(0, 2); at != " " {
+				t.Errorf("the member is at %s", at)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if n := strings.Count(strings.Join(f.warnings, "\n"), "a member gets nothing until the way"); n != 1 {
+				t.Errorf("%d warnings in %q", n, f.warnings)
+			}
+		})
+	}
+}
+
+// What the kernel says of a host that another key's holder has moved is about that holder's groups:
+// it neither takes a member's place from it in groups of other keys nor gives it theirs. A member's
+// port that is made anew is followed under each key.
+func TestPlacesOfKeysAreApart(t *testing.T) {
+	f := newBridgedSwitch(t, 4, tenantsConfig())
+	home := f.claim(t)
+	f.enrollUnder(2, 1, 1, 2)
+	a := f.asked(2, 2, 0)
+	f.proves(1, 2, a, home)
+	a = f.asked(2, 2, 1)
+	f.proves(1, 2, a, home)
+	a = f.asked(1, 2, 0)
+	f.proves(1, 1, a, a.origin)
+	f.eventually("the second group is there", func() bool { return f.installed(1) })
+	check := func(when, one, two string) {
+		t.Helper()
+		f.looked(2)
+		if gotOne, gotTwo := f.placeIn(0, 1), f.placeIn(1, 1); gotOne != one || gotTwo != two {
+			t.Errorf("%s: at %q and %q, want %q and %q", when, gotOne, gotTwo, one, two)
+		}
+	}
+	const at, its = "f0 " + strangerMAC, "f2 02:00:00:00:00:02"
+	check("the kernel has it at home", at, its)
+	f.locator.set(2, 0, 0, errors.New("its link is down"))
+	check("lost", " ", its)
+	f.locator.set(2, 0, 0, nil)
+	f.spoof(2, 0, 66)
+	check("at the claimed place again", at, its)
+	f.control.do(func() {
+		f.control.rebindHosts(3, 30)
+		h := f.control.dir.hosts.byIP[fakeHost(2)]
+		if p := h.places[2]; p.at.Ifindex != 30 || h.places[1].at.Ifindex != 1 || p.at.Check() != nil || p.held.Port != "f2" {
+			t.Errorf("the interface is made anew, and the places are %+v, %+v", h.places[1], p)
+		}
+	})
+	if err := f.Delete(fakeGroup(0)); err != nil {
+		t.Fatal(err)
+	}
+	f.control.do(func() {
+		if h := f.control.dir.hosts.byIP[fakeHost(2)]; h.places[1] != nil || h.places[2] == nil {
+			t.Errorf("after the end of the first group: %+v", h.places)
+		}
+	})
+}
+
+// A member that confirms another place in a new group of a key is there in the key's other groups.
+func TestOnePlaceForAKey(t *testing.T) {
+	f := newBridgedSwitch(t, 4, tenantsConfig())
+	enroll := func(n int, there *dataplane.Origin) {
+		f.enrollUnder(1, n, 0, 2)
+		for _, i := range []int{0, 2} {
+			if i == 2 && there != nil {
+				a := f.asked(2, 1, 0)
+				f.proves(n, 2, a, *there)
+				a = f.asked(2, 1, 1)
+				f.proves(n, 2, a, *there)
+			} else if !f.installed(n) && (n == 0 || i == 2) {
+				a := f.asked(i, 1, 0)
+				f.proves(n, i, a, a.origin)
+			}
+		}
+		f.eventually("the group is there", func() bool { return f.installed(n) })
+	}
+	enroll(0, nil)
+	f.control.do(func() { delete(f.control.dir.hosts.byIP[fakeHost(2)].proven, 1) })
+	enroll(1, &dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}})
+	for n := range 2 {
+		if at := f.placeIn(n, 1); at != "f3 02:00:00:00:00:02" {
+			t.Errorf("in group %d it is at %s", n, at)
+		}
+	}
+	f.control.do(func() {
+		h := f.control.dir.hosts.byIP[fakeHost(2)]
+		if h.pinned.Ifindex != 4 || h.places[1].at.Ifindex != 4 || h.places[1].groups != 2 {
+			t.Errorf("pinned at %+v, its place is %+v", h.pinned, h.places[1])
+		}
+	})
+}
+
+// A registration asks a member also where it was seen, if the kernel holds it where the holder of
+// another key has claimed it to be.
+func TestMemberIsAskedWhereItWasSeen(t *testing.T) {
+	f := newBridgedSwitch(t, 4, tenantsConfig())
+	home := f.claim(t)
+	f.spoof(2, 0, 66) // the pin
+	f.control.do(func() { f.control.handleSighting(dataplane.Sighting{Origin: home, IP: fakeHost(2)}) })
+	f.eventually("the sighting is unconfirmed", func() bool { s, _ := f.Stats(); return s.Moves.Unconfirmed == 1 })
+	f.enrollUnder(2, 1, 1, 2)
+	a := f.asked(2, 2, 1)
+	if a.origin != home {
+		t.Fatalf("it was seen at %+v, and is asked at %+v", home, a.origin)
+	}
+	f.proves(1, 2, a, home)
+	a = f.asked(1, 2, 0)
+	f.proves(1, 1, a, a.origin)
+	f.eventually("the second group is there", func() bool { return f.installed(1) })
+	if at := f.placeIn(1, 1); at != "f2 02:00:00:00:00:02" {
+		t.Errorf("in the second group it is at %s", at)
+	}
+}
+
+// A group of before a restart has to be allowed by the configuration of after it: its size, the
+// packet memory, the allow lists of its members' ports. A path MTU that does not fit a port any more
+// is reported, as at run time.
+func TestRestoredGroupIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
+	f.register(0, 3, 0x100, api.PolicyStrict)
+	f.end()
+	saved := filepath.Join(dir, "groups")
+	b, err := os.ReadFile(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, more, want string
+		prepare          func(*fakeSwitch)
+	}{
+		{"as before", "", "", func(*fakeSwitch) {}},
+		{"too many members", "limits: {members_per_group: 2}\n", "too many members", func(*fakeSwitch) {}},
+		{"allow lists", "", "is not in the allow lists of port f2", func(f *fakeSwitch) {
+			f.control.ports[2].allow = &config.Allow{MACs: []config.MAC{{2, 9}}}
+		}},
+		{"its path MTU", "", "copies of a group do not fit", func(f *fakeSwitch) { f.control.ports[2].mtu = 900 }},
+	} {
+		if err := os.WriteFile(saved, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := newFakeSwitchWith(t, 4, 1, "state: "+dir+"\n"+c.more, bridgePorts(4), c.prepare)
+		f.control.do(func() {})
+		f.mu.Lock()
+		warnings := strings.Join(f.warnings, "\n")
+		f.mu.Unlock()
+		if served := f.installed(0); served != (c.want == "" || c.what == "its path MTU") || !strings.Contains(warnings, c.want) {
+			t.Errorf("%s: served %v, warnings %q", c.what, served, warnings)
+		}
+		f.control.do(func() {
+			if n := len(f.control.dir.hosts.byIP); n != 3 && n != 0 {
+				t.Errorf("%s: %d hosts are left", c.what, n)
+			}
+		})
+		f.end()
+	}
+}
