@@ -4,7 +4,6 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
@@ -12,30 +11,33 @@ import (
 // is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
 	mutant.New("a member's port is enough", "WrongLocation", mutant.In((*directory).FromMember,
-		"d.from.port == pi && locate.MAC(d.from.mac) == locate.MAC(d.home.MAC)",
-		"d.from.port == pi")),
+		"d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(at.MAC)",
+		"d.cameFrom.Port == pi")),
 	mutant.New("a member's MAC address is enough", "WrongLocation", mutant.In((*directory).FromMember,
 		"d.from.port == pi && locate.MAC(",
 		"locate.MAC(")),
 	mutant.New("a member without a place speaks from anywhere", "WrongLocation", mutant.In((*directory).memberLocation,
-		`				return at
+		`				return at, true
 			}
-			return h.pin`,
-		`				return at
+			return h.placeIn(g.key).at, true`,
+		`				return at, true
 			}
-			return $1{}`, locate.Location{})),
+			return h.placeIn(g.key).at, false`)),
+	mutant.New("the place of a lost member is that of its first key", "WrongLocation", mutant.In((*directory).memberLocation,
+		`return h.placeIn(g.key).at, true`,
+		`return h.$1, true`, host{}.pinned)),
 	mutant.New("the place that a member left from is forgotten", "WrongLocation", mutant.In((*hosts).removeMember,
 		`h.left = h.pin
 		h.pin, h.seen = locate.Location{}, nil`,
 		`
 		h.pin, h.seen = locate.Location{}, nil`)),
 	mutant.New("one that has left speaks from its old place alone", "WrongLocation", mutant.In((*directory).memberLocation,
-		`			return h.pin // the kernel has none at the moment
+		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
 		}
 	}
 	switch {
 	case !left:`,
-		`			return h.pin // the kernel has none at the moment
+		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
 		}
 	}
 	switch {

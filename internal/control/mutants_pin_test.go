@@ -4,7 +4,6 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
@@ -29,12 +28,12 @@ var _ = []mutant.Mutant{
 	mutant.New("a member is held behind a port that is down", "Places", mutant.In((*control).setPinner,
 		"p.set(h.ip, pin{h.pin, c.ports[pi].saidUp})",
 		"p.set(h.ip, pin{h.pin, true})")),
-	mutant.New("what a bridge has learnt moves a member", "Places", mutant.In((*directory).newLocation,
-		"samePlace(at, h.pin), !sameWay(at, h.pin):",
-		"samePlace(at, h.pin), h.pin.$1 != 0:", locate.Location{}.Ifindex)),
-	mutant.New("a changed route is not followed", "Places", mutant.In((*directory).newLocation,
-		"samePlace(at, h.pin), !sameWay(at, h.pin):",
-		"samePlace(at, h.pin):")),
+	mutant.New("what a bridge has learnt moves a member", "Places", mutant.In((*hosts).admits,
+		"return sameLocation(*at, p.at) || !sameRoute(*at, p.at)",
+		"return sameLocation(*at, p.at) || sameRoute(*at, p.at) || !sameRoute(*at, p.at)")),
+	mutant.New("a changed route is not followed", "Places", mutant.In((*hosts).admits,
+		"return sameLocation(*at, p.at) || !sameRoute(*at, p.at)",
+		"return sameLocation(*at, p.at)")),
 	mutant.New("pins outlive the groups", "Places", mutant.In((*hosts).removeMember,
 		`h.pin, h.seen = locate.Location{}, nil
 		x.pinned(h)`,

@@ -38,7 +38,7 @@ var _ = []mutant.Mutant{
 		`x.depend(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)`,
 		"delete(x.byIP, h.ip)")),
-	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).setLocation,
+	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).setGroupLocations,
 		`d.moved(g, h)
 	}`,
 		`d.moved(g, h)

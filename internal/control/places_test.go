@@ -362,9 +362,9 @@ func TestMemberIsAskedWhereItWasSeen(t *testing.T) {
 	}
 }
 
-// A group of before a restart has to be allowed by the configuration of after it: its size, the
-// packet memory, the allow lists of its members' ports. A path MTU that does not fit a port any more
-// is reported, as at run time.
+// A group of before a restart has to be allowed by the configuration of after it: its size, and the
+// allow lists of its members' ports. A path MTU that does not fit a port any more is reported, as at
+// run time.
 func TestRestoredGroupIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")

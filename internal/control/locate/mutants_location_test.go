@@ -17,9 +17,9 @@ import (
 // docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
 	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).learnt,
-		"e, err := l.k.learnt(br.Index, mac, in)",
+		"e, err := l.k.learnt(br.Index, at.MAC, in)",
 		`_, _ = l.$1.$2(0, $3)
-	e, err := l.k.learnt(br.Index, mac, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
+	e, err := l.k.learnt(br.Index, at.MAC, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
 	mutant.New("a range of VLANs is its first one", "Places", mutant.In((*vlans).parse,
 		"r.last = binary.NativeEndian.Uint16(a.Value)",
 		"")),

@@ -62,13 +62,6 @@ func testFormer(i int) Former {
 	return Former{Record: envelope.MemberRecord{IP: addr(i), QPN: 0x20, SQPSN: 1, RQPSN: 2, Window: mcast.Window{Base: 1, Len: 2, RKey: 3}, ReceiveOnly: true}, Joined: 5, Reason: envelope.Evicted, Code: 0x61, PSN: 0xABCDEF}
 }
 
-// testHost is a host of which the holders of two keys have said different things.
-func testHost() *Host {
-	at := Location{Port: "eth0.7", MAC: rocev2.MAC{2, 0, 0, 0, 0, 9}, VLAN: 4094, Hop: addr(100004)}
-	other := Location{Port: "eth1", MAC: rocev2.MAC{2, 0, 0, 0, 0, 8}, VLAN: 1, Hop: netip.MustParseAddr("fe80::1")}
-	return &Host{Pinned: at, Locations: map[envelope.KeyID]Location{0: at, 65535: other}}
-}
-
 // whole is a state with everything in it.
 func whole() *State {
 	g, local := testGroup(1, 4), testGroup(2, 2)
@@ -368,9 +361,6 @@ func TestUnreadableEntries(t *testing.T) {
 	try(nodeName(kindEpoch, addr(1)), "", []byte{})
 	try(nodeName(kindEpoch, addr(1)), "", []byte{1, 0})
 	try(nodeName(kindEpoch, addr(1)), partTurn, []byte{1})
-	try(nodeName(kindHost, addr(1)), partTurn, []byte{1})
-	try(nodeName(kindHost, addr(1)), "", []byte{1, 'p', 0, 0, 0, 0, 0, 1})
-	try(nodeName(kindHost, addr(1)), "", []byte{1, 'p', 0, 0, 0, 0, 0, 1, 0x80, 0x20}) // VLAN 4096
 	try(string(kindSwitch), "", []byte{1})
 	try(string(kindSwitch), "part", []byte{})
 	f := slices.Clone(good[name][former])
