@@ -48,6 +48,6 @@ var _ = []mutant.Mutant{
 		"err := d.checkAllowed(here.Members[i].IP, &places[i]); err != nil {",
 		"err := d.checkAllowed(here.Members[i].IP, &places[i]); err != nil && d == nil {")),
 	mutant.New("a path MTU that does not fit is not reported after a restart", "Places", mutant.In((*control).restoreGroup,
-		"c.checkPMTU(g)\n\tc.checkIsolation(g)",
-		"c.checkIsolation(g)")),
+		"c.checkPMTU(g)\n\tc.checkIsolation(g)\n\tc.announceGroup(g)",
+		"c.checkIsolation(g)\n\tc.announceGroup(g)")),
 }
