@@ -374,7 +374,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 				am.Diagnosis = joinTexts(am.Diagnosis, mismatchText(mcast.Number(n), x.Observed, x.Registered))
 			}
 		}
-		if s := c.seenElsewhere(r.IP); s != "" {
+		if s := joinTexts(c.unknownPlace(g, r.IP), c.seenElsewhere(r.IP)); s != "" {
 			am.Diagnosis = joinTexts(am.Diagnosis, s)
 		}
 		if st.InConflict && st.Conflict == mcast.MemberID(i) {
@@ -391,10 +391,10 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	return a
 }
 
-// joinTexts appends more to s.
+// joinTexts joins two texts, each of which may be empty.
 func joinTexts(s, more string) string {
-	if s == "" {
-		return more
+	if s == "" || more == "" {
+		return s + more
 	}
 	return s + "; " + more
 }

@@ -85,6 +85,9 @@ func TestPortIsMissingAfterRestart(t *testing.T) {
 	if !strings.Contains(warnings, "a member gets nothing until the way to where it was before the restart is known") {
 		t.Errorf("the operator hears %q", warnings)
 	}
+	if g, err := f.Group(fakeGroup(0)); err != nil || !strings.Contains(g.Members[2].Diagnosis, "is missing, so it gets nothing") || strings.Contains(g.Members[1].Diagnosis, "is missing") {
+		t.Errorf("the members are shown as %+v, %v", g.Members, err)
+	}
 	f.end()
 
 	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")

@@ -29,7 +29,7 @@ import (
 // for a host, without its next hop. It counts for the only key of the host's groups.
 
 // unknownPlaceRemedy is what an operator can do for a member without a place.
-const unknownPlaceRemedy = "mend the port or the route; or gleam group move-member with port and MAC address"
+const unknownPlaceRemedy = "repair the port or the route; or gleam group move-member with port and MAC address"
 
 // recallHosts makes the hosts of the members that the file has groups of, with their places.
 func (c *control) recallHosts(s *statefile.State) []*host {
@@ -83,6 +83,15 @@ func (c *control) recallHost(h *host, was *statefile.Host, keys map[envelope.Key
 		c.dir.hosts.setPlace(h, p, at)
 	}
 	h.pinned, _ = recall(&was.Pinned) // the error is that of a place
+}
+
+// unknownPlace says that a member of g has had no place since the restart; "" if it has one.
+func (c *control) unknownPlace(g *group, ip netip.Addr) string {
+	h := c.dir.hosts.byIP[ip]
+	if _, here := g.hosts[ip]; h == nil || !here || h.placeIn(g.key).at.Known() {
+		return ""
+	}
+	return "its port or route of before the restart is missing, so it gets nothing: " + unknownPlaceRemedy
 }
 
 // releaseRecalled forgets h if none of its groups could be taken up; otherwise the file has what is
