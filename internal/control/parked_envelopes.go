@@ -105,7 +105,7 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 		c.countUnsent()
 		return false
 	}
-	at := h.location
+	at := h.locationIn(c.dir.groups[p.Src.Addr()])
 	pi := c.plane.PortIndex(at.Ifindex)
 	if pi < 0 {
 		if h.answered && now-h.answeredAt <= maxAnswerAge && !errors.Is(h.lookupErr, locate.ErrPending) {

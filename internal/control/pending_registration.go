@@ -113,7 +113,7 @@ func (d *directory) verdictLater(a *pendingRegistration) envelope.Verdict {
 		}
 		h.lastUsed = a.lastRequested
 		if p = (envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: a.members[i]}); l.proof {
-			p.Reason, p.Value = envelope.LocationUnconfirmed, macNumber(h.location.MAC)
+			p.Reason, p.Value = envelope.LocationUnconfirmed, macNumber(h.locationFor(l.key).MAC)
 		}
 	}
 	return envelope.Verdict{Kind: envelope.VerdictLater, Problem: p}

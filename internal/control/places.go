@@ -32,6 +32,19 @@ func (h *host) placeIn(key envelope.KeyID) *place {
 	return p
 }
 
+// isAt reports whether h is pinned at an interface, or has a place there.
+func (h *host) isAt(ifindex int) bool {
+	if ifindex == 0 || h.pinned.Ifindex == ifindex {
+		return ifindex != 0
+	}
+	for _, p := range h.places {
+		if p.at.Ifindex == ifindex {
+			return true
+		}
+	}
+	return false
+}
+
 // hasUnknownPlace reports whether h is in groups of a key without a location in them.
 func (h *host) hasUnknownPlace() bool {
 	for _, p := range h.places {
@@ -50,6 +63,17 @@ func (h *host) locationFor(key envelope.KeyID) locate.Location {
 	}
 	if h.answer.Known() {
 		return h.answer
+	}
+	return h.location
+}
+
+// locationIn returns where h gets what a group sends: its location there, or, if it is no member of
+// the group, that of the host.
+func (h *host) locationIn(g *group) locate.Location {
+	if g != nil {
+		if i, in := g.hosts[h.ip]; in {
+			return g.slots[i].location
+		}
 	}
 	return h.location
 }

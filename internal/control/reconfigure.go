@@ -168,7 +168,7 @@ func (c *control) hostsAt(p *port) map[*host]struct{} {
 	hs := make(map[*host]struct{})
 	for _, list := range []map[*host]struct{}{c.dir.hosts.byLink[p.Ifindex], c.dir.hosts.unlocated} {
 		for h := range list {
-			if h.isMember() && h.pinned.Ifindex == p.Ifindex {
+			if h.isMember() && h.isAt(p.Ifindex) {
 				hs[h] = struct{}{}
 			}
 		}
@@ -247,6 +247,7 @@ func (c *control) addPort(pi int, x *config.Port, o *dataplane.Opened) error {
 	hs := c.hostsAt(p)
 	c.rebuildTables(hs)
 	c.dir.hosts.enqueueAll(hs)
+	c.dir.hosts.enqueueAll(c.dir.hosts.unlocated) // a place may have the port's name
 	c.dir.hosts.enqueueAll(c.dir.hosts.unlocated)
 	return nil
 }
