@@ -287,6 +287,22 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 	}
 	const at, its = "f0 " + strangerMAC, "f2 02:00:00:00:00:02"
 	check("the kernel has it at home", at, its)
+	f.control.do(func() {
+		c := f.control
+		h := c.dir.hosts.byIP[fakeHost(2)]
+		one, two := h.locationIn(c.dir.groups[fakeGroup(0)]), h.locationIn(c.dir.groups[fakeGroup(1)])
+		if one.Ifindex != 1 || two.Ifindex != 3 || !sameLocation(h.locationIn(nil), h.location) || !sameLocation(h.locationIn(&group{}), h.location) {
+			t.Errorf("envelopes go to %+v and %+v", one, two)
+		}
+		for pi, want := range []bool{true, false, true, false} {
+			if _, is := c.hostsAt(c.ports[pi])[h]; is != want {
+				t.Errorf("the host is at port %d: %v", pi, is)
+			}
+		}
+		if h.isAt(0) {
+			t.Error("the host is at a port without an interface")
+		}
+	})
 	f.locator.set(2, 0, 0, errors.New("its link is down"))
 	check("lost", " ", its)
 	f.locator.set(2, 0, 0, nil)
