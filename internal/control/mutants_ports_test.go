@@ -32,6 +32,6 @@ var _ = []mutant.Mutant{
 		"> 0",
 		">= 0")),
 	mutant.New("a removed port counts all hosts as its members", "Ports", mutant.In((*control).hostsAt,
-		"h.isMember() && h.pinned.Ifindex == p.Ifindex",
-		"h.isMember() && h.pinned.Ifindex != p.Ifindex")),
+		"h.isMember() && h.isAt(p.Ifindex)",
+		"h.isMember() && !h.isAt(p.Ifindex)")),
 }
