@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // Exit codes of gleam.
@@ -80,7 +81,11 @@ of another machine, whose configuration has api.listen.`,
 // Run executes args, prints an error if there is one, and returns the exit code. The
 // end of ctx by cancellation is the user's own wish: it is reported in a word, without
 // the errors that follow from it.
+//
+// What is printed controls no terminal, whatever hosts, switches and files have as names and
+// reasons. Commands that draw use terminal.Of.
 func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
+	env.Stdout, env.Stderr = terminal.NewWriter(terminal.Raw(env.Stdout)), terminal.NewWriter(terminal.Raw(env.Stderr))
 	root := New(env, more...)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

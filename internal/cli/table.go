@@ -6,13 +6,14 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // dispensable are the columns that a terminal which is too narrow does not get, the first
@@ -21,10 +22,10 @@ var dispensable = []string{"ORIGIN", "POLICY", "PATH MTU", "LEASE", "QPN", "MAC"
 
 // columnsOf returns the width of the terminal that w is; 0 if it is none.
 func columnsOf(w io.Writer) int {
-	if t, ok := w.(interface{ Columns() int }); ok {
+	if t, ok := terminal.Raw(w).(interface{ Columns() int }); ok {
 		return t.Columns()
 	}
-	f, ok := w.(*os.File)
+	f, ok := terminal.Of(w)
 	if !ok {
 		return 0
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // traceOptions are the flags of gleam trace.
@@ -151,7 +152,7 @@ func (e *Env) trace(ctx context.Context, o *traceOptions) error {
 	defer client.Close()
 	var sink traceSink = &traceText{w: e.Stdout, out: &o.out}
 	if o.file.name != "" {
-		o.file.stdout = e.Stdout
+		o.file.stdout = terminal.Raw(e.Stdout)
 		sink = &o.file
 	}
 	begun, ended := false, false

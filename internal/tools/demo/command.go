@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/internal/cli"
@@ -69,7 +68,7 @@ prints what every link between switches has carried, and the tree that the packe
 			if os.Geteuid() != 0 {
 				return fmt.Errorf("the demo needs root: type `sudo %s`", strings.Join(os.Args, " "))
 			}
-			say := &progress{w: env.Stderr, terminal: isTerminal(env)}
+			say := &progress{w: env.Stderr, terminal: isTerminal(env.Stderr)}
 			res, err := Run(c.Context(), o, say)
 			if err != nil || o.Web != "" {
 				return err
@@ -121,11 +120,6 @@ func report(env *cli.Env, say *progress, res *Result, out *cli.Output) error {
 		err = errors.New("not every receiver has the sender's bytes")
 	}
 	return err
-}
-
-func isTerminal(env *cli.Env) bool {
-	f, ok := env.Stderr.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // printKept describes a lab that stays.

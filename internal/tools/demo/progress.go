@@ -10,12 +10,19 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // progress shows the demo's progress to people: a bar on a terminal, lines elsewhere.
 type progress struct {
 	w        io.Writer
 	terminal bool
+}
+
+func isTerminal(w io.Writer) bool {
+	_, ok := terminal.Of(w)
+	return ok
 }
 
 func (p *progress) printf(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
@@ -37,7 +44,7 @@ type meter struct {
 func (p *progress) begin(name string, total int64) *meter {
 	m := &meter{p: p, name: name, total: total, start: time.Now(), next: 2}
 	if p.terminal {
-		m.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(name),
+		m.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(terminal.Raw(p.w)), progressbar.OptionSetDescription(terminal.Clean(name)),
 			progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
 	}
 	return m

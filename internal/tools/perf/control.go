@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -180,7 +179,7 @@ func (c *control) read() {
 		case err != nil:
 			c.err = fmt.Errorf("%s sent something that is not gleam perf's: %.40q", c.peer, lines.Bytes())
 		case m.Type == typeError: // the same in every version
-			c.err = fmt.Errorf("%s gave up: %s", c.peer, printable(m.Error))
+			c.err = fmt.Errorf("%s gave up: %s", c.peer, m.Error)
 		case m.Version != version:
 			c.err = fmt.Errorf("%s speaks version %d of gleam perf, this is version %d: use the same release on all hosts", c.peer, m.Version, version)
 		case m.Type == typePing:
@@ -203,16 +202,6 @@ func (c *control) read() {
 	} else {
 		c.err = fmt.Errorf("%s %w", c.peer, errClosed)
 	}
-}
-
-// printable makes a peer's text safe for a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && r != '\n' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // writeTimeout bounds a write: messages are short.

@@ -6,15 +6,13 @@ package simulate
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/gleam-rdma/gleam/internal/sim"
 	"github.com/gleam-rdma/gleam/internal/sim/topology"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // progress writes a line about a run each second, on a terminal over the one before.
@@ -29,8 +27,8 @@ type progress struct {
 
 func newProgress(w io.Writer, silent bool) *progress {
 	p := &progress{w: w, every: 10 * time.Second, began: time.Now()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.terminal, p.every = true, 500*time.Millisecond
+	if f, ok := terminal.Of(w); ok {
+		p.w, p.terminal, p.every = f, true, 500*time.Millisecond
 	}
 	if silent {
 		p.w = io.Discard
@@ -53,6 +51,7 @@ func (p *progress) line(name string, now topology.Time, r *sim.Result, flows int
 	runtime.ReadMemStats(&m)
 	text := fmt.Sprintf("%s: %.3f ms simulated, %d of %d flows, %.2f M events/s, ETA %s, %d MB", name, now.Seconds()*1e3, r.Completed, flows, float64(r.Events)/wall/1e6, eta, m.Sys>>20)
 	if p.terminal {
+		text = terminal.Clean(text)
 		fmt.Fprintf(p.w, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-len(text))))
 		p.width = len(text)
 		return

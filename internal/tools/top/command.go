@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // leastInterval bounds how often a switch is asked.
@@ -94,7 +93,7 @@ func (o *options) run(c *cobra.Command, env *cli.Env, group string) error {
 		return err
 	}
 	if o.samples == 0 && o.out.ForPeople() {
-		if f, ok := env.Stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := terminal.Of(env.Stdout); ok {
 			_, err := tea.NewProgram(m, tea.WithContext(c.Context()), tea.WithOutput(f)).Run()
 			if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && c.Context().Err() != nil {
 				return c.Context().Err()

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
@@ -268,4 +269,41 @@ func TestAnyKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Text of hosts and switches controls no terminal.
+func TestTextOfOthers(t *testing.T) {
+	const controls = "\x1b]0;evil\a\x1b[2J\u009b2J\u202e\n"
+	m := screenOf(200, 40)
+	s := scene(3)
+	s.Version.Version += controls
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		g.Failure, g.MTUText, g.IsolationText, g.Policy = "f"+controls, "m"+controls, "i"+controls, g.Policy+controls
+		for j := range g.Members {
+			x := &g.Members[j]
+			x.Port, x.MAC, x.Switch, x.Pending, x.Diagnosis = x.Port+controls, x.MAC+controls, "s"+controls, "p"+controls, "d"+controls
+		}
+	}
+	for i := range s.Ports {
+		s.Ports[i].Name, s.Ports[i].Driver, s.Ports[i].XDPMode = s.Ports[i].Name+controls, "d"+controls, "x"+controls
+	}
+	m.Update(taken{sample: s})
+	m.Update(taken{err: errors.New("no" + controls)})
+	seen := 0
+	for _, key := range []string{"", "tab", "tab", "down", "enter", "down", "enter"} {
+		if key != "" {
+			press(m, key)
+		}
+		for _, l := range m.screen() {
+			l = styles.ReplaceAllString(l, "")
+			if strings.ContainsFunc(l, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("a line is %q", l)
+			}
+			seen += strings.Count(l, "evil")
+		}
+	}
+	if seen < 10 {
+		t.Errorf("the texts are shown %d times", seen)
+	}
 }

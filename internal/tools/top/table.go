@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
@@ -303,8 +304,9 @@ func (t *table) lines(width int) (title string, rows []string, left []string) {
 	return title, rows, left
 }
 
-// cut shortens a line to a width.
+// cut shortens a line to a width. All that others have named comes to the screen by it.
 func cut(s string, width int) string {
+	s = terminal.Clean(s)
 	if r := []rune(s); width > 0 && len(r) > width {
 		return string(r[:width])
 	}
