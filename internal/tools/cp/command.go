@@ -33,7 +33,9 @@ files, and gets the chunks whose hashes differ. Each chunk is checked by an HMAC
 under a key of the copy, which the connections carry encrypted; the bytes of the
 group's chunks themselves are not encrypted. Unfinished files have names that begin
 with .gleam-cp. and become the files when they are whole. Permissions and times are
-kept, owners are not. Symbolic links that are named are followed, others skipped.
+kept, owners are not. Symbolic links that are named are followed, others skipped;
+a file that is replaced meanwhile makes the copy fail. A copy that breaks off leaves
+directories with their own permissions.
 
 A receiver that holds up the others (--slow), or is silent (--dead-after), or ends,
 is taken out of the group, and gets the rest by TCP when the group is done.
@@ -110,12 +112,12 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 		id := envelope.KeyID(x.keyID)
 		x.o.Host.Auth.Keys, x.o.Host.Auth.Send = envelope.Keys{id: secret.Bytes()}, id
 	}
-	say := func(text string) { fmt.Fprintln(x.env.Stderr, text) }
+	d := newDisplay(x.env.Stderr)
 	if x.receive != "" {
 		if err := x.o.Local.check(); err != nil {
 			return cli.UsageErrorf("%w", err)
 		}
-		err := Receive(c.Context(), &ReceiveOptions{Local: x.o.Local, Dir: x.receive, Address: x.listen, Say: say})
+		err := Receive(c.Context(), &ReceiveOptions{Local: x.o.Local, Dir: x.receive, Address: x.listen, Say: d.say})
 		if errors.Is(err, context.Canceled) {
 			return nil // the way a receiver ends
 		}
@@ -124,7 +126,6 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	if err := x.o.check(); err != nil {
 		return cli.UsageErrorf("%w", err)
 	}
-	d := newDisplay(x.env.Stderr)
 	x.o.Say = d.say
 	if !x.silent {
 		x.o.Progress = d.show

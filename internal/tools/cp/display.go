@@ -6,13 +6,12 @@ package cp
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // redrawEvery is how often progress is shown where it cannot be drawn over.
@@ -29,11 +28,8 @@ type display struct {
 }
 
 func newDisplay(w io.Writer) *display {
-	d := &display{w: w, last: time.Now()}
-	if f, ok := w.(*os.File); ok {
-		_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-		d.terminal = err == nil
-	}
+	d := &display{w: terminal.Raw(w), last: time.Now()}
+	_, d.terminal = terminal.Of(w)
 	return d
 }
 
@@ -42,7 +38,7 @@ func (d *display) say(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.erase()
-	fmt.Fprintln(d.w, text)
+	fmt.Fprintln(d.w, terminal.Clean(text))
 	d.draw()
 }
 
@@ -67,7 +63,7 @@ func (d *display) show(list []Status) {
 	d.erase()
 	d.lines = d.lines[:0]
 	for _, x := range list {
-		d.lines = append(d.lines, x.line())
+		d.lines = append(d.lines, terminal.Clean(x.line()))
 	}
 	d.draw()
 	if !d.terminal && time.Since(d.last) >= redrawEvery {

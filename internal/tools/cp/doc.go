@@ -13,4 +13,7 @@
 // Receivers that cannot keep up, or that are gone, leave the group, and get what they miss
 // over the connection. What a receiver has is found by hashing the file, or what there is
 // of it, so nothing beside the files themselves is kept for a later run.
+//
+// Others may have rights in the folders of both sides. The sender reads the files that it has
+// listed, through no symbolic link (beneath); a receiver writes to files that it has made.
 package cp

@@ -83,7 +83,7 @@ type session struct {
 }
 
 // serve serves a sender until all files are whole.
-func (s *session) serve(ctx context.Context, root *os.Root) error {
+func (s *session) serve(ctx context.Context, root *os.Root) (err error) {
 	defer context.AfterFunc(ctx, func() { _ = s.w.c.SetReadDeadline(time.Now()) })()
 	start := time.Now()
 	if err := s.describe(); err != nil {
@@ -91,7 +91,14 @@ func (s *session) serve(ctx context.Context, root *os.Root) error {
 	}
 	s.store = newStore(root, s.m)
 	s.seal = newSeal(s.hello.Key)
-	defer s.store.close()
+	defer func() {
+		s.store.close()
+		if e := s.store.settle(); err == nil {
+			err = e
+		} else if e != nil {
+			s.o.Say(fmt.Sprintf("from %s: permissions of directories: %v", s.w.c.RemoteAddr(), e))
+		}
+	}()
 	if err := s.compare(); err != nil {
 		return err
 	}

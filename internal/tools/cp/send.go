@@ -54,7 +54,7 @@ func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 	if s.source, err = gather(o.Files, o.Chunk, o.Say); err != nil {
 		return nil, err
 	}
-	defer s.source.r.close()
+	defer s.source.close()
 	for _, h := range o.Hosts {
 		s.targets = append(s.targets, &target{host: h, s: s})
 	}

@@ -17,7 +17,8 @@ import (
 // source has the sender's files.
 type source struct {
 	m     *manifest
-	local map[*entry]string // path here
+	local map[*entry]*origin
+	tops  []beneath // folders of what was named
 
 	mu   sync.Mutex
 	sums map[int][sha256.Size]byte // of chunks that some receiver has
@@ -28,45 +29,64 @@ type source struct {
 // gather lists files and directories with all below them. Symbolic links that are named
 // are followed, others are skipped, as is what is neither file nor directory.
 func gather(files []string, chunk int, say func(string)) (*source, error) {
-	s := &source{m: newManifest(chunk), local: make(map[*entry]string), sums: make(map[int][sha256.Size]byte), buf: make([]byte, chunk)}
+	s := &source{m: newManifest(chunk), local: make(map[*entry]*origin), sums: make(map[int][sha256.Size]byte), buf: make([]byte, chunk)}
 	s.r.source = s
 	for _, name := range files {
-		at, err := filepath.Abs(name)
-		if err != nil {
-			return nil, err
-		}
-		base := filepath.Base(at)
-		if at, err = filepath.EvalSymlinks(at); err != nil {
-			return nil, err
-		}
-		err = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			below, err := filepath.Rel(at, path)
-			if err != nil {
-				return err
-			}
-			if !d.IsDir() && !d.Type().IsRegular() {
-				say(fmt.Sprintf("%s is skipped: neither a regular file nor a directory", path))
-				return nil
-			}
-			i, err := d.Info()
-			if err != nil {
-				return err
-			}
-			e := &entry{Path: []byte(filepath.ToSlash(filepath.Join(base, below))), Dir: d.IsDir(), Mode: uint32(i.Mode().Perm()), Time: i.ModTime().UnixNano()}
-			if !e.Dir {
-				e.Size = i.Size()
-			}
-			s.local[e] = path
-			return s.m.add(e)
-		})
-		if err != nil {
+		if err := s.add(name, say); err != nil {
+			s.close()
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return s, nil
+}
+
+// add lists what is named. Who may change folders below it cannot lead the sender out of it.
+func (s *source) add(name string, say func(string)) error {
+	at, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	base := filepath.Base(at)
+	if at, err = filepath.EvalSymlinks(at); err != nil {
+		return err
+	}
+	top, err := openBeneath(filepath.Dir(at))
+	if err != nil {
+		return err
+	}
+	s.tops = append(s.tops, top)
+	start := filepath.Base(at)
+	return fs.WalkDir(top, start, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(start, path)
+		if err != nil {
+			return err
+		}
+		i, is, err := top.lstat(path)
+		if err != nil {
+			return err
+		}
+		o := &origin{in: top, name: path, inode: is}
+		if !i.IsDir() && !i.Mode().IsRegular() {
+			say(fmt.Sprintf("%s is skipped: neither a regular file nor a directory", o.path()))
+			return nil
+		}
+		e := &entry{Path: []byte(filepath.ToSlash(filepath.Join(base, below))), Dir: i.IsDir(), Mode: uint32(i.Mode().Perm()), Time: i.ModTime().UnixNano()}
+		if !e.Dir {
+			e.Size = i.Size()
+		}
+		s.local[e] = o
+		return s.m.add(e)
+	})
+}
+
+func (s *source) close() {
+	s.r.close()
+	for _, t := range s.tops {
+		_ = t.dir.Close()
+	}
 }
 
 // sum returns the hash of a chunk.
@@ -87,13 +107,15 @@ func (s *source) sum(chunk int) ([sha256.Size]byte, error) {
 
 // changed reports a file that is not any more what it was when it was listed.
 func (s *source) changed() error {
-	for e, path := range s.local {
-		i, err := os.Stat(path)
-		if err != nil {
+	for e, o := range s.local {
+		i, is, err := o.in.lstat(o.name)
+		switch {
+		case err != nil:
 			return fmt.Errorf("%w: it was there when the copy began", err)
-		}
-		if !e.Dir && (i.Size() != e.Size || i.ModTime().UnixNano() != e.Time) {
-			return fmt.Errorf("%s has changed while it was copied: copy it again", path)
+		case is != o.inode:
+			return o.replaced()
+		case !e.Dir && (i.Size() != e.Size || i.ModTime().UnixNano() != e.Time):
+			return fmt.Errorf("%s has changed while it was copied: copy it again", o.path())
 		}
 	}
 	return nil
@@ -111,7 +133,7 @@ func (r *reader) read(chunk int, b []byte) (int, error) {
 	e, off, n := r.source.m.place(chunk)
 	if r.entry != e {
 		r.close()
-		f, err := os.Open(r.source.local[e])
+		f, err := r.source.local[e].open()
 		if err != nil {
 			return 0, err
 		}

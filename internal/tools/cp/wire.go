@@ -12,10 +12,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
+
+	"github.com/gleam-rdma/gleam/internal/terminal"
 )
 
 // use is that of the connections between sender and receivers (package oob).
@@ -223,16 +223,8 @@ func parseDone(b []byte) (d done, err error) {
 	return done{int(x), int64(y)}, nil
 }
 
-// printable makes a peer's text safe for a terminal.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return s[:min(len(s), 1024)]
-}
+// printable is the beginning of a peer's text, safe for a terminal.
+func printable(s string) string { return terminal.Clean(s[:min(len(s), 1024)]) }
 
 // appendHave is the content of frameHave.
 func appendHave(first int, sums []byte) []byte {
