@@ -12,9 +12,9 @@
  *   target of a neighbour advertisement; target and destination of a redirect
  *   destination of the packet that an ICMP or ICMPv6 error or redirect quotes
  *
- * Below up to MAX_TAGS VLAN tags and behind up to MAX_EXTENSIONS extension
- * headers, more than any Linux host takes off or any sender puts on. Frames with
- * more of them are dropped, and so are frames whose needed headers are
+ * Below up to MAX_TAGS VLAN tags, in LLC with and without SNAP, and behind up to
+ * MAX_EXTENSIONS extension headers, more than any Linux host takes off or any
+ * sender puts on. Frames with more of them are dropped, and so are frames whose needed headers are
  * not readable here (in later fragments or later buffers).
  */
 #pragma once
@@ -198,19 +198,60 @@ INLINE enum steer_reason guard_l3(struct xdp_md *ctx, __u16 type, void *l3, void
 	return PASS_OTHER;
 }
 
-/* A frame with one more tag after those that steering skips. */
-NOINLINE enum steer_reason guard_tags(struct xdp_md *ctx)
+/* Tags of VLANs, also of the EtherTypes that were in use before 802.1ad. */
+INLINE int is_tag(__u16 type)
+{
+	return is_vlan(type) || type == htons(0x9100) || type == htons(0x9200) || type == htons(0x9300);
+}
+
+/* A length in place of an EtherType: LLC follows. */
+INLINE int is_length(__u16 type)
+{
+	return __builtin_bswap16(type) < ETHERTYPE_FIRST;
+}
+
+/* Steering does not read what follows: guard_below does. */
+INLINE int is_below(__u16 type)
+{
+	return is_tag(type) || is_length(type);
+}
+
+/* A frame with more tags than steering skips, or others, or with LLC. */
+NOINLINE enum steer_reason guard_below(struct xdp_md *ctx)
 {
 	void *end = (void *)(unsigned long)ctx->data_end;
-	struct vlan_tag *tag = (void *)(unsigned long)ctx->data + sizeof(struct eth_header);
+	struct eth_header *eth = (void *)(unsigned long)ctx->data;
 
-	tag += MAX_VLAN_TAGS;
+	if ((void *)(eth + 1) > end)
+		return cut(ctx, 0);
+	void *l3 = eth + 1;
+	__u16 type = eth->type;
+
 #pragma unroll
-	for (int i = MAX_VLAN_TAGS; i < MAX_TAGS; i++, tag++) {
+	for (int i = 0; i < MAX_TAGS; i++) {
+		struct vlan_tag *tag = l3;
+		if (!is_tag(type))
+			break;
 		if ((void *)(tag + 1) > end)
 			return cut(ctx, 0);
-		if (!is_vlan(tag->type))
-			return guard_l3(ctx, tag->type, tag + 1, end);
+		type = tag->type;
+		l3 = tag + 1;
 	}
-	return DROP_GUARD_HIDDEN;
+	if (is_length(type)) {
+		struct snap_header *snap = l3;
+		if ((void *)(snap + 1) > end)
+			return cut(ctx, 0);
+		if (snap->control != LLC_UI)
+			return PASS_OTHER;
+		if (snap->dsap == LLC_IP && snap->ssap == LLC_IP)
+			return guard_ipv4(ctx, snap->organization, end);
+		if (snap->dsap != LLC_SNAP || snap->ssap != LLC_SNAP || snap->organization[0] || snap->organization[1] ||
+		    (snap->organization[2] && snap->organization[2] != SNAP_BRIDGED))
+			return PASS_OTHER;
+		type = snap->type;
+		l3 = snap + 1;
+	}
+	if (is_tag(type))
+		return DROP_GUARD_HIDDEN;
+	return guard_l3(ctx, type, l3, end);
 }

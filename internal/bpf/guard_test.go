@@ -29,6 +29,21 @@ func from(f []byte, at int, addr string) []byte {
 	return f
 }
 
+// old puts a tag of an EtherType before 802.1ad on a frame.
+func old(f []byte, etherType uint16) []byte {
+	return slices.Concat(f[:12], []byte{byte(etherType >> 8), byte(etherType), 0, 7}, f[12:])
+}
+
+// llc puts a frame into LLC of these bytes, its EtherType included where it is SNAP's.
+func llc(f []byte, header ...byte) []byte {
+	rest := f[12:]
+	if header[0] != 0xAA {
+		rest = f[14:]
+	}
+	n := len(header) + len(rest)
+	return slices.Concat(f[:12], []byte{byte(n >> 8), byte(n)}, header, rest)
+}
+
 // tag puts n 802.1Q tags on a frame.
 func tag(f []byte, n int) []byte {
 	tags := slices.Repeat([]byte{0x81, 0, 0, 7}, n)
@@ -131,7 +146,49 @@ func hiddenCases(t *testing.T) (cases []steerCase) {
 		}
 	}
 	advertisement := message6(t, 136, nd(inGroup6))
+	snap := []byte{0xAA, 0xAA, 0x03, 0, 0, 0}
+	for name, put := range map[string]func([]byte) []byte{
+		"a tag of 9100":             func(f []byte) []byte { return old(f, 0x9100) },
+		"a tag of 9200":             func(f []byte) []byte { return old(f, 0x9200) },
+		"a tag of 9300":             func(f []byte) []byte { return old(f, 0x9300) },
+		"a tag of 9100 in 802.1Q's": func(f []byte) []byte { return tag(old(f, 0x9100), 2) },
+		"802.1Q's in one of 9100":   func(f []byte) []byte { return old(tag(f, 3), 0x9100) },
+		"SNAP":                      func(f []byte) []byte { return llc(f, snap...) },
+		"SNAP of 802.1H":            func(f []byte) []byte { return llc(f, 0xAA, 0xAA, 0x03, 0, 0, 0xF8) },
+		"SNAP below 8 tags":         func(f []byte) []byte { return tag(llc(f, snap...), 8) },
+	} {
+		for _, c := range []struct {
+			what      string
+			bad, good []byte
+			want      Reason
+		}{
+			{"IPv4 source", forged, udp4(t, outside4, 4791), DropGuardIPv4},
+			{"IPv6 source", from(udp6(t, outside6, 4791), offSource6, inGroup6), udp6(t, outside6, 4791), DropGuardIPv6},
+			{"ARP reply", from(arp(t, 2, outside4), offSend4, inGroup4), arp(t, 2, outside4), DropGuardARP},
+			{"advertisement", advertisement, message6(t, 136, nd(outside6)), DropGuardND},
+		} {
+			good := put(c.good)
+			fine := PassOther
+			if name == "SNAP below 8 tags" {
+				fine = PassVLANDepth
+			}
+			cases = append(cases, steerCase{c.what + " below " + name, put(c.bad), c.want, true}, steerCase{"another " + c.what + " below " + name, good, fine, true})
+		}
+	}
 	return append(cases,
+		steerCase{"IPv4 source in LLC", llc(forged, 0x06, 0x06, 0x03), DropGuardIPv4, true},
+		steerCase{"another IPv4 source in LLC", llc(udp4(t, outside4, 4791), 0x06, 0x06, 0x03), PassOther, true},
+		steerCase{"a spanning tree's frame", llc(forged, 0x42, 0x42, 0x03), PassOther, true},
+		steerCase{"SNAP of another organization", llc(forged, 0xAA, 0xAA, 0x03, 0, 0, 0x0C), PassOther, true},
+		steerCase{"IPv4 source below 9 tags of 9100", func() []byte {
+			f := forged
+			for range 9 {
+				f = old(f, 0x9100)
+			}
+			return f
+		}(), DropGuardHidden, true},
+		steerCase{"a frame for a group below a tag of 9100", old(udp4(t, inGroup4, 4791), 0x9100), PassOther, true},
+		steerCase{"a frame for a group in SNAP", llc(udp4(t, inGroup4, 4791), snap...), PassOther, true},
 		steerCase{"ARP reply below 4 tags", tag(from(arp(t, 2, outside4), offSend4, inGroup4), 4), DropGuardARP, true},
 		steerCase{"advertisement below 4 tags", tag(advertisement, 4), DropGuardND, true},
 		steerCase{"IPv6 source below 8 tags", tag(from(udp6(t, outside6, 4791), offSource6, inGroup6), 8), DropGuardIPv6, true},

@@ -12,6 +12,7 @@
 
 #define PACKED __attribute__((packed))
 
+#define ETHERTYPE_FIRST 0x0600 /* less is the length of a frame with LLC */
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
 #define ETHERTYPE_RARP 0x8035 /* laid out as ARP is */
@@ -27,6 +28,20 @@ struct eth_header {
 
 struct vlan_tag {
 	__u16 tci;
+	__u16 type;
+} PACKED;
+
+#define LLC_IP 0x06
+#define LLC_SNAP 0xAA
+#define LLC_UI 0x03	  /* unnumbered information */
+#define SNAP_BRIDGED 0xF8 /* 00-00-F8, IEEE 802.1H; IP has 00-00-00 */
+
+/* IEEE 802.2 LLC, and SNAP in it (RFC 1042). */
+struct snap_header {
+	__u8 dsap;
+	__u8 ssap;
+	__u8 control;
+	__u8 organization[3];
 	__u16 type;
 } PACKED;
 

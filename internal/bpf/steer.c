@@ -274,9 +274,11 @@ INLINE enum steer_reason classify(struct xdp_md *ctx)
 		type = tag->type;
 		l3 = tag + 1;
 	}
-	if (is_vlan(type)) {
-		reason = guard_tags(ctx);
-		return reason ? reason : PASS_VLAN_DEPTH;
+	if (is_below(type)) {
+		reason = guard_below(ctx);
+		if (reason)
+			return reason;
+		return is_vlan(type) ? PASS_VLAN_DEPTH : PASS_OTHER;
 	}
 	reason = guard_l3(ctx, type, l3, end);
 	if (reason)

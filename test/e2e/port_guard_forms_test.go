@@ -38,6 +38,11 @@ func tagged(f []byte, n int, etherType uint16) []byte {
 	return slices.Concat(f[:12], bytes.Repeat(append(tag, 0, 7), n), f[12:])
 }
 
+// snapped puts f into LLC and SNAP.
+func snapped(f []byte) []byte {
+	return slices.Concat(binary.BigEndian.AppendUint16(slices.Clone(f[:12]), uint16(8+len(f)-14)), []byte{0xAA, 0xAA, 0x03, 0, 0, 0}, f[12:])
+}
+
 // extended puts an IPv4 option, or an IPv6 destination options header, into f.
 func extended(f []byte) []byte {
 	if f[offIP]>>4 == 4 {
@@ -104,6 +109,12 @@ func guardForms() []form {
 	}
 	return append(list,
 		form{name: "2 tags of 802.1ad", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { return tagged(straight(a, src, to), 2, 0x88A8) }, arrives: true},
+		form{name: "a tag of 9100", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { return tagged(straight(a, src, to), 1, 0x9100) }, arrives: true},
+		form{name: "a tag of 9100 below 2 of 802.1Q", make: func(a *attacker, src netip.Addr, to *rigHost) []byte {
+			return tagged(tagged(straight(a, src, to), 1, 0x9100), 2, 0x8100)
+		}, arrives: true},
+		form{name: "SNAP", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { return snapped(straight(a, src, to)) }, arrives: true},
+		form{name: "a claim in SNAP", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { return snapped(claim(a, src, to)) }, counter: "claim", arrives: true},
 		form{name: "a claim below 3 tags", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { return tagged(claim(a, src, to), 3, 0x8100) }, counter: "claim", arrives: true},
 		form{name: "cut in the middle", make: func(a *attacker, src netip.Addr, to *rigHost) []byte { f := straight(a, src, to); return f[:len(f)-25] }},
 	)
