@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -189,10 +190,19 @@ func TestNewIdentityRefuses(t *testing.T) {
 	}
 }
 
-// TestIdentityIsDerived pins the derivation: every release has to derive the same.
+// TestIdentityIsDerived pins the derivation: every release has to derive the same, which
+// docs/EXCHANGE.md has as its example.
 func TestIdentityIsDerived(t *testing.T) {
 	public := keyed('k').certs[1].PrivateKey.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
-	if got := fmt.Sprintf("%x", []byte(public)); got != "50c29c0503c4c2ee7494d8992106368f24acf7c8056c046c303807142795c7ad" {
+	got := fmt.Sprintf("%x", []byte(public))
+	if got != "50c29c0503c4c2ee7494d8992106368f24acf7c8056c046c303807142795c7ad" {
 		t.Errorf("the public key of a known key is %s", got)
+	}
+	text, err := os.ReadFile("../../docs/EXCHANGE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "`" + got[:8] + "…" + got[len(got)-8:] + "`"; !strings.Contains(string(text), want) {
+		t.Errorf("docs/EXCHANGE.md does not have the public key %s", want)
 	}
 }

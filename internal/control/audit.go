@@ -27,7 +27,7 @@ func (e *Engine) Audit(c *api.Change) {
 }
 
 // audit logs a change by an authenticated envelope. It returns the key and address for
-// the journal's event.
+// the journal's event. Rejections are not logged by it: logRejection does so.
 func (c *control) audit(e *envelope.Event) (by string) {
 	if !e.By.IsValid() {
 		return ""
@@ -44,8 +44,6 @@ func (c *control) audit(e *envelope.Event) (by string) {
 		kv = append(kv, "members", e.Total)
 	case envelope.Unchanged:
 		action, result = "register group", "ok, it goes on as it was"
-	case envelope.RegistrationFailed:
-		action, result = "register group", e.Err.Error()
 	case envelope.MemberJoined:
 		action = "add member"
 		kv = append(kv, "member", e.Member)

@@ -166,10 +166,9 @@ func (c *control) report(e *envelope.Event) {
 		c.answer(e.Group, nil)
 		return
 	case envelope.RegistrationFailed:
-		j.Kind, j.Reason = api.EventRejected, e.Err.Error()+moreText(e)
 		c.noteRejection(e)
-		j.Reason += c.unprovenText(e)
 		c.answer(e.Group, e.Err)
+		return
 	case envelope.Rebuilt:
 		j.Kind = api.EventRebuilt
 		if j.Reason = fmt.Sprintf("generation %d", g.generationOfTree()); e.Err != nil {
@@ -212,7 +211,7 @@ func (c *control) report(e *envelope.Event) {
 	default:
 		return
 	}
-	c.journal.add(j)
+	c.journal.addBy(e.By, j)
 }
 
 // warnUndeclared warns that a group's dead_after cannot be checked, if the sender's

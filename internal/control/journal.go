@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // journalSize is the number of events that the journal keeps.
@@ -18,31 +20,76 @@ const journalSize = 4096
 
 // journal is the record of events of groups and members, for operators. It may be used
 // from any goroutine.
+//
+// When it is full, older events of the origin that has the most make room: a holder of a
+// key who causes events without end loses its own ones.
 type journal struct {
 	mu      sync.Mutex
-	events  []api.Event       // in order of Seq, without gaps
+	events  []journalEntry    // in order of Seq; gaps are events that made room
 	last    uint64            // Seq of the newest event
 	total   map[string]uint64 // events by kind
 	changed chan struct{}
+}
+
+// journalEntry is an event with its origin.
+type journalEntry struct {
+	api.Event
+	origin origin
+}
+
+// origin is who shares the journal's space: the key of the request that caused an event.
+// The zero value is the switch itself, and users of the API.
+type origin struct {
+	requested bool
+	key       envelope.KeyID
 }
 
 func newJournal() *journal {
 	return &journal{changed: make(chan struct{}), total: make(map[string]uint64)}
 }
 
-// add numbers e, appends it, and wakes the waiting readers.
-func (j *journal) add(e api.Event) {
+// add appends an event of the switch itself, or of a user of the API.
+func (j *journal) add(e api.Event) { j.append(journalEntry{Event: e}) }
+
+// addBy appends an event that a request of by has caused.
+func (j *journal) addBy(by envelope.Actor, e api.Event) {
+	j.append(journalEntry{e, origin{by.IsValid(), by.Key}})
+}
+
+// append numbers e, appends it, and wakes the waiting readers.
+func (j *journal) append(e journalEntry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last++
 	j.total[e.Kind]++
 	e.Seq, e.Time = j.last, time.Now()
 	if len(j.events) >= journalSize {
-		j.events = slices.Delete(j.events, 0, journalSize/8) // several at once, to do it rarely
+		j.makeRoom()
 	}
 	j.events = append(j.events, e)
 	close(j.changed)
 	j.changed = make(chan struct{})
+}
+
+// makeRoom removes the oldest events of the origin that has the most: several at once, to do
+// it rarely. The caller holds mu.
+func (j *journal) makeRoom() {
+	count := make(map[origin]int)
+	var most origin
+	for i := range j.events {
+		o := j.events[i].origin
+		if count[o]++; count[o] > count[most] {
+			most = o
+		}
+	}
+	n := min(journalSize/8, (count[most]+1)/2)
+	j.events = slices.DeleteFunc(j.events, func(e journalEntry) bool {
+		if e.origin != most || n == 0 {
+			return false
+		}
+		n--
+		return true
+	})
 }
 
 // after returns the events after seq. If there is none it waits until ctx ends. A seq
@@ -54,13 +101,11 @@ func (j *journal) after(ctx context.Context, seq uint64) *api.Events {
 		if seq > j.last {
 			seq = 0
 		}
-		if n := len(j.events); n > 0 {
-			first := j.events[0].Seq
-			if seq+1 < first {
-				page.Lost = first - seq - 1
-			}
-			page.Events = slices.Clone(j.events[min(uint64(n), max(seq+1, first)-first):])
+		first, _ := slices.BinarySearchFunc(j.events, seq+1, func(e journalEntry, seq uint64) int { return cmp.Compare(e.Seq, seq) })
+		for i := first; i < len(j.events); i++ {
+			page.Events = append(page.Events, j.events[i].Event)
 		}
+		page.Lost = j.last - seq - uint64(len(page.Events))
 		changed := j.changed
 		j.mu.Unlock()
 		if len(page.Events) > 0 || ctx.Err() != nil {

@@ -5,9 +5,11 @@ package control
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 func ended() context.Context {
@@ -49,5 +51,38 @@ func TestJournal(t *testing.T) {
 	// The asker knows a later one: the daemon has been restarted.
 	if again := j.after(ended(), n+100); len(again.Events) != len(p.Events) {
 		t.Errorf("after a restart: %d events", len(again.Events))
+	}
+}
+
+// A holder of a key who causes events without end, from many addresses, leaves those of others
+// in the journal, and loses its own ones. Events that made room are counted as lost.
+func TestJournalOfOthersStays(t *testing.T) {
+	j := newJournal()
+	by := func(key envelope.KeyID, host int) envelope.Actor {
+		return envelope.Actor{Key: key, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(host >> 16), byte(host >> 8), byte(host)}), 4797)}
+	}
+	const honest, flood = 300, 10 * journalSize
+	for i := range flood {
+		j.addBy(by(7, i), api.Event{Kind: api.EventRegistered})
+		if i%(flood/honest) == 0 && i/(flood/honest) < honest {
+			j.addBy(by(1, 1), api.Event{Kind: api.EventEnded})
+			j.add(api.Event{Kind: api.EventEvicted})
+		}
+	}
+	p := j.after(ended(), 0)
+	kept := make(map[string]int)
+	for i, e := range p.Events {
+		if kept[e.Kind]++; i > 0 && e.Seq <= p.Events[i-1].Seq {
+			t.Fatalf("event %d follows %d", e.Seq, p.Events[i-1].Seq)
+		}
+	}
+	if kept[api.EventEnded] != honest || kept[api.EventEvicted] != honest {
+		t.Errorf("%v are kept, want %d of others", kept, honest)
+	}
+	if n := p.Lost + uint64(len(p.Events)); n != p.Last || len(p.Events) > journalSize {
+		t.Errorf("%d events are kept and %d lost, of %d", len(p.Events), p.Lost, p.Last)
+	}
+	if p := j.after(ended(), p.Last-1); len(p.Events) != 1 || p.Lost != 0 {
+		t.Errorf("the last one: %d events, %d lost", len(p.Events), p.Lost)
 	}
 }

@@ -85,13 +85,16 @@ func (c *control) logRefusal(x refusal, suppressed uint64) {
 
 // rejection is a registration that was understood and rejected.
 type rejection struct {
-	group netip.Addr
-	err   error
-	more  string // further reasons
+	group  netip.Addr
+	member envelope.MemberKey // that is the reason, if one is
+	by     envelope.Actor
+	why    string // all reasons
+	more   string // inquiries at the member's location
 }
 
-// noteRejection logs a rejection, once in refusalInterval for each reason. Any host with a
-// key can have registrations rejected at the rate of limits.envelopes_per_address.
+// noteRejection reports a rejection to audit trail, log and journal, once in refusalInterval
+// for each reason. Any host with a key can have registrations rejected at the rate of
+// limits.envelopes_per_address. Each rejection is counted, and answered.
 func (c *control) noteRejection(e *envelope.Event) {
 	reason := envelope.Reason(0) // for errors that are no Problem
 	var p *envelope.Problem
@@ -99,13 +102,23 @@ func (c *control) noteRejection(e *envelope.Event) {
 		reason = p.Reason
 	}
 	c.count.rejected[reason]++
-	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err, moreText(e)}); report {
-		c.logRejection(rejection{e.Group, e.Err, moreText(e)}, suppressed)
+	x := rejection{group: e.Group, member: e.Member, by: e.By, why: e.Err.Error() + moreText(e), more: c.unprovenText(e)}
+	if suppressed, report := c.rejected.add(c.now(), int(reason), x); report {
+		c.logRejection(x, suppressed)
 	}
 }
 
 func (c *control) logRejection(x rejection, suppressed uint64) {
-	c.notify(true, "group rejected", "group", x.group, "error", x.err.Error()+x.more, "suppressed", suppressed)
+	j := api.Event{Kind: api.EventRejected, Group: x.group, Member: x.member.IP, QPN: api.QPN(x.member.QPN), Reason: x.why + x.more}
+	if x.by.IsValid() {
+		j.By = x.by.String()
+		c.notify(false, AuditMark, "by", j.By, "group", x.group, "action", "register group", "result", x.why, "suppressed", suppressed)
+	}
+	c.notify(true, "group rejected", "group", x.group, "error", x.why, "suppressed", suppressed)
+	if suppressed > 0 {
+		j.Reason += fmt.Sprintf(" (and %d others for the same reason since the last report)", suppressed)
+	}
+	c.journal.addBy(x.by, j)
 }
 
 // reportPartial tells the operator once per port that hosts behind it leave UDP checksums

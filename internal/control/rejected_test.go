@@ -6,6 +6,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -14,20 +15,25 @@ import (
 )
 
 // Registrations that are turned down are one line for each reason and interval, whatever
-// group they are for, with the number of those that are not told. The journal has all.
+// group they are for, with the number of those that are not told: in the log, in the audit
+// trail and in the journal, so that a holder of a key who causes them without end fills none
+// of them. The counters have all.
 func TestRejectionsAreSampled(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	var lines []string
-	told := uint64(0)
+	told, audited := uint64(0), 0
 	f.control.do(func() {
 		f.control.notify = func(warn bool, msg string, kv ...any) {
 			if warn && msg == "group rejected" {
 				lines = append(lines, fmt.Sprint(kv...))
 				told += 1 + kv[5].(uint64)
 			}
+			if msg == AuditMark {
+				audited++
+			}
 		}
 		reject := func(err error) {
-			f.control.report(&envelope.Event{Kind: envelope.RegistrationFailed, Group: fakeGroup(0), Err: err})
+			f.control.report(&envelope.Event{Kind: envelope.RegistrationFailed, Group: fakeGroup(0), Err: err, By: envelope.Actor{Key: 1, Addr: netip.MustParseAddrPort("10.0.0.1:4797")}})
 		}
 		for range 100 {
 			reject(&envelope.Problem{Reason: envelope.TooManyMembers, Value: 7})
@@ -50,7 +56,23 @@ func TestRejectionsAreSampled(t *testing.T) {
 	if len(lines) != 5 || told != 106 {
 		t.Errorf("%d lines about %d rejections, want 5 about 106:\n%s", len(lines), told, text)
 	}
-	if es := f.events(0, api.EventRejected); len(es) != 106 {
-		t.Errorf("%d rejections in the journal, want 106", len(es))
+	es := f.events(0, api.EventRejected)
+	if len(es) != 5 || audited != 5 {
+		t.Errorf("%d rejections in the journal and %d in the audit trail, want 5", len(es), audited)
+	}
+	if n := f.control.count.rejected[envelope.TooManyMembers]; n != 100 {
+		t.Errorf("%d rejections are counted, want 100", n)
+	}
+	others := 0
+	for i := range es {
+		if strings.Contains(es[i].Reason, "and 98 others") {
+			others++
+		}
+		if es[i].By != "key 1, 10.0.0.1:4797" {
+			t.Errorf("the journal has a rejection by %q", es[i].By)
+		}
+	}
+	if others != 1 {
+		t.Errorf("no event has the number of those that are not told: %+v", es)
 	}
 }

@@ -308,7 +308,7 @@ const (
 	BadMAC               // the HMAC does not match
 	WrongRole            // a type that this machine does not accept
 	WrongSource          // the IP source is not the ReplyTo address, or not that of the message's sender
-	WrongInstance        // of another run of the registrar; answered with a Challenge
+	WrongInstance        // without a valid cookie; a request is answered with a Challenge
 	StaleMessage         // an older epoch or transaction
 	DuplicateMsg         // a repetition; answered again if the type has an answer
 	UnknownGroupMsg      // the group is not known here
@@ -362,7 +362,7 @@ var dropTexts = [NumDrops]string{
 	BadMAC:          "an envelope, or a message between switches, whose MAC does not fit: the sender has another key under the same id",
 	WrongRole:       "an envelope of a kind that a switch never gets",
 	WrongSource:     "an envelope whose IP source is not the address of its sender, to which the answer would go: there is NAT between, or an envelope of another host was replayed",
-	WrongInstance:   "an envelope for an earlier run of gleamd: answered with a Challenge, which has the present one",
+	WrongInstance:   "a request without a valid cookie: a master's first one, or one whose cookie has expired or is of an earlier run of gleamd. It is answered with a Challenge, which has a cookie. Also an acknowledgement without one, and a message of another session with a neighbour switch, which get no answer",
 	StaleMessage:    "an envelope of an older epoch or transaction",
 	DuplicateMsg:    "an envelope that came before: the sender had no answer yet; answered again if it asks for an answer",
 	UnknownGroupMsg: "an envelope about a group that is not registered",
