@@ -267,6 +267,31 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A configuration with a secret that others may read is refused by --check, at start and by a
+// reload, with the line and the remedy.
+func TestOpenConfigurationIsRefused(t *testing.T) {
+	b := newBench(t, "") // its configuration has a secret
+	if err := os.Chmod(b.file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const want = "may be read or changed by others (mode 0644); run: chmod 0640 "
+	for _, args := range [][]string{{"--check", "-c", b.file}, {"-c", b.file}} {
+		if code := b.main(t.Context(), args); code != 1 || !strings.Contains(b.err.String(), want+b.file) {
+			t.Errorf("%v: exit %d, %q", args, code, b.err.String())
+		}
+	}
+	r := &reloader{file: b.file}
+	if _, err := r.reload(api.Reload{}); err == nil || !strings.Contains(err.Error(), want+b.file) {
+		t.Errorf("reload: %v", err)
+	}
+	if err := os.Chmod(b.file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 {
+		t.Errorf("mode 0640: exit %d, %s", code, b.err.String())
+	}
+}
+
 func TestCheck(t *testing.T) {
 	b := newBench(t, "")
 	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 || b.out.String() != b.file+": ok\n" || b.err.String() != "" {

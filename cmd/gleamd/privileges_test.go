@@ -134,13 +134,8 @@ func life(t *testing.T, as []string, bounding uint64) {
 	text := star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s, group: daemon}\nuser: %d\numem: {frames: 4096}\n", socket, nobodyKnown) +
 		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\nworker: {cpu: [0, 1]}\n" +
 		"switch: {id: '00000000000000a1', keys: [{id: 1, secret: hex:1f0e9d8c7b6a5948372615f4e3d2c1b00918273645546372819aabbccddeef01}]}\n"
-	for name, mode := range map[string]os.FileMode{dir: 0o755, file: 0o644} {
-		if name == file {
-			err = os.WriteFile(file, []byte(text), mode)
-		}
-		if err := errors.Join(err, os.Chmod(name, mode), os.Chown(name, nobodyKnown, nobodyKnown)); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, 0o640), os.Chown(file, 0, nobodyKnown), os.Chmod(dir, 0o755), os.Chown(dir, nobodyKnown, nobodyKnown)); err != nil {
+		t.Fatal(err)
 	}
 	args := append(slices.Clone(as), programs.Path(t, "gleamd"), "-c", file)
 	start := func() (*lab.Process, *api.Client) {

@@ -13,16 +13,18 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // rewrite replaces the configuration file, which the user of gleamd can read.
 func (p *process) rewrite(t *testing.T, text string) {
 	t.Helper()
-	for _, err := range []error{os.WriteFile(p.file, []byte(text), 0o644), os.Chmod(p.file, 0o644), os.Chmod(filepath.Dir(p.file), 0o755), os.Chmod(filepath.Dir(filepath.Dir(p.file)), 0o755)} {
+	for _, err := range []error{os.WriteFile(p.file, []byte(text), 0o600), os.Chmod(filepath.Dir(p.file), 0o755), os.Chmod(filepath.Dir(filepath.Dir(p.file)), 0o755)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	labtest.ForGleamd(t, p.file, nil)
 }
 
 // TestReloadOfPrefixes: a gleamd that has given up its privileges serves a prefix that a

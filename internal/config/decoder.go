@@ -18,7 +18,10 @@ import (
 type decoder struct {
 	file  string
 	errs  Errors
-	known map[string]bool // every key path that a mapping has read
+	known map[string]bool // every key path that a mapping has read, with [] for list elements
+
+	configuration *Config
+	inline        value // the first secret that stands in the file itself; line 0: none does
 }
 
 // value is a node with its path.

@@ -177,10 +177,10 @@ func TestSecretFiles(t *testing.T) {
 	}{
 		"plain":   {goodHex + "\n", 0o600, ""},
 		"prefix":  {" hex:" + goodHex, 0o640, ""},
-		"open":    {goodHex, 0o604, "open to everyone (mode 0604); run: chmod 600 "},
+		"open":    {goodHex, 0o604, "may be read or changed by others (mode 0604); run: chmod 0600 "},
 		"short":   {goodHex[2:], 0o600, "secret has 31 bytes; want 32 to 256"},
 		"long":    {strings.Repeat("00", 257), 0o600, "secret has 257 bytes"},
-		"big":     {strings.Repeat("00", 3000), 0o600, "6000 bytes long"},
+		"big":     {strings.Repeat("00", 3000), 0o600, "has 6000 bytes; want at most 4096"},
 		"text":    {"correct horse battery", 0o600, "not an even number of hexadecimal digits"},
 		"missing": {"", 0, "cannot read the secret: no such file or directory"},
 		"folder":  {"", os.ModeDir, "not a regular file"},

@@ -69,6 +69,9 @@ func (d *decoder) oneSecret(v value, seen map[string]value) {
 // secret reads a secret that stands in the file. Its text never gets into an
 // error, also when it is of the wrong type.
 func (d *decoder) secret(dst *Secret, v value) {
+	if d.inline.line == 0 {
+		d.inline = v
+	}
 	n, ok := v.node.(*ast.StringNode)
 	if !ok || !strings.HasPrefix(n.Value, hexPrefix) {
 		d.fail(v.line, v.key, "", "want hex: and an even number of hexadecimal digits")

@@ -113,7 +113,7 @@ func TestFilesAreReadInBounds(t *testing.T) {
 	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is longer than 65536 bytes") {
 		t.Errorf("configuration without end: %v", err)
 	}
-	if _, err := ReadSecret(long); err == nil || !strings.Contains(err.Error(), "want one line of hexadecimal digits") {
+	if _, err := ReadSecret(long); err == nil || !strings.Contains(err.Error(), "bytes; want at most 4096") {
 		t.Errorf("secret: %v", err)
 	}
 	if _, err := ReadSecret("/dev/zero"); err == nil || !strings.Contains(err.Error(), "not a regular file") {

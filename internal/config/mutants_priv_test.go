@@ -4,8 +4,6 @@
 package config
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
@@ -23,9 +21,9 @@ var _ = []mutant.Mutant{
 	mutant.New("keys have no bound", "priv", mutant.In(checkSize,
 		"case keys > keysMax:",
 		"case false:")),
-	mutant.New("a pipe is waited for", "priv", mutant.In(readSecret,
-		"os.O_RDONLY|unix.O_NONBLOCK",
-		"os.O_RDONLY|unix.$1", unix.O_CLOEXEC)),
+	mutant.New("a configuration with secrets is taken from anybody", "ConfigurationWithSecrets", mutant.In(parse,
+		"if s := d.inline; s.line > 0 && st != nil {",
+		"if s := d.inline; s.line > 1<<20 && st != nil {")),
 	mutant.New("the file of a socket is everybody's although only a group may read", "priv", mutant.In((*decoder).api,
 		"a.Mode = openToAll",
 		"_ = a.Mode")),

@@ -7,15 +7,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
-// Load reads and parses a configuration file.
+// Load reads and parses a configuration file. One with secrets that others may read or change
+// is refused, as the files of secrets are.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -26,31 +30,43 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return Parse(path, data)
+	st, err := f.Stat() // of the open file, not of the name's present one
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return parse(path, data, st).result()
 }
 
 // Parse parses a configuration. name stands for the file in errors, and a
 // relative secret_file is looked up in its directory. The error is of type
 // Errors.
 func Parse(name string, data []byte) (*Config, error) {
-	c, _, err := parse(name, data)
-	return c, err
+	return parse(name, data, nil).result()
 }
 
-// parse also returns every key path it knows, with [] for list elements.
-func parse(name string, data []byte) (*Config, map[string]bool, error) {
-	d := &decoder{file: name, known: make(map[string]bool)}
-	c := Default()
+// parse parses a configuration, of the file st if it is one.
+func parse(name string, data []byte, st fs.FileInfo) *decoder {
+	d := &decoder{file: name, known: make(map[string]bool), configuration: Default()}
 	if root, line := d.document(data); len(d.errs) == 0 {
-		if d.config(c, root) {
-			d.check(c, line)
+		if d.config(d.configuration, root) {
+			d.check(d.configuration, line)
 		}
 	}
-	if len(d.errs) > 0 {
-		slices.SortStableFunc(d.errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
-		return nil, d.known, d.errs
+	if s := d.inline; s.line > 0 && st != nil {
+		if err := trusted.Check(name, st, trusted.Secret); err != nil {
+			d.fail(s.line, s.key, "", fmt.Sprintf("stands in a file that %v", err))
+		}
 	}
-	return c, d.known, nil
+	slices.SortStableFunc(d.errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	return d
+}
+
+// result returns the configuration, or what is wrong with it.
+func (d *decoder) result() (*Config, error) {
+	if len(d.errs) > 0 {
+		return nil, d.errs
+	}
+	return d.configuration, nil
 }
 
 // document parses the YAML and returns its only document's body.

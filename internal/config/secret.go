@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // Secret lengths in bytes. An HMAC key should not be shorter than the hash's output
@@ -87,28 +85,7 @@ func parseSecret(digits string) (Secret, error) {
 // readSecret reads a secret from a file of hexadecimal digits, with or without
 // the prefix, as `openssl rand -hex 32` writes them.
 func readSecret(path string) (Secret, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not block until it has a writer
-	if err != nil {
-		return Secret{}, err
-	}
-	defer f.Close()
-	st, err := f.Stat() // of the open file, not of the name's present one
-	switch {
-	case err != nil:
-		return Secret{}, err
-	case !st.Mode().IsRegular():
-		return Secret{}, errors.New("not a regular file")
-	case st.Mode().Perm()&0o007 != 0:
-		return Secret{}, fmt.Errorf("open to everyone (mode %04o); run: chmod 600 %s", st.Mode().Perm(), path)
-	case st.Mode().Perm()&0o020 != 0:
-		return Secret{}, fmt.Errorf("its group may write to it (mode %04o); run: chmod g-w %s", st.Mode().Perm(), path)
-	case st.Size() > secretFileMax:
-		return Secret{}, fmt.Errorf("%d bytes long; want one line of hexadecimal digits", st.Size())
-	}
-	if s, ok := st.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
-		return Secret{}, fmt.Errorf("belongs to user %d, who may change it; run: chown root %s", s.Uid, path)
-	}
-	data, err := readBounded(f, secretFileMax)
+	data, err := trusted.Read(path, secretFileMax, trusted.Secret)
 	if err != nil {
 		return Secret{}, err
 	}

@@ -6,7 +6,7 @@ package config
 import "fmt"
 
 // ReadSecret reads a secret from a file as secret_file in the configuration
-// does: hexadecimal digits, not open to everyone. Programs of hosts take the
+// does: hexadecimal digits, which others may not read. Programs of hosts take the
 // key that they share with the switch by it.
 func ReadSecret(path string) (Secret, error) {
 	s, err := readSecret(path)

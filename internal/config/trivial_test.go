@@ -63,7 +63,7 @@ func TestSecretFileOwners(t *testing.T) {
 		uid  int
 		says string
 	}{
-		{0o600, 0, ""}, {0o640, 0, ""}, {0o400, 0, ""}, {0o604, 0, "chmod 600"}, {0o602, 0, "chmod 600"}, {0o660, 0, "chmod g-w"}, {0o600, 4711, "chown root"},
+		{0o600, 0, ""}, {0o640, 0, ""}, {0o400, 0, ""}, {0o604, 0, "chmod 0600"}, {0o602, 0, "chmod 0600"}, {0o660, 0, "chmod 0640"}, {0o600, 4711, "chown root"},
 	} {
 		if os.Geteuid() != 0 && c.uid != 0 {
 			continue
@@ -78,6 +78,49 @@ func TestSecretFileOwners(t *testing.T) {
 		}
 		if _, err := ReadSecret(path); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says+" "+path) {
 			t.Errorf("mode %o, user %d: %v, want %q", c.mode, c.uid, err, c.says)
+		}
+	}
+}
+
+// TestConfigurationsWithSecrets: a configuration in which secrets stand is refused as a file of
+// secrets is, with the line of the first and the remedy. One without them may be read by all.
+func TestConfigurationsWithSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gleamd.yaml")
+	keys := "{keys: [{id: 1, secret: hex:" + goodHex + "}]}"
+	hosts := strings.Replace(minimal, "{insecure: true}", keys, 1)
+	switches := minimal + "switch: " + keys + "\n"
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		uid  int
+		says string
+	}{
+		{minimal, 0o644, 0, ""}, {minimal, 0o664, 0, ""}, {minimal, 0o644, 4711, ""},
+		{hosts, 0o600, 0, ""}, {hosts, 0o640, 0, ""}, {switches, 0o640, 0, ""},
+		{hosts, 0o644, 0, "chmod 0640"}, {hosts, 0o604, 0, "chmod 0600"}, {hosts, 0o660, 0, "chmod 0640"}, {hosts, 0o600, 4711, "chown root"},
+		{switches, 0o644, 0, "chmod 0640"}, {switches, 0o640, 4711, "chown root"},
+		{strings.Replace(hosts, "hex:", "", 1), 0o644, 0, "chmod 0640"},
+	} {
+		if os.Geteuid() != 0 && c.uid != 0 {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(path, c.uid, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Load(path)
+		if (err == nil) != (c.says == "") || err != nil && !(strings.Contains(err.Error(), c.says+" "+path) && strings.Contains(err.Error(), "keys[0].secret: stands in a file that")) {
+			t.Errorf("mode %o, user %d: %v, want %q\n%s", c.mode, c.uid, err, c.says, c.text)
+		}
+		if err != nil && leaks(err.Error()) {
+			t.Errorf("the secret is in the error: %v", err)
 		}
 	}
 }

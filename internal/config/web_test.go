@@ -40,7 +40,7 @@ func TestWeb(t *testing.T) {
 		`listen: "10.0.0.1:80", token_file: ` + token: "",
 		`listen: "10.0.0.1:80", token_file: ` + token + ", " + tls(private): "",
 		`listen: "10.0.0.1:80", ca: ` + ca.File + ", " + tls(private):       "",
-		`listen: "10.0.0.1:80", token_file: ` + public:                      "open to everyone",
+		`listen: "10.0.0.1:80", token_file: ` + public:                      "may be read or changed by others",
 		`listen: "10.0.0.1:80", token_file: /nowhere`:                       "cannot read the secret: no such file",
 		`listen: "10.0.0.1:80", ca: ` + ca.File:                             "f:4: web.ca: needs certificate",
 		`listen: "127.0.0.1:80", key: ` + private:                           "f:4: web.key: needs certificate",

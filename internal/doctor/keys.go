@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // command is what errors of a configuration end with where one command repairs them.
@@ -39,32 +40,24 @@ func checkConfig(r *Report, file string) *config.Config {
 	return nil
 }
 
-// checkFiles checks who may read or replace the files of the configuration. What is open to
-// everyone, config.Load refuses.
+// checkFiles checks who may replace the files of the configuration, or change one that has no
+// secrets. All that others may read or change beside it, config.Load refuses.
 func checkFiles(r *Report, file string, cfg *config.Config) {
-	text, err := os.ReadFile(file)
+	st, err := os.Stat(file)
 	if err != nil {
 		r.skip("key-files", err.Error())
 		return
 	}
 	var found []Finding
-	secrets, others := secretFiles(cfg), []string{file}
-	if regexp.MustCompile(`(?m)^[^#]*\bsecret:`).Match(text) {
-		secrets, others = append(secrets, file), nil
-	}
-	for _, f := range secrets {
-		found = append(found, openSecret(f)...)
-	}
-	for _, f := range others {
-		if mode, ok := modeOf(f); ok && mode&0o022 != 0 {
-			found = append(found, Finding{
-				Severity: Error, Text: fmt.Sprintf("%s may be changed by others than its owner (mode %04o)", f, mode),
-				Cost: "whoever may change it decides at the next start or reload which keys are accepted", Command: "chmod go-w " + f,
-			})
+	if err := trusted.Check(file, st, trusted.Public); err != nil {
+		f := Finding{Severity: Error, Text: file + " " + err.Error(), Cost: "whoever may change it decides at the next start or reload which keys are accepted"}
+		if m := command.FindStringSubmatch(f.Text); m != nil {
+			f.Text, f.Command = strings.TrimSuffix(f.Text, m[0]), m[1]
 		}
+		found = append(found, f)
 	}
 	seen := make(map[string]bool)
-	for _, f := range append(secrets, others...) {
+	for _, f := range append(secretFiles(cfg), file) {
 		dir := filepath.Dir(f)
 		if mode, ok := modeOf(dir); ok && !seen[dir] && mode&0o022 != 0 {
 			found = append(found, Finding{
@@ -77,7 +70,7 @@ func checkFiles(r *Report, file string, cfg *config.Config) {
 	r.add("key-files", found...)
 }
 
-// secretFiles are the files that only gleamd's administrators should read.
+// secretFiles are the files of secrets and private keys that the configuration names.
 func secretFiles(cfg *config.Config) (files []string) {
 	add := func(file string) {
 		if file != "" && !slices.Contains(files, file) {
@@ -93,23 +86,12 @@ func secretFiles(cfg *config.Config) (files []string) {
 	if k := cfg.API.Key; k != nil {
 		add(k.Path)
 	}
-	if k := cfg.Web.Key; k != nil {
-		add(k.Path)
+	for _, p := range []*config.Web{&cfg.Web, cfg.Metrics.Page()} {
+		if p.Key != nil {
+			add(p.Key.Path)
+		}
 	}
 	return files
-}
-
-// openSecret returns what is wrong with the mode of a file with a secret. Its group may read
-// it: that is how operators' programs get it.
-func openSecret(file string) []Finding {
-	mode, ok := modeOf(file)
-	if !ok || mode&0o027 == 0 {
-		return nil
-	}
-	return []Finding{{
-		Severity: Error, Text: fmt.Sprintf("%s has a secret, and others may read or change it (mode %04o)", file, mode),
-		Cost: "whoever has the secret can register and end groups", Command: fmt.Sprintf("chmod %04o %s", mode&^0o027, file),
-	}}
 }
 
 func modeOf(file string) (fs.FileMode, bool) {

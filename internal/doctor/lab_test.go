@@ -177,7 +177,7 @@ func TestFaultsOfARunningSwitch(t *testing.T) {
 		},
 		{name: "an address of a group", plant: "ip address add 10.77.254.9/16 dev br0", check: "group-prefixes", text: "address 10.77.254.9 of br0 is inside", severity: Warning},
 		{name: "a folder that all may write to", plant: "chmod go+w " + filepath.Dir(w.config), check: "key-files", text: "may replace files in", severity: Error},
-		{name: "a configuration with a secret that all may read", plant: "chmod o+r " + w.config, check: "key-files", text: "has a secret", severity: Error},
+		{name: "a configuration with a secret that all may read", plant: "chmod o+r " + w.config, check: "config", text: "envelope.keys[0].secret: stands in a file that may be read or changed by others", severity: Error},
 		{name: "no route", plant: "ip address flush dev br0", check: "routes", text: "port p1: no route leads through p1 or br0", severity: Warning, mends: "ADDRESS/LENGTH=10.77.255.254/16"},
 	} {
 		t.Run(strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) { w.find(t, f, w.look) })

@@ -46,11 +46,12 @@ func TestFaultsOfAStoppedSwitch(t *testing.T) {
 	}
 	key := filepath.Join(filepath.Dir(w.config), "gleam.key")
 	for _, f := range []fault{
-		{name: "a key that all may read", plant: "chmod 644 " + key, check: "config", text: "open to everyone (mode 0644)", severity: Error},
-		{name: "a key that its group may change", plant: "chmod 660 " + key, check: "config", text: "its group may write to it", severity: Error},
+		{name: "a key that all may read", plant: "chmod 644 " + key, check: "config", text: "may be read or changed by others (mode 0644)", severity: Error},
+		{name: "a key that its group may change", plant: "chmod 660 " + key, check: "config", text: "may be read or changed by others (mode 0660)", severity: Error},
 		{name: "a key of somebody else", plant: "chown 12345 " + key, check: "config", text: "belongs to user 12345", severity: Error},
 		{name: "a folder that others may write to", plant: "chmod 775 " + filepath.Dir(key), check: "key-files", text: "may replace files in", severity: Error},
 		{name: "a configuration that others may change", plant: "chmod 666 " + w.config, check: "key-files", text: "may be changed by others", severity: Error},
+		{name: "a configuration of somebody else", plant: "chown 12345 " + w.config, check: "key-files", text: "belongs to user 12345", severity: Error},
 	} {
 		t.Run(strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) { w.find(t, f, w.look) })
 	}

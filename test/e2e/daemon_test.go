@@ -53,12 +53,13 @@ func (d *daemon) start(t *testing.T, config string, as *syscall.Credential) *lab
 	f, err := os.CreateTemp(d.dir, "*.yaml")
 	if err == nil {
 		_, err = f.WriteString(labtest.WithFastPath(config, true))
-		err = errors.Join(err, f.Chmod(0o644), f.Close())
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.file = f.Name()
+	labtest.ForGleamd(t, d.file, as)
 	c := exec.Command(programs.Path(t, "gleamd"), "--config", d.file)
 	if as != nil {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as}

@@ -78,7 +78,7 @@ func TestKeysAreExchanged(t *testing.T) {
 	reload := func(ids ...envelope.KeyID) {
 		t.Helper()
 		before := len(p.Output())
-		if err := os.WriteFile(d.file, []byte(keys(ids...)), 0o644); err != nil {
+		if err := os.WriteFile(d.file, []byte(keys(ids...)), 0o640); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Signal(syscall.SIGHUP); err != nil {

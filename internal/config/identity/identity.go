@@ -12,11 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
+	"io/fs"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // maxFile bounds the bytes that are read of a file.
@@ -36,7 +35,7 @@ func (f *File) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, f.Path) }
 
 // ReadCertificates reads a file of certificates. Nobody but its owner may write to it.
 func ReadCertificates(path string) (*File, error) {
-	f, err := read(path, 0o022, "may be changed by others")
+	f, err := read(path, trusted.Public)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func ReadCertificates(path string) (*File, error) {
 // ReadKey reads a file with a private key. Only its owner, and the file's group, may read
 // it, and nobody but the owner may write to it.
 func ReadKey(path string) (*File, error) {
-	f, err := read(path, 0o027, "may be read or changed by others")
+	f, err := read(path, trusted.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -69,31 +68,11 @@ func ReadKey(path string) (*File, error) {
 }
 
 // read reads a file none of whose mode bits is in closed.
-func read(path string, closed os.FileMode, fault string) (*File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not block until it has a writer
-	if err != nil {
-		var p *os.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return nil, err
+func read(path string, closed fs.FileMode) (*File, error) {
+	text, err := trusted.Read(path, maxFile, closed)
+	if p, ok := errors.AsType[*fs.PathError](err); ok { // the path is in the message already
+		err = p.Err
 	}
-	defer f.Close()
-	st, err := f.Stat() // of the open file, not of the name's present one
-	switch {
-	case err != nil:
-		return nil, err
-	case !st.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
-	case st.Mode().Perm()&closed != 0:
-		return nil, fmt.Errorf("%s (mode %04o); run: chmod %04o %s", fault, st.Mode().Perm(), st.Mode().Perm()&^closed, path)
-	case st.Size() > maxFile:
-		return nil, fmt.Errorf("has %d bytes; want at most %d", st.Size(), maxFile)
-	}
-	if s, ok := st.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("belongs to user %d, who may change it; run: chown root %s", s.Uid, path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return nil, err
 	}

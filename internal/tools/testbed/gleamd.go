@@ -50,8 +50,8 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 	err := os.MkdirAll(dir, 0o711)
 	for _, step := range []func() error{
 		func() error { return os.Chmod(filepath.Dir(dir), 0o711) },
-		func() error { return os.WriteFile(g.file(), []byte(config), 0o600) },
-		func() error { return os.Chown(g.file(), user, user) },
+		func() error { return os.WriteFile(g.file(), []byte(config), 0o640) },
+		func() error { return os.Chown(g.file(), 0, user) },
 		func() error { return os.Chown(dir, user, user) },
 		func() error { return os.MkdirAll(stateIn(dir), 0o700) },
 		func() error { return os.Chown(stateIn(dir), user, user) },
@@ -66,7 +66,7 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 	return g, nil
 }
 
-// user is the one that gleamd becomes. It reads its configuration again when it reloads it.
+// user is the one that gleamd becomes. Its group reads the configuration again at a reload.
 const user = 61797
 
 // stateIn is the folder of the state file.

@@ -57,7 +57,7 @@ func newDaemon(ctx context.Context, m *machine, ns *lab.Namespace, program, logs
 	text += "umem: {frames: 8192, frame_size: 4096}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"
 	text += "api: {socket: " + socket + "}\n"
 	file := dir + "/gleamd.yaml"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	d := &daemon{client: api.Dial(socket), program: program, file: file, ns: ns}

@@ -1,0 +1,20 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trusted
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to read what decides who is trusted.
+var _ = []mutant.Mutant{
+	mutant.New("a pipe is waited for", "priv", mutant.In(Read,
+		"os.O_RDONLY|unix.O_NONBLOCK",
+		"os.O_RDONLY|unix.$1", unix.O_CLOEXEC)),
+	mutant.New("a file of somebody else is taken", "priv", mutant.In(Check,
+		"s.Uid != 0 && int(s.Uid) != os.Geteuid()",
+		"s.Uid == 0 && int(s.Uid) != os.Geteuid()")),
+}
