@@ -22,14 +22,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/internal/connlimit"
 )
 
-// Bounds of connections whose client has not shown its certificate yet. An address is an
-// IPv4 address, or the first 64 bits of one of IPv6.
+// Bounds of connections whose client has not shown its certificate yet.
 const (
-	handshakeTimeout       = 5 * time.Second
-	maxHandshakes          = 64
-	maxHandshakesOfAddress = 8
+	handshakeTimeout = 5 * time.Second
+	maxHandshakes    = 64
 )
 
 // refusalInterval is the least time between two reports of connections that were refused for
@@ -43,7 +42,7 @@ const (
 	RefusedCertificate   = "bad_certificate" // expired, not yet valid, not for clients, or of another authority
 	RefusedTimeout       = "timeout"         // the handshake took more than 5 s
 	RefusedHandshake     = "bad_handshake"   // any other failure, such as a TLS before 1.3
-	RefusedBusy          = "busy"            // too many at once
+	RefusedBusy          = "busy"            // too many at once: the oldest handshake of the address that has the most gives way
 )
 
 // Remote is the API over TCP: TLS 1.3, with certificates of both ends. Its clients may read;
@@ -53,7 +52,7 @@ type Remote struct {
 	// error, and how many there were for the cause so far.
 	report func(cause string, from net.Addr, err error, count uint64)
 	shares [numRoles]userShares
-	begun  *userShare // handshakes
+	begun  *connlimit.Pool // connections whose client has not shown its certificate yet
 
 	in chan net.Conn // whose clients have shown their certificates
 
@@ -70,7 +69,7 @@ type Remote struct {
 // of operators.
 func NewRemote(files *identity.Files, operators []string, report func(cause string, from net.Addr, err error, count uint64)) (*Remote, error) {
 	r := &Remote{
-		report: report, shares: newShares(), begun: newShare(maxHandshakes, maxHandshakesOfAddress), in: make(chan net.Conn),
+		report: report, shares: newShares(), begun: connlimit.New(maxHandshakes), in: make(chan net.Conn),
 		open: make(map[net.Conn]struct{}), refused: make(map[string]uint64), reported: make(map[string]time.Time),
 	}
 	return r, r.Set(files, operators)
@@ -162,15 +161,9 @@ func (r *Remote) acceptAll(ctx context.Context, ln net.Listener, handshakes *syn
 			}
 			continue
 		}
-		address := networkOf(c.RemoteAddr())
-		if !r.begun.take(address) {
-			c.Close()
-			r.refuse(RefusedBusy, c.RemoteAddr(), fmt.Errorf("more than %d handshakes at once, or %d of one address", maxHandshakes, maxHandshakesOfAddress))
-			continue
-		}
+		place := r.begun.Enter(c)
 		handshakes.Go(func() {
-			admitted := r.handshake(ctx, c)
-			r.begun.give(address)
+			admitted := r.handshake(ctx, c, place)
 			if admitted == nil {
 				c.Close()
 				return
@@ -184,29 +177,20 @@ func (r *Remote) acceptAll(ctx context.Context, ln net.Listener, handshakes *syn
 	}
 }
 
-// networkOf is the part of an address that one client has.
-func networkOf(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	ip, bits := at.Addr().Unmap().WithZone(""), 32
-	if ip.Is6() {
-		bits = 64
-	}
-	p, _ := ip.Prefix(bits)
-	return p.String()
-}
-
 // handshake returns the connection to a client that has shown its certificate; nil for any
-// other.
-func (r *Remote) handshake(ctx context.Context, c net.Conn) net.Conn {
+// other, and for one that was displaced meanwhile.
+func (r *Remote) handshake(ctx context.Context, c net.Conn, place *connlimit.Place) net.Conn {
 	r.mu.Lock()
 	config, access := r.tls, r.access
 	r.mu.Unlock()
 	c.SetDeadline(time.Now().Add(handshakeTimeout))
 	t := tls.Server(c, config)
-	if err := t.HandshakeContext(ctx); err != nil {
+	err := t.HandshakeContext(ctx)
+	if !place.Leave() {
+		r.refuse(RefusedBusy, c.RemoteAddr(), fmt.Errorf("more than %d handshakes at once", maxHandshakes))
+		return nil
+	}
+	if err != nil {
 		if ctx.Err() == nil {
 			r.refuse(causeOf(err), c.RemoteAddr(), err)
 		}

@@ -223,7 +223,7 @@ func TestRemoteServerIsProved(t *testing.T) {
 func TestRemoteSlowClients(t *testing.T) {
 	r := newRemote(t)
 	var slow []net.Conn
-	for range 40 {
+	for range 100 {
 		c, err := net.Dial("tcp", r.address)
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,11 @@ func TestRemoteSlowClients(t *testing.T) {
 		defer c.Close()
 		slow = append(slow, c)
 	}
-	r.waitFor("those beyond the share of an address are closed", func(s *api.RemoteStats) bool { return s.Refused[api.RefusedBusy] == 32 })
+	r.waitFor("those that are too many are closed", func(s *api.RemoteStats) bool { return s.Refused[api.RefusedBusy] == 36 })
+	begin := time.Now()
+	if _, err := r.client(r.ca.Files(certs.Want{Name: "early", Client: true})).Groups(t.Context()); err != nil || time.Since(begin) > 3*time.Second {
+		t.Errorf("a client beside silent ones of its address: %v after %v", err, time.Since(begin))
+	}
 	drip := time.NewTicker(500 * time.Millisecond)
 	defer drip.Stop()
 	stop := make(chan struct{})
@@ -240,13 +244,13 @@ func TestRemoteSlowClients(t *testing.T) {
 		for i := 0; ; i++ {
 			select {
 			case <-drip.C:
-				_, _ = slow[0].Write([]byte{22, 3, 1, 2, 0, 1}[min(i, 5):][:1])
+				_, _ = slow[99].Write([]byte{22, 3, 1, 2, 0, 1}[min(i, 5):][:1])
 			case <-stop:
 				return
 			}
 		}
 	}()
-	r.waitFor("handshakes end", func(s *api.RemoteStats) bool { return s.Refused[api.RefusedTimeout] == 8 })
+	r.waitFor("handshakes end", func(s *api.RemoteStats) bool { return s.Refused[api.RefusedTimeout] == 63 })
 	if _, err := r.client(r.ca.Files(certs.Want{Name: "reader", Client: true})).Groups(t.Context()); err != nil {
 		t.Error(err)
 	}

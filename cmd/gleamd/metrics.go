@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 
@@ -20,6 +21,7 @@ import (
 // scraping is where metrics are served. A nil one does nothing.
 type scraping struct {
 	ln      net.Listener // nil: at the API alone
+	tls     *tls.Config  // nil: plain HTTP
 	config  *config.Metrics
 	handler http.Handler // of make
 	log     *zap.Logger
@@ -34,12 +36,11 @@ func listenMetrics(ctx context.Context, c *config.Metrics, log *zap.Logger) (*sc
 	if !c.Listen.IsValid() {
 		return s, nil
 	}
-	ln, scheme, err := listenPage(ctx, "metrics", c.Page(), log)
-	if err != nil {
+	var err error
+	if s.ln, s.tls, err = listenPage(ctx, "metrics", c.Page(), log); err != nil {
 		return nil, err
 	}
-	s.ln = ln
-	log.Info("metrics are served", zap.String("url", scheme+"://"+ln.Addr().String()+metrics.Path))
+	log.Info("metrics are served", zap.String("url", scheme(s.tls)+"://"+s.ln.Addr().String()+metrics.Path))
 	return s, nil
 }
 
@@ -65,7 +66,7 @@ func (s *scraping) serve(ctx context.Context) {
 		return
 	}
 	guarded := web.Guard(web.Config{Names: s.config.Names, Token: s.config.Token.Bytes(), Section: "metrics"}, s.handler)
-	if err := web.ServeHandler(ctx, s.ln, guarded, "metrics"); err != nil {
+	if err := web.ServeHandler(ctx, s.ln, s.tls, guarded, "metrics"); err != nil {
 		s.log.Error("the metrics have ended; restart gleamd to have them again", zap.Error(err))
 	}
 }

@@ -27,33 +27,40 @@ func listenWeb(ctx context.Context, c *config.Web, log *zap.Logger) (*livePage, 
 	if !c.Listen.IsValid() {
 		return nil, nil
 	}
-	ln, scheme, err := listenPage(ctx, "web", c, log)
+	ln, t, err := listenPage(ctx, "web", c, log)
 	if err != nil {
 		return nil, err
 	}
-	log.Info("the live page is open", zap.String("url", scheme+"://"+ln.Addr().String()+"/"))
-	return &livePage{ln: ln, log: log, config: web.Config{Names: c.Names, Token: c.Token.Bytes()}}, nil
+	log.Info("the live page is open", zap.String("url", scheme(t)+"://"+ln.Addr().String()+"/"))
+	return &livePage{ln: ln, log: log, config: web.Config{Names: c.Names, Token: c.Token.Bytes(), TLS: t}}, nil
 }
 
-// listenPage opens an address that a section of the configuration has, with TLS if it has
-// certificates.
-func listenPage(ctx context.Context, section string, c *config.Web, log *zap.Logger) (ln net.Listener, scheme string, err error) {
+// listenPage opens an address that a section of the configuration has. t is what TLS asks for;
+// nil without certificates.
+func listenPage(ctx context.Context, section string, c *config.Web, log *zap.Logger) (ln net.Listener, t *tls.Config, err error) {
 	if ln, err = api.ListenTCP(ctx, section+".listen", c.Listen); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	f := c.Identity()
 	if f == nil {
 		if !c.Listen.Addr().IsLoopback() {
 			log.Warn("served without TLS: the token and all that is shown cross the network in the clear", zap.String("section", section), zap.Stringer("address", ln.Addr()))
 		}
-		return ln, "http", nil
+		return ln, nil, nil
 	}
-	t, err := f.PageServer()
-	if err != nil {
+	if t, err = f.PageServer(); err != nil {
 		ln.Close()
-		return nil, "", err
+		return nil, nil, err
 	}
-	return tls.NewListener(ln, t), "https", nil
+	return ln, t, nil
+}
+
+// scheme is that of URLs.
+func scheme(t *tls.Config) string {
+	if t == nil {
+		return "http"
+	}
+	return "https"
 }
 
 // serve serves the page until ctx ends. The switch goes on without it.

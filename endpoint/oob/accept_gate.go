@@ -9,31 +9,26 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/connlimit"
 )
 
 // maxAttempts bounds the connections without a completed hello.
 const maxAttempts = 64
 
 // acceptGate accepts connections at a listener. A connection without a completed hello
-// costs a goroutine, a descriptor and a deadline. Beyond maxAttempts such a connection is
-// displaced: the oldest one of the address that has the most. So an address that opens
-// many connections displaces its own.
+// costs a goroutine, a descriptor and a deadline; beyond maxAttempts one is displaced.
 type acceptGate struct {
-	refused *refusals
-
-	mu         sync.Mutex
-	attempts   []*connectionAttempt // oldest first
+	refused    *refusals
+	attempts   *connlimit.Pool // connections without a completed hello
 	handshakes sync.WaitGroup
 }
 
-type connectionAttempt struct {
-	c         net.Conn
-	from      netip.Addr
-	displaced bool // closed to make room for others
+func newAcceptGate(id *Identity) *acceptGate {
+	return &acceptGate{refused: newRefusals(id), attempts: connlimit.New(maxAttempts)}
 }
 
 // errDisplaced is the cause of a displaced connection's end.
@@ -70,10 +65,16 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 			d.refused.add(from, now, fmt.Errorf("%s: too many connections from there have failed", c.RemoteAddr()))
 			continue
 		}
-		v := d.admit(c, from)
+		v := d.attempts.Enter(c)
 		d.handshakes.Go(func() {
-			err := greet(within, c, func() error { return d.finish(v) })
-			if err != nil && d.finish(v) != nil {
+			identified := false
+			err := greet(within, c, func() error {
+				if identified = identified || v.Leave(); !identified {
+					return errDisplaced
+				}
+				return nil
+			})
+			if err != nil && !identified && !v.Leave() {
 				err = fmt.Errorf("%s %w", c.RemoteAddr(), errDisplaced)
 			}
 			if err != nil && within.Err() == nil {
@@ -81,47 +82,6 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 			}
 		})
 	}
-}
-
-// admit adds a connection, and displaces one if there are too many.
-func (d *acceptGate) admit(c net.Conn, from netip.Addr) *connectionAttempt {
-	v := &connectionAttempt{c: c, from: from}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.attempts = append(d.attempts, v)
-	if len(d.attempts) > maxAttempts {
-		d.displace()
-	}
-	return v
-}
-
-// displace closes the oldest connection of the address that has the most.
-func (d *acceptGate) displace() {
-	count := make(map[netip.Addr]int)
-	most := 0
-	for _, v := range d.attempts {
-		count[v.from]++
-		most = max(most, count[v.from])
-	}
-	for i, v := range d.attempts {
-		if count[v.from] == most {
-			v.displaced = true
-			_ = v.c.Close()
-			d.attempts = slices.Delete(d.attempts, i, i+1)
-			return
-		}
-	}
-}
-
-// finish removes v from the attempts, or returns errDisplaced if it was displaced.
-func (d *acceptGate) finish(v *connectionAttempt) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if v.displaced {
-		return errDisplaced
-	}
-	d.attempts = slices.DeleteFunc(d.attempts, func(o *connectionAttempt) bool { return o == v })
-	return nil
 }
 
 // addrOf returns the IP of a TCP address; the zero Addr if it is none.

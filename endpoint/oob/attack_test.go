@@ -346,31 +346,6 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestDisplaced sees who gives way: the address that has the most.
-func TestDisplaced(t *testing.T) {
-	d := &acceptGate{refused: newRefusals(plain)}
-	pipe := func() net.Conn { c, _ := net.Pipe(); return c }
-	lone := d.admit(pipe(), info(1).IP)
-	var greedy []*connectionAttempt
-	for range 3 * maxAttempts {
-		greedy = append(greedy, d.admit(pipe(), info(2).IP))
-	}
-	last := d.admit(pipe(), info(3).IP)
-	if len(d.attempts) != maxAttempts {
-		t.Errorf("%d visitors", len(d.attempts))
-	}
-	if d.finish(lone) != nil || d.finish(last) != nil {
-		t.Error("an address with one connection gave way to one with many")
-	}
-	if d.finish(greedy[0]) == nil || d.finish(greedy[len(greedy)-1]) != nil {
-		t.Error("not the oldest connection gave way")
-	}
-	late := d.admit(pipe(), info(2).IP)
-	if d.finish(late); len(d.attempts) != maxAttempts-3 {
-		t.Errorf("%d visitors are left", len(d.attempts))
-	}
-}
-
 // TestFailingAddress bounds the handshakes that one address gets by failing.
 func TestFailingAddress(t *testing.T) {
 	r := newRefusals(keyed('k'))

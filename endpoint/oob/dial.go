@@ -17,7 +17,7 @@ import (
 func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (net.Conn, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := &acceptGate{refused: newRefusals(id)}
+	d := newAcceptGate(id)
 	var free atomic.Bool // no connection has been chosen yet
 	free.Store(true)
 	taken := make(chan net.Conn, 1)

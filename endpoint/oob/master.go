@@ -81,7 +81,7 @@ func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &acceptGate{refused: newRefusals(a.Identity)}
+	d := newAcceptGate(a.Identity)
 	var mu sync.Mutex
 	var peers []*Peer
 	failure := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {

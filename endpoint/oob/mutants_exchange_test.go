@@ -6,7 +6,6 @@ package oob
 import (
 	"crypto/ed25519"
 	"crypto/tls"
-	"slices"
 	"sync/atomic"
 
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
@@ -52,23 +51,6 @@ var _ = []mutant.Mutant{
 	mutant.New("another host's address is taken", "oob", mutant.In((*Admission).check,
 		"from != p.Info.IP && !a.OtherNetwork",
 		"from != p.Info.IP && !a.OtherNetwork && false")),
-	mutant.New("silent connections are without bound", "oob", mutant.In((*acceptGate).admit,
-		"if len(d.visitors) > maxVisitors {",
-		"if false {")),
-	mutant.New("the newest connection gives way", "oob", mutant.In((*acceptGate).displace,
-		`for i, v := range d.visitors {
-		if count`,
-		`for i, v := range $1(d.visitors) {
-		if count`, slices.Backward[[]int])),
-	mutant.New("the oldest connection gives way, whoever's", "oob", mutant.In((*acceptGate).displace,
-		"if count[v.from] == most {",
-		"if most > 0 {")),
-	mutant.New("an admitted connection gives way", "oob", mutant.In((*acceptGate).finish,
-		"d.visitors = slices.DeleteFunc(d.visitors, func(o *visitor) bool { return o == v })",
-		"")),
-	mutant.New("a displaced connection is admitted", "oob", mutant.In((*acceptGate).finish,
-		"if v.gone {",
-		"if false {")),
 	mutant.New("failing costs an address nothing", "oob", mutant.In((*refusals).tooMany,
 		"f.inIt >= failuresRate &&",
 		"f.inIt > 1<<30 &&")),

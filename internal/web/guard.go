@@ -6,6 +6,7 @@ package web
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,13 +17,14 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/netutil"
+	"github.com/gleam-rdma/gleam/internal/connlimit"
 )
 
-// Config is who may read.
+// Config is who may read, and how.
 type Config struct {
-	Names []string // by which readers may ask, beside localhost and addresses
-	Token []byte   // that they must give, in hexadecimal digits, as password; none: they need not
+	Names []string    // by which readers may ask, beside localhost and addresses
+	Token []byte      // that they must give, in hexadecimal digits, as password; none: they need not
+	TLS   *tls.Config // nil: plain HTTP
 
 	Section string // of the configuration that has these, for messages
 }
@@ -38,39 +40,71 @@ var headers = map[string]string{
 }
 
 // Guard returns a handler that passes on to next the requests of those who may read; next
-// changes nothing.
+// changes nothing. The connection of any other request is closed after the answer.
 func Guard(c Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range headers {
-			w.Header().Set(name, value)
-		}
-		switch {
-		case !c.knowsHost(r.Host):
-			http.Error(w, fmt.Sprintf("this page is not asked for by the name %q; a name belongs into %s.names of gleamd's configuration", r.Host, c.Section), http.StatusMisdirectedRequest)
-		case isForeign(r):
-			http.Error(w, "this page is not for other pages", http.StatusForbidden)
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, r.Method+" is not possible: this page changes nothing", http.StatusMethodNotAllowed)
-		case !c.hasToken(r):
-			w.Header().Set("WWW-Authenticate", `Basic realm="gleamd: any name, the token as password", charset="UTF-8"`)
-			http.Error(w, fmt.Sprintf("this page needs the token of %s.token_file as the password, with any name", c.Section), http.StatusUnauthorized)
-		default:
+		if c.mayRead(w, r) {
+			place, _ := r.Context().Value(placeKey{}).(*connlimit.Place)
+			if place != nil && !place.Settle() {
+				panic(http.ErrAbortHandler) // its connection is closed
+			}
 			next.ServeHTTP(w, r)
+			if place != nil {
+				place.Wait()
+			}
 		}
 	})
 }
 
-// ServeHandler serves h on ln, within limits for readers, until ctx ends. It closes ln. what is
-// the name of what is served, for errors.
-func ServeHandler(ctx context.Context, ln net.Listener, h http.Handler, what string) error {
+// placeKey has the place of a request's connection.
+type placeKey struct{}
+
+// mayRead reports whether a request is of somebody who may read; else it has the answer.
+func (c *Config) mayRead(w http.ResponseWriter, r *http.Request) bool {
+	for name, value := range headers {
+		w.Header().Set(name, value)
+	}
+	refuse := func(status int, text string) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, text, status)
+	}
+	switch {
+	case !c.knowsHost(r.Host):
+		refuse(http.StatusMisdirectedRequest, fmt.Sprintf("this page is not asked for by the name %q; a name belongs into %s.names of gleamd's configuration", r.Host, c.Section))
+	case isForeign(r):
+		refuse(http.StatusForbidden, "this page is not for other pages")
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(http.StatusMethodNotAllowed, r.Method+" is not possible: this page changes nothing")
+	case !c.hasToken(r):
+		w.Header().Set("WWW-Authenticate", `Basic realm="gleamd: any name, the token as password", charset="UTF-8"`)
+		refuse(http.StatusUnauthorized, fmt.Sprintf("this page needs the token of %s.token_file as the password, with any name", c.Section))
+	default:
+		return true
+	}
+	return false
+}
+
+// ServeHandler serves h, which is guarded, on ln, within limits for readers, until ctx ends. It
+// closes ln. t is nil for plain HTTP. what is the name of what is served, for errors.
+//
+// If there are too many connections one gives way that waits for a request of somebody who may
+// read, or has not proved anything by TLS.
+func ServeHandler(ctx context.Context, ln net.Listener, t *tls.Config, h http.Handler, what string) error {
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, placeKey{}, connlimit.PlaceOf(c))
+		},
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	err := srv.Serve(netutil.LimitListener(ln, maxConns))
+	var in net.Listener = connlimit.Listen(ln, maxConns)
+	if t != nil {
+		in = tls.NewListener(in, t)
+	}
+	err := srv.Serve(in)
 	if ctx.Err() != nil && errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

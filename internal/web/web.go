@@ -70,7 +70,7 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v api.Version, c Con
 	if err != nil {
 		return err
 	}
-	return ServeHandler(ctx, ln, s, "live page")
+	return ServeHandler(ctx, ln, c.TLS, s, "live page")
 }
 
 // ServeHTTP implements http.Handler.

@@ -6,12 +6,16 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +23,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/certs"
 )
 
 // Requests by foreign names, of foreign pages, without the token, and those that would change
@@ -103,7 +108,7 @@ func (c *counting) BusiestGroups(n int) ([]api.Group, int, error) {
 }
 
 // serve serves the page of b at an address of the loopback.
-func serve(t *testing.T, b Backend) string {
+func serve(t *testing.T, b Backend, c Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,7 +116,7 @@ func serve(t *testing.T, b Backend) string {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	end := make(chan error, 1)
-	go func() { end <- Serve(ctx, ln, b, api.Version{Version: "1"}, Config{}) }()
+	go func() { end <- Serve(ctx, ln, b, api.Version{Version: "1"}, c) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-end; err != nil {
@@ -119,6 +124,91 @@ func serve(t *testing.T, b Backend) string {
 		}
 	})
 	return "http://" + ln.Addr().String()
+}
+
+// Silent connections of a stranger, and those by which it asks without the token, keep nobody
+// out, with and without TLS: a reader of another address is served at once, one that looks on
+// goes on, and connections without a request end.
+func TestSilentConnections(t *testing.T) {
+	ca := certs.New(t)
+	files := ca.Files(certs.Want{Name: "switch", Server: netip.MustParseAddr("127.0.0.1")})
+	server, err := files.PageServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.ClientAuth, server.ClientCAs = tls.NoClientCert, nil
+	client, err := ca.Files(certs.Want{Name: "reader", Client: true}).Client("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := []byte("0123456789abcdefghijklmnopqrstuv")
+	for _, c := range []struct {
+		name           string
+		scheme         string
+		server, client *tls.Config
+		says           string // by each connection of the stranger
+	}{
+		{"silent", "http", nil, nil, ""},
+		{"silent, with TLS", "https", server, client, ""},
+		{"part of a request", "http", nil, nil, "GET / HTTP/1.1\r\n"},
+		{"without the token", "http", nil, nil, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			address := strings.TrimPrefix(serve(t, apitest.Switch(), Config{Token: token, TLS: c.server}), "http://")
+			reader := func(from string) *http.Client {
+				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+				return &http.Client{Transport: &http.Transport{TLSClientConfig: c.client, DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: 3 * time.Second}
+			}
+			ask := func(from string) (*http.Response, error) {
+				r, err := http.NewRequest("GET", c.scheme+"://"+address+"/live", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Authorization", "Bearer "+hex.EncodeToString(token))
+				return reader(from).Do(r)
+			}
+			first, err := ask("127.0.0.9")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Body.Close()
+			stranger := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			var held []net.Conn
+			for range 3 * maxConns {
+				conn, err := stranger.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := io.WriteString(conn, c.says); err != nil {
+					t.Fatal(err)
+				}
+				held = append(held, conn)
+			}
+			for _, from := range []string{"127.0.0.3", "127.0.0.2"} {
+				begin := time.Now()
+				r, err := ask(from)
+				if err != nil {
+					t.Errorf("a reader at %s is kept out for %v: %v", from, time.Since(begin), err)
+					continue
+				}
+				if r.Body.Close(); r.StatusCode != http.StatusOK {
+					t.Errorf("a reader at %s gets %s", from, r.Status)
+				}
+			}
+			if _, err := first.Body.Read(make([]byte, 1)); err != nil {
+				t.Errorf("the reader of before: %v", err)
+			}
+			end := time.Now().Add(2 * readTimeout)
+			for i, conn := range held {
+				_ = conn.SetReadDeadline(end)
+				if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("connection %d of the stranger is still there", i)
+				}
+			}
+		})
+	}
 }
 
 // follow opens the stream of samples.
@@ -156,7 +246,7 @@ func next(t *testing.T, lines *bufio.Scanner) (x sample) {
 // outlives the timeouts of a request.
 func TestBrowsersShareSamples(t *testing.T) {
 	b := &counting{Backend: apitest.Switch()}
-	url := serve(t, b)
+	url := serve(t, b, Config{})
 	var all []*bufio.Scanner
 	for range maxReaders {
 		lines, r := follow(t, url)
