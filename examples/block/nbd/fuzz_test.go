@@ -61,14 +61,16 @@ type client struct {
 	to       bytes.Buffer
 }
 
-func (c *client) Read(p []byte) (int, error)  { return c.from.Read(p) }
-func (c *client) Write(p []byte) (int, error) { return c.to.Write(p) }
-func (c *client) SetDeadline(time.Time) error { return nil }
+func (c *client) Read(p []byte) (int, error)       { return c.from.Read(p) }
+func (c *client) Write(p []byte) (int, error)      { return c.to.Write(p) }
+func (c *client) Close() error                     { return nil }
+func (c *client) SetDeadline(time.Time) error      { return nil }
+func (c *client) SetWriteDeadline(time.Time) error { return nil }
 
 // talk has the server serve what a client sends, and returns its answers.
 func talk(t *testing.T, sent []byte) ([]byte, error) {
 	c := &client{from: bytes.NewReader(sent)}
-	err := serve(c, &checked{t: t})
+	err := serve(c, &checked{t: t}, replyTime, func() bool { return true })
 	return c.to.Bytes(), err
 }
 

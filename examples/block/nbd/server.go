@@ -18,6 +18,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/connlimit"
 )
 
 // Device is what a Server serves. Its methods are called by many goroutines at a time, with ranges that lie inside
@@ -37,7 +39,10 @@ const MaxPayload = 32 << 20
 const (
 	handshakeTime = 10 * time.Second
 	maxOption     = 64 << 10 // bytes of an option's data
-	budget        = 64 << 20 // bytes of the requests of a connection that are under way
+	replyTime     = 30 * time.Second
+	replyRate     = 1 << 20  // bytes a second that a client reads at least, after replyTime
+	maxClients    = 16       // connections; those without a request for the device give way
+	budget        = 16 << 20 // bytes of the requests of a connection that are under way: a longer one is alone
 	requestCost   = 4 << 10  // of it for a request, beside its payload
 )
 
@@ -86,14 +91,20 @@ const (
 var be = binary.BigEndian
 
 // Serve accepts connections until ctx ends, and then ends them. log gets the reason why a connection ended, if
-// there was one.
+// there was one. A client that does not read its replies is one: they hold maxClients * MaxPayload bytes at most,
+// and those of one client for replyTime.
 func Serve(ctx context.Context, ln net.Listener, d Device, log func(string)) error {
+	return serveWith(ctx, ln, d, replyTime, log)
+}
+
+func serveWith(ctx context.Context, ln net.Listener, d Device, patience time.Duration, log func(string)) error {
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
+	in := connlimit.Listen(ln, maxClients)
 	for {
-		c, err := ln.Accept()
+		c, err := in.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -104,14 +115,15 @@ func Serve(ctx context.Context, ln net.Listener, d Device, log func(string)) err
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			defer stop()
 			defer c.Close()
-			if err := serve(c, d); err != nil && ctx.Err() == nil {
+			if err := serve(c, d, patience, connlimit.PlaceOf(c).Settle); err != nil && ctx.Err() == nil {
 				log(fmt.Sprintf("NBD client %s: %v", c.RemoteAddr(), err))
 			}
 		})
 	}
 }
 
-func serve(c net.Conn, d Device) error {
+// serve serves a client. begin is called after the handshake; false: the connection has given way to others.
+func serve(c net.Conn, d Device, patience time.Duration, begin func() bool) error {
 	_ = c.SetDeadline(time.Now().Add(handshakeTime))
 	r := bufio.NewReaderSize(c, 256<<10)
 	start, err := handshake(c, r, d)
@@ -121,11 +133,17 @@ func serve(c net.Conn, d Device) error {
 	if !start {
 		return nil
 	}
+	if !begin() {
+		return fmt.Errorf("more than %d clients", maxClients)
+	}
 	_ = c.SetDeadline(time.Time{})
-	s := &session{c: c, r: r, d: d}
+	s := &session{c: c, r: r, d: d, patience: patience}
 	s.room.L = &s.mu
 	err = s.transmit()
 	s.requests.Wait()
+	if s.unread != nil {
+		err = fmt.Errorf("replies are not read: %w", s.unread)
+	}
 	if errors.Is(err, io.EOF) {
 		return nil // a client that closes the connection without NBD_CMD_DISC
 	}
@@ -241,10 +259,14 @@ type session struct {
 	c        net.Conn
 	r        *bufio.Reader
 	d        Device
+	patience time.Duration // for a reply
 	requests sync.WaitGroup
 
-	mu   sync.Mutex // guards replies and used
-	used int        // of budget
+	replies sync.Mutex // one at a time
+	unread  error      // the connection has ended by it; guarded by replies
+
+	mu   sync.Mutex
+	used int // of budget
 	room sync.Cond
 }
 
@@ -299,7 +321,7 @@ func (s *session) transmit() error {
 			if q.Kind != cmdRead || code != 0 {
 				data = nil
 			}
-			_ = s.answer(&q, code, data) // a client that has gone is noticed by transmit
+			_ = s.answer(&q, code, data) // its error ends the connection, which transmit notices
 			s.give(cost)
 		})
 	}
@@ -360,10 +382,17 @@ func (s *session) answer(q *request, code uint32, data []byte) error {
 	b := be.AppendUint32(make([]byte, 0, 16), magicSimple)
 	b = be.AppendUint32(b, code)
 	b = be.AppendUint64(b, q.Cookie)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := (&net.Buffers{b, data}).WriteTo(s.c)
-	return err
+	s.replies.Lock()
+	defer s.replies.Unlock()
+	if s.unread != nil {
+		return s.unread
+	}
+	_ = s.c.SetWriteDeadline(time.Now().Add(s.patience + time.Duration(len(data))*time.Second/replyRate))
+	if _, err := (&net.Buffers{b, data}).WriteTo(s.c); err != nil { // the rest would be taken for another reply
+		s.unread = err
+		_ = s.c.Close()
+	}
+	return s.unread
 }
 
 // take waits for n bytes of the budget.
