@@ -13,7 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
-	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest/ownership"
 )
 
 // rewrite replaces the configuration file, which the user of gleamd can read.
@@ -24,7 +24,7 @@ func (p *process) rewrite(t *testing.T, text string) {
 			t.Fatal(err)
 		}
 	}
-	labtest.ForGleamd(t, p.file, nil)
+	ownership.ForGleamd(t, p.file, nil)
 }
 
 // TestReloadOfPrefixes: a gleamd that has given up its privileges serves a prefix that a

@@ -20,6 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/internal/tools/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest/ownership"
 )
 
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
@@ -59,7 +60,7 @@ func (d *daemon) start(t *testing.T, config string, as *syscall.Credential) *lab
 		t.Fatal(err)
 	}
 	d.file = f.Name()
-	labtest.ForGleamd(t, d.file, as)
+	ownership.ForGleamd(t, d.file, as)
 	c := exec.Command(programs.Path(t, "gleamd"), "--config", d.file)
 	if as != nil {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as}

@@ -1,7 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package labtest
+// Package ownership gives files of tests the owner that a gleamd takes them from.
+package ownership
 
 import (
 	"errors"
