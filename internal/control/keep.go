@@ -263,7 +263,7 @@ func (g *group) noteTurn(p *mcast.Positions) {
 		r := &s.record
 		g.kept.records[r.IP] = *r
 		if at.Known {
-			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive})
+			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive, FullHistory: at.FullHistory})
 		}
 		if at.Joining {
 			t.Joining = append(t.Joining, r.IP)

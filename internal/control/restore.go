@@ -135,7 +135,7 @@ func positionsOf(t *statefile.Turn, members []envelope.MemberRecord) *mcast.Posi
 		if i < 0 {
 			continue
 		}
-		p.Members[i] = mcast.Position{Known: true, Send: at.Send, Receive: at.Receive}
+		p.Members[i] = mcast.Position{Known: true, Send: at.Send, Receive: at.Receive, FullHistory: at.FullHistory}
 		if at.Member == t.Source {
 			p.HasSource, p.Source = true, mcast.MemberID(i)
 		}

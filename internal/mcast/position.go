@@ -197,7 +197,7 @@ func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
 	if t.isLow(k) && psn.Less(m.sqPSN) {
 		psn = m.sqPSN
 	}
-	m.ackedCount = min(int32((psn-m.sqPSN)&rocev2.PSNMask), maxBehind)
+	m.ackedCount = addAckedCount(m.ackedCount, int32((psn-m.sqPSN)&rocev2.PSNMask))
 	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
 	if e.asked != int32(k) {
 		return

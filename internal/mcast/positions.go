@@ -32,6 +32,9 @@ type Position struct {
 	// Joining: the source's data goes to the member, or to the switch that it is behind, from the next
 	// message on. It has had nothing of the turn.
 	Joining bool
+	// FullHistory: 2^22 PSNs before Send, or more, were acknowledged to the member in its registration. PSNs
+	// wrap, so the distance from its registered PSN does not tell (R63).
+	FullHistory bool
 }
 
 // Positions relate the PSNs of the members to each other. The source's packet with the PSN
@@ -162,9 +165,18 @@ func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, 
 		default: // perhaps after turns in which it had a part, so its registered PSNs are of no use
 			at.Known, at.Joining = true, p.HasSource
 		}
+		at.FullHistory = at.Known && g.ackedCountOf(i) == maxBehind
 		p.Members = append(p.Members, at)
 	}
 	return g.storage.number, true
+}
+
+// ackedCountOf returns how many PSNs before its position were acknowledged to member i, at most maxBehind.
+func (g *group) ackedCountOf(i int) int32 {
+	if int32(i) == g.src.member {
+		return g.src.ackedCount
+	}
+	return g.members[i].ackedCount
 }
 
 // PositionsStored tells the switch that the positions p of a group, with that number, are

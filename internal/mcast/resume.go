@@ -93,7 +93,10 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 			t.edges.unknown[i] = false
 		}
 		if at.Known {
-			m.ackedCount = min(int32((at.Send-m.sqPSN)&rocev2.PSNMask), maxBehind)
+			m.ackedCount = addAckedCount(0, int32((at.Send-m.sqPSN)&rocev2.PSNMask))
+			if at.FullHistory {
+				m.ackedCount = maxBehind
+			}
 			m.sqPSN, m.ePSN = at.Send, at.Receive
 		}
 	}

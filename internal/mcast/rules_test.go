@@ -190,6 +190,8 @@ func TestR101_JoinsWhileResuming(t *testing.T) { runTranscript(t) }
 func TestR101_MovedWhileResuming(t *testing.T) { runTranscript(t) }
 func TestR101_JoinsTheTurn(t *testing.T)       { runTranscript(t) }
 func TestR83_FirstOwnMember(t *testing.T)      { runTranscript(t) }
+func TestR83_PositionsWrap(t *testing.T)       { runTranscript(t) }
+func TestR83_FullHistory(t *testing.T)         { runTranscript(t) }
 
 func TestR90_Aside(t *testing.T)                { runTranscript(t) }
 func TestR90_LearntBeforeTheMove(t *testing.T)  { runTranscript(t) }

@@ -89,7 +89,7 @@ func (t *tree) takeRelayed(now time.Duration, l LegID, psn rocev2.PSN, out *Outp
 	}
 	m := &g.members[r.member]
 	if d := low.Sub(m.sqPSN); d > 0 && d <= maxAhead {
-		m.ackedCount = min(m.ackedCount+d, maxBehind)
+		m.ackedCount = addAckedCount(m.ackedCount, d)
 		m.sqPSN = low
 		t.poll(now, m.leg, out)
 	}

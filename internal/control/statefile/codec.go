@@ -32,6 +32,7 @@ const (
 	partSelf     = ""
 	partTurn     = "t"
 	partJoining  = "j" // of the turn
+	partHistory  = "h" // of the turn: members with Position.FullHistory
 	partFailed   = "x"
 	partFormer   = "f"
 	partIdentity = "i"
@@ -99,11 +100,22 @@ func (c *Change) SetTurn(ip netip.Addr, t *Turn) {
 		b = append24(append24(appendAddr(b, p.Member), uint32(p.Send)), uint32(p.Receive))
 	}
 	c.edits.set(nodeName(kindGroup, ip), partTurn, b)
-	b = appendCount(nil, len(t.Joining))
-	for _, m := range t.Joining {
-		b = appendAddr(b, m)
+	c.edits.set(nodeName(kindGroup, ip), partJoining, appendAddrs(t.Joining))
+	var full []netip.Addr
+	for _, p := range t.Positions {
+		if p.FullHistory {
+			full = append(full, p.Member)
+		}
 	}
-	c.edits.set(nodeName(kindGroup, ip), partJoining, b)
+	c.edits.set(nodeName(kindGroup, ip), partHistory, appendAddrs(full))
+}
+
+func appendAddrs(ips []netip.Addr) []byte {
+	b := appendCount(nil, len(ips))
+	for _, ip := range ips {
+		b = appendAddr(b, ip)
+	}
+	return b
 }
 
 // SetEpoch notes the newest epoch of a GroupIP. 0 forgets it.
@@ -241,7 +253,7 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 	if !r.done() {
 		return nil, fmt.Errorf("its description cannot be read")
 	}
-	var joining []netip.Addr
+	var joining, full []netip.Addr
 	for _, part := range sortedParts(n) {
 		p := reader{b: n[part]}
 		switch {
@@ -256,8 +268,14 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 		case part == partTurn:
 			g.Turn = p.turn()
 			g.Turn.Joining = joining
+			for i := range g.Turn.Positions {
+				at := &g.Turn.Positions[i]
+				at.FullHistory = slices.Contains(full, at.Member)
+			}
 		case part == partJoining: // before partTurn
-			joining = p.joining()
+			joining = p.addrs()
+		case part == partHistory: // before partTurn
+			full = p.addrs()
 		case strings.HasPrefix(part, partFormer):
 			f := p.former()
 			g.Former = append(g.Former, f)
@@ -366,7 +384,7 @@ func (r *reader) turn() *Turn {
 	return t
 }
 
-func (r *reader) joining() (ips []netip.Addr) {
+func (r *reader) addrs() (ips []netip.Addr) {
 	for n := r.uvarint(); n > 0 && r.ok(); n-- {
 		ips = append(ips, r.addr())
 	}

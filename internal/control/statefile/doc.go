@@ -18,6 +18,8 @@
 //	failure                               no completion is due any more, and requests are answered by NAK 0x63
 //	turn: the source, and the positions   after several turns the difference between two members' PSNs is in no
 //	of all members at one moment          packet (docs/ARCHITECTURE.md, "A restart")
+//	members with 2^22 PSNs or more        their duplicates are answered, also when the PSNs have wrapped
+//	acknowledged to them
 //	members behind other switches that    the source may have been acknowledged what they have no part in
 //	have joined in the turn
 //	epoch of the group's first            feedback between switches has a tag that it and the members' numbers make

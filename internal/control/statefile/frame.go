@@ -29,7 +29,7 @@ import (
 const (
 	fileMagic  = "gleamst\n"
 	frameMagic = "gfrm"
-	version    = 5 // 1: without groups over several switches; 2: without Turn.Joining; 3: without Created; 4: without Host.Locations and hops
+	version    = 5 // 1: without groups over several switches; 2: without Turn.Joining; 3: without Created; 4: without Host.Locations, hops and Position.FullHistory
 	headerLen  = 32
 	frameLen   = 32 // without payload
 	maxPayload = 1 << 30

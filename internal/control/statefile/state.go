@@ -69,6 +69,8 @@ type Position struct {
 	Member  netip.Addr
 	Send    rocev2.PSN // the next one of its send queue
 	Receive rocev2.PSN // the next one of its receive queue
+	// FullHistory is mcast.Position.FullHistory.
+	FullHistory bool
 }
 
 // Host is where a host is. Members under another key may have said otherwise of it, so there is a

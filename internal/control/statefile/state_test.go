@@ -74,6 +74,7 @@ func whole() *State {
 		six.Registration.Members[i].Window = mcast.Window{}
 	}
 	g.Turn.Joining = []netip.Addr{g.Registration.Members[2].IP, g.Registration.Members[3].IP}
+	g.Turn.Positions[len(g.Turn.Positions)-1].FullHistory = true
 	g.Identity = &Identity{Origin: 1789999999998, Last: 9, Members: []uint32{1, 4, 9, 1 << 31}}
 	g.Place = &Place{
 		Root: 1<<63 + 5, Attempt: 1<<64 - 1, Base: 7, Generation: 3, Hops: 2, Above: 1, Parent: 1, Members: []int{0, -1, 1, 1},

@@ -14,12 +14,27 @@ import (
 	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
-const (
-	// deadTimeout is the sender's: 268 ms.
-	deadTimeout = 16
-	// deadAfter is more than that, and less than all the sender's retries take.
-	deadAfter = 800 * time.Millisecond
-)
+// death is a group in which a receiver dies. DeadAfter is more than the sender's timeout, and less
+// than all of its retries take.
+type death struct {
+	policy    mcast.Policy
+	quorum    int
+	timeout   uint8 // the sender's
+	deadAfter time.Duration
+	size      int // of the first message; each of the others has a byte more
+}
+
+// deadTimeout is a sender's: 268 ms.
+const deadTimeout = 16
+
+// soon is of a sender with that timeout.
+func soon(policy mcast.Policy, quorum int) death {
+	return death{policy: policy, quorum: quorum, timeout: deadTimeout, deadAfter: 800 * time.Millisecond, size: 40000}
+}
+
+// late is of a sender with a timeout of 1.07 s. rxe has 129 packets in flight, which end within a
+// message: the last ones ask for no acknowledgement.
+var late = death{policy: mcast.Evict, timeout: 18, deadAfter: 2 * time.Second, size: 20000}
 
 // ending is the end of a transfer at the source.
 type ending struct {
@@ -32,16 +47,16 @@ type ending struct {
 // deadReceiver destroys the queue pair of one of three receivers when a quarter of the
 // messages is complete. rxe sends nothing for a queue pair that does not exist: the
 // receiver is silent, while its host goes on.
-func deadReceiver(policy mcast.Policy, quorum int) func(context.Context, *bench) error {
+func deadReceiver(d death) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) error {
-		spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024, timeout: deadTimeout}
+		spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024, timeout: d.timeout}
 		spec.master = func(c *endpoint.MasterConfig) {
-			c.Policy, c.Quorum, c.DeadAfter, c.SenderTimeout, c.SenderRetries = policy, quorum, deadAfter, deadTimeout, 7
+			c.Policy, c.Quorum, c.DeadAfter, c.SenderTimeout, c.SenderRetries = d.policy, d.quorum, d.deadAfter, d.timeout, 7
 		}
 		return withGroup(ctx, &spec, func(g *group) error {
 			var msgs []message
 			for i := range 48 {
-				msgs = append(msgs, message{dataOps[i%len(dataOps)], 40000 + i})
+				msgs = append(msgs, message{dataOps[i%len(dataOps)], d.size + i})
 			}
 			bt, err := g.newBatch(msgs...)
 			if err != nil {
@@ -58,17 +73,17 @@ func deadReceiver(policy mcast.Policy, quorum int) func(context.Context, *bench)
 			all := g.members
 			defer func() { g.members = all }() // the dead one is closed with the group
 			dead := all[len(all)-1]
-			end, err := bt.kill(ctx, policy)
+			end, err := bt.kill(ctx, d.policy)
 			if err != nil {
 				return err
 			}
-			if policy == mcast.Strict {
+			if d.policy == mcast.Strict {
 				b.note("killed after %d of %d messages, error on message %d %v after the last completion",
 					end.killed, len(msgs), end.complete, end.stall.Round(time.Millisecond))
 				return bt.failed(ctx, end, dead)
 			}
 			b.note("killed after %d of %d messages, longest stall %v", end.killed, len(msgs), end.stall.Round(time.Millisecond))
-			if policy == mcast.Evict && end.stall < deadAfter/4 { // a quorum goes on without the receiver
+			if d.policy == mcast.Evict && end.stall < d.deadAfter/4 { // a quorum goes on without the receiver
 				return fmt.Errorf("the source never waited longer than %v: nobody was missed", end.stall)
 			}
 			return bt.survived(ctx, end, dead)

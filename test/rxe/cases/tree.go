@@ -263,6 +263,7 @@ func treeCases() []testCase {
 		{name: name + "a completion waits for the last receiver", run: inTree(lastReceiver)},
 		{name: name + "every member the source in turn, twice", run: inTree(rotation)},
 		{name: name + "a member waits for its turn while another sends", run: inTree(contend)},
+		{name: name + "a receiver dies while the source waits within a message", run: inTree(deadReceiver(late))},
 		{name: name + "target messages", run: inTree(targetMessages)},
 		{name: name + "RDMA-CM: members at one switch, and one at the other", run: inTree(treeConnect)},
 		{name: name + "RDMA-CM: listeners at one switch, and one at the other", run: inTree(treeDial)},
