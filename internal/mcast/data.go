@@ -31,7 +31,12 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 			out.NeedRevoke = true
 			return None
 		}
-		if r := g.handleData(now, p, f, out); r != None {
+		again := p.Neighbor != 0 && p.AckReq && (p.PSN & rocev2.PSNMask).Less(g.fwd.nxt)
+		r := g.handleData(now, p, f, out)
+		if (again || r != None) && g.isProbe(now, p, out) {
+			g.sendACK(out)
+		}
+		if r != None {
 			return g.hold(now, p, r, out)
 		}
 		return None

@@ -46,17 +46,18 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		if d <= 0 {
 			continue
 		}
-		ask := false
+		ask := again && d == 1 && g.live.period != 0 // whoever decides on silence has asked (R57)
 		if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {
-			var yes bool
+			var yes, probes bool
 			if b.flags&isConnected != 0 {
-				yes, ask = g.takesFromSource(now, i, psn)
+				yes, probes = g.takesFromSource(now, i, psn)
 			} else {
-				yes, ask = g.switchTakes(now, i, psn, again, fresh)
+				yes, probes = g.switchTakes(now, i, psn, again, fresh)
 			}
 			if !yes {
 				continue
 			}
+			ask = ask || probes
 		} else if g.repair.path == fastPath {
 			served++ // the fast path has sent it
 			continue

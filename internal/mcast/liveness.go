@@ -92,6 +92,9 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		}
 	}
 	g.live.armed, g.live.sourceRewound = true, false
+	if g.repair.store != nil {
+		g.noteAckReq(now, g.fwd.nxt.Prev()) // who has not acknowledged that is asked (R45)
+	}
 	if evicted {
 		g.evaluate(out)
 	}
@@ -125,6 +128,21 @@ func (g *group) isSilent(i int, now time.Duration) bool {
 func (g *group) showsLife(i int, now time.Duration) bool {
 	l := &g.activity[i]
 	return g.live.deadAfter == 0 || !g.acks[i].acked.Less(l.livenessPSN) || now-max(l.livenessSince, l.lastHeard) < g.livenessTimeout(i)/2
+}
+
+// isProbe reports whether p, which the switch above has sent again or which was not served, is
+// answered: that switch hears by the answer that this one lives, and some receiver behind it. If none
+// does, the switch above decides about all of them (R57).
+func (g *group) isProbe(now time.Duration, p *Packet, out *Output) bool {
+	if g.live.deadAfter == 0 || p.Neighbor == 0 || !p.AckReq || !p.Verified || g.failed || out.NeedRevoke || len(out.Feedback) != 0 {
+		return false
+	}
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 && g.showsLife(i, now) {
+			return true
+		}
+	}
+	return false
 }
 
 // isUnserved reports whether leg i, behind a quorum, has had a pending NAK for deadAfter

@@ -80,11 +80,11 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 	}
 	for i := range g.acks {
 		b, m := &g.acks[i], &g.activity[i].recovery
-		if b.flags&isReceiver == 0 || b.pending != sevNone {
+		if b.flags&isReceiver == 0 {
 			continue
 		}
 		g.applyPauses(i)
-		if m.state.holds() {
+		if b.pending == sevNone && m.state.holds() {
 			if now < m.resumeAt {
 				g.armRecovery(m.resumeAt)
 				continue
@@ -94,7 +94,8 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 				m.expectedSince = now
 			}
 		}
-		if m.escalated && g.live.deadAfter == 0 {
+		serves := m.storeServes(b)
+		if !serves && g.live.deadAfter == 0 {
 			continue
 		}
 		if b.acked.Less(m.expectedACK) {
@@ -102,10 +103,7 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 				g.armRecovery(t)
 				continue
 			}
-			if !m.escalated {
-				g.startProbe(i)
-			}
-			if m.escalated && !g.sendLivenessProbe(now, i, out) {
+			if !(serves && g.startProbe(i)) && !g.sendLivenessProbe(now, i, out) {
 				g.armRecovery(now) // no more memory in this call
 				continue
 			}
@@ -136,29 +134,46 @@ func (g *group) nothingOwed() bool {
 	return g.policy.quorum == 0 && g.agg.acked == g.fwd.nxt.Prev()
 }
 
-// sendLivenessProbe sends leg i, which is escalated, the first packet that it lacks as a
-// probe, if dead_after is set. The cursor stays (R57). It returns false if the caller
-// has no memory for the copy.
+// sendLivenessProbe sends leg i, which the store does not repair now, a packet that it answers if it
+// lives, if dead_after is set. The cursor stays (R57). It returns false if the caller has no
+// memory for the copy.
 func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
-	b := &g.acks[i]
-	e := g.repair.store.find(b.acked.Next())
-	if e == nil || g.live.deadAfter == 0 {
+	if g.live.deadAfter == 0 {
+		return true
+	}
+	psn := g.livenessProbe(i)
+	e := g.repair.store.find(psn)
+	if e == nil {
 		return true
 	}
 	if out.resendsExhausted() {
 		return false
 	}
-	g.noteProbe(now, i, b.acked.Next())
-	g.copyRetained(i, e, b.acked.Next(), true, out)
+	g.noteProbe(now, i, psn)
+	g.copyRetained(i, e, psn, true, out)
 	return true
+}
+
+// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained, the last
+// one that a member has, which is retained while another leg lacks it, and the newest one of a switch, which
+// takes packets in any order.
+func (g *group) livenessProbe(i int) rocev2.PSN {
+	b := &g.acks[i]
+	switch {
+	case g.repair.store.find(b.acked.Next()) != nil:
+		return b.acked.Next()
+	case b.flags&isConnected != 0:
+		return b.acked
+	}
+	return g.fwd.nxt.Prev()
 }
 
 // maxProbePackets is the most packets that go out for one probe.
 const maxProbePackets = 16
 
-// startProbe has the first packet that leg i may lack sent once more, with AckReq, if it
+// startProbe has the first packet that leg i may lack sent once more, with AckReq, and returns true, if it
 // is retained. After RepairSpec.Tries without progress it escalates the leg instead.
-func (g *group) startProbe(i int) {
+func (g *group) startProbe(i int) bool {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	una := b.acked.Next()
 	switch {
@@ -170,10 +185,10 @@ func (g *group) startProbe(i int) {
 		if g.deliver(i, e) == resend {
 			m.cursor = una // its frame was freed: requestFromSource sees to it
 		}
-		return
+		return false
 	case m.tries >= g.repair.tries:
 		g.deliver(i, triesExhausted)
-		return
+		return false
 	}
 	m.tries++
 	if b.flags&isConnected == 0 {
@@ -184,7 +199,7 @@ func (g *group) startProbe(i int) {
 		g.serveSwitch(i, una)
 		m.unanswered = true
 		g.counters.rare().Probes++
-		return
+		return true
 	}
 	// A probe after an unanswered one has more packets: a path that loses several
 	// packets in a row is passed sooner, and a packet that arrives behind a gap makes
@@ -196,4 +211,5 @@ func (g *group) startProbe(i int) {
 	g.deliver(i, ptoExpired)
 	m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n, n
 	g.counters.rare().Probes++
+	return true
 }

@@ -118,6 +118,13 @@ func TestR56_TheSourceAsksToo(t *testing.T)           { runTranscript(t) }
 func TestR56_NotReadyIsNotProbed(t *testing.T)        { runTranscript(t) }
 func TestR57_ProbedUntilGivenUp(t *testing.T)         { runTranscript(t) }
 func TestR57_NeverDeadIsLeftAlone(t *testing.T)       { runTranscript(t) }
+func TestR57_NothingWasAskedFor(t *testing.T)         { runTranscript(t) }
+func TestR57_LagInTimeIsAskedFor(t *testing.T)        { runTranscript(t) }
+func TestR57_WithoutRepair(t *testing.T)              { runTranscript(t) }
+func TestR57_BehindAHole(t *testing.T)                { runTranscript(t) }
+func TestR57_ASwitchIsAsked(t *testing.T)             { runTranscript(t) }
+func TestR57_ASwitchAnswers(t *testing.T)             { runTranscript(t) }
+func TestR57_ASwitchThatWaitsAnswers(t *testing.T)    { runTranscript(t) }
 func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
 func TestR58_PausesAreNoSilence(t *testing.T)         { runTranscript(t) }
 func TestR58_LagIsNotThePauses(t *testing.T)          { runTranscript(t) }

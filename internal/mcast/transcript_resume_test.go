@@ -27,7 +27,7 @@ func (s *transcript) positions(a args, w *strings.Builder) {
 		if at.Known {
 			fmt.Fprintf(w, ", %s at %06x,%06x", nameOf(MemberID(i)), uint32(at.Send), uint32(at.Receive))
 		}
-		if at.FullHistory {
+		if at.FullHistory && a.d.HasArg("history") {
 			fmt.Fprint(w, " with a full history")
 		}
 		if at.Joining {

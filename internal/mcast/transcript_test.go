@@ -46,7 +46,7 @@ import (
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [to=N1] [slot=B] [number=N] [receive-only]
 //	      [fast=(SLOTS,drain,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
 //	skip hi=X           everything up to X-1 has been forwarded, as one message
-//	positions           the present positions
+//	positions [history]  the present positions; history: and whose history is full
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
 //	session nbr=1 5     the session with neighbour 1; 0: it is cut off
 //	report nbr=1 session=5 seq=1 [ack=N] [poll] [term=N] [outdated=N] [crossings=N] [member=N] [joined] [suspended] [requests] [doubtful]

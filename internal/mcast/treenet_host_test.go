@@ -34,7 +34,7 @@ func (h *treeHost) transmit() {
 	n := h.n
 	window := cmp.Or(n.window, 8)
 	for ; h.nxt < len(h.ops) && h.nxt < h.una+window && n.now >= h.waits; h.nxt++ {
-		ask := h.ops[h.nxt].Is(rocev2.OpEnd) || h.nxt == h.una+window-1
+		ask := h.ops[h.nxt].Is(rocev2.OpEnd) || !n.askAtEnd && h.nxt == h.una+window-1
 		n.frames = append(n.frames, treeFrame{h.id, h.nxt, h.ops[h.nxt], ask})
 		p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: h.ops[h.nxt], PSN: h.sq.Add(int32(h.nxt)), Payload: 256, AckReq: ask}
 		p.Frame, p.RetainBytes = Handle(len(n.frames)-1), minFrameBytes

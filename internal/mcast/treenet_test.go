@@ -33,6 +33,9 @@ type treeNet struct {
 	patience time.Duration
 	turnTime time.Duration             // of GroupSpec
 	window   int                       // packets that a host has in flight, if not the usual number
+	askAtEnd bool                      // only the last packet of a message has AckReq, not that of a window
+	silence  time.Duration             // DeadAfter of GroupSpec, with the policy Evict; 0: members are not evicted
+	evicted  func(h *treeHost)         // is told of members that are
 	timeouts int                       // how often a host has gone back without having been told
 	reports  int                       // messages of the token that were sent
 	passes   func(at int, l *leg) bool // whether what switch at has for a leg goes out there; nil: all does
@@ -134,6 +137,16 @@ func toward(parent []int, s, t int) int {
 	return parent[s]
 }
 
+// levelsFrom returns how many levels of switches are behind the edge from switch s to its neighbour t.
+func levelsFrom(parent []int, s, t int) (n uint8) {
+	for x := range parent {
+		if x != t && x != s && (parent[x] == t || parent[t] == x) {
+			n = max(n, levelsFrom(parent, t, x))
+		}
+	}
+	return n + 1
+}
+
 func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeNet {
 	n := &treeNet{tb: tb, rng: rng, met: map[[2]int]uint64{}, log: func(string, ...any) {}}
 	for s := range switches {
@@ -159,6 +172,9 @@ func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeN
 func (s *treeSwitch) put(running bool) {
 	n := s.n
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: s.stores(), TurnTime: n.turnTime, Tree: TreeSpec{Layout: s.layout, Running: running}}
+	if n.silence != 0 {
+		spec.Policy, spec.DeadAfter = Evict, n.silence
+	}
 	if n.stored || n.probe {
 		spec.PSNProbe = time.Millisecond
 	}
@@ -178,7 +194,7 @@ func (s *treeSwitch) put(running bool) {
 			if !ok {
 				l = m.Leg
 				legs[nbr] = l
-				spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr})
+				spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr, Levels: levelsFrom(s.parent, s.id, int(nbr)-1)})
 			}
 			m.Leg = l
 		}
@@ -269,6 +285,11 @@ func (s *treeSwitch) output() {
 	for _, e := range o.Events {
 		switch e.Kind {
 		case SourceChanged, NumberMismatch:
+		case MemberEvicted:
+			if n.evicted == nil {
+				n.tb.Fatalf("%v: switch %d: %+v", n.now, s.id, e)
+			}
+			n.evicted(n.hostOf(g, e.Member))
 		case PositionsDue:
 			s.store()
 		case SourceConflict:

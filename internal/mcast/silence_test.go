@@ -1,0 +1,130 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestR110_TheLivingStay: a source that stops in the middle of a message, as rdma_rxe does with 129
+// packets in flight, so that the last packets ask for no acknowledgement. Members of a star, or
+// of a tree, die at random. No living member is evicted, each dead one is within a bound, and
+// everything is complete at the living ones.
+func TestR110_TheLivingStay(t *testing.T) {
+	runs := 400
+	if testing.Short() {
+		runs = 100
+	}
+	for _, kind := range []struct {
+		name     string
+		switches int
+	}{{"star", 1}, {"line", 2}, {"tree", 0}} {
+		t.Run(kind.name, func(t *testing.T) {
+			for seed := range runs {
+				if wrong := silentMembers(t, uint64(seed)*15485863+uint64(kind.switches), kind.switches); wrong != "" {
+					t.Errorf("run %d: %s", seed, wrong)
+				}
+			}
+		})
+	}
+}
+
+// silentMembers makes a run. It returns what is wrong at the end.
+func silentMembers(t fatalReporter, seed uint64, switches int) string {
+	rng := random(seed)
+	if switches == 0 {
+		switches = 2 + rng(4)
+	}
+	hosts := max(4, switches) + rng(4)
+	n := newTreeNet(t, rng, switches, hosts)
+	n.askAtEnd, n.loss, n.probe = true, []int{0, 0, 10, 30}[rng(4)], rng(2) == 0
+	n.silence = time.Duration(5+rng(16)) * time.Millisecond
+	n.patience = n.silence * time.Duration(1+rng(9)) / 10 // a sender's timeout is shorter than DeadAfter
+	n.window = []int{5, 13, 30, 129}[rng(4)]
+	if rng(4) != 0 {
+		n.repair = RepairSpec{Bytes: int64(n.window+4) * minFrameBytes, Timeout: 200 * time.Microsecond, Tries: 1 + rng(4)}
+	} else {
+		n.loss = 0 // the source alone asks, once in each of its timeouts
+	}
+	// A receiver lives at the root: what is behind the leg toward the root is never evicted (R108).
+	source := rng(hosts)
+	witness := (source + 1) % hosts
+	n.hosts[witness].at = 0
+	if zzLog != nil {
+		n.log = zzLog
+		zzLog("source %d witness %d silence %v patience %v window %d repair %+v loss %d parents %v", source, witness, n.silence, n.patience, n.window, n.repair, n.loss, n.parent)
+		for _, h := range n.hosts {
+			zzLog("host %d at %d sq %06x rq %06x", h.id, h.at, uint32(h.sq), uint32(h.rq))
+		}
+	}
+	n.start()
+
+	levels := 0
+	for s := range n.parent {
+		for o := range n.parent {
+			if n.parent[o] == s {
+				levels = max(levels, int(levelsFrom(n.parent, s, o)))
+			}
+			if n.parent[s] == o {
+				levels = max(levels, int(levelsFrom(n.parent, s, o)))
+			}
+		}
+	}
+	limit := n.silence << levels * 2
+	died := map[*treeHost]time.Duration{}
+	wrong := ""
+	n.evicted = func(h *treeHost) {
+		if _, dead := died[h]; !dead && wrong == "" {
+			wrong = fmt.Sprintf("%v: host %d at switch %d is evicted, and lives", n.now, h.id, h.at)
+		}
+		h.out = true
+	}
+	for range 1 + rng(hosts-2) {
+		h := n.hosts[rng(hosts)]
+		if h.id == source || h.id == witness || died[h] != 0 {
+			continue
+		}
+		at := time.Millisecond * time.Duration(2+rng(60))
+		died[h] = at
+		n.log("host %d dies at %v", h.id, at)
+		n.after(at, func() { h.deafTo = time.Hour })
+	}
+	end := 60*time.Millisecond + time.Duration(len(died)+1)*limit
+	var post func()
+	post = func() { // the source goes on until every dead member has had data
+		h := n.hosts[source]
+		for h.n.pending < 4*n.window {
+			h.post(1 + rng(max(n.window/2, 2)))
+		}
+		left := 0
+		for h := range died {
+			if !h.out {
+				left++
+			}
+		}
+		if left > 0 && n.now < end {
+			n.after(time.Millisecond, post)
+		}
+	}
+	post()
+	n.run(end, func() bool { return wrong != "" })
+	if wrong != "" {
+		if zzNet != nil { zzNet(n) }
+		return wrong
+	}
+	for h := range died {
+		if !h.out {
+			return fmt.Sprintf("%v: host %d at switch %d is dead since %v, with a DeadAfter of %v, and has not been evicted; parents %v", n.now, h.id, h.at, died[h], n.silence, n.parent)
+		}
+	}
+	if !n.run(end+2*time.Second, func() bool { return n.pending == 0 || wrong != "" }) {
+		return fmt.Sprintf("%v: %d packets are not complete", n.now, n.pending)
+	}
+	return wrong
+}
+
+var zzLog func(string, ...any)
+var zzNet func(*treeNet)
