@@ -192,7 +192,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a silent leg is probed for ever", "R45", mutant.In((*group).startProbe,
 		`case m.tries >= g.repair.tries:
 		g.deliver(i, exhausted)
-		return
+		return false
 	}`,
 		"}")),
 	mutant.New("probes do not count as tries", "R45", mutant.In((*group).startProbe,
@@ -376,24 +376,22 @@ var _ = []mutant.Mutant{
 		"g.tendBy(now + first)",
 		"g.tendBy(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
 	mutant.New("an escalated leg is not probed", "R57", mutant.In((*group).sendLivenessProbe,
-		`if e == nil || g.live.deadAfter == 0 {
-		return true`,
-		`if e != nil || g.live.deadAfter == 0 {
-		return true`)),
+		"if e == nil {",
+		"if e != nil {")),
 	mutant.New("a leg whose silence does not count is probed for ever", "R57", mutant.In((*group).sendLivenessProbe,
-		`if e == nil || g.live.deadAfter == 0 {
+		`if g.live.deadAfter == 0 {
 		return true`,
-		`if e == nil {
+		`if g.live.deadAfter < 0 {
 		return true`), mutant.In((*group).recoveryTimer,
-		`if m.led && g.live.deadAfter == 0 {
+		`if !serves && g.live.deadAfter == 0 {
 			continue`,
-		`if m.led && g.live.deadAfter < 0 {
+		`if !serves && g.live.deadAfter < 0 {
 			continue`)),
 	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).recoveryTimer,
-		`			if m.led && !g.probeLiveness(now, i, out) {
+		`&& !g.sendLivenessProbe(now, i, out) {
 				g.tendBy(now) // no more room in this call
 				continue`,
-		`			if m.led && !g.probeLiveness(now, i, out) {
+		`&& !g.sendLivenessProbe(now, i, out) {
 				g.tendBy(now) // no more room in this call`)),
 	mutant.New("a probe of liveness overruns the room", "R57", mutant.In((*group).sendLivenessProbe,
 		`if out.full() {

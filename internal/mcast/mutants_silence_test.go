@@ -1,0 +1,44 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Mistakes in asking those whose silence counts.
+var _ = []mutant.Mutant{
+	mutant.New("what nobody has asked for is not asked for", "R57", mutant.In((*group).checkLiveness,
+		"g.noteAckReq(now, g.fwd.nxt.Prev())",
+		"")),
+	mutant.New("who waits for the source is not asked", "R57", mutant.In((*group).recoveryTimer,
+		"if !serves && g.live.deadAfter == 0 {",
+		"if !serves && (b.$1 != sevNone || g.live.deadAfter == 0) {", ackState{}.pending)),
+	mutant.New("a member is asked by what nobody has", "R57", mutant.In((*group).livenessProbe,
+		`case b.flags&isConnected != 0:
+		return b.acked`,
+		`case b.flags&isConnected != 0:
+		return b.acked.Next()`)),
+	mutant.New("a switch is asked by what it has", "R57", mutant.In((*group).livenessProbe,
+		"return g.fwd.nxt.Prev()",
+		"return b.acked")),
+	mutant.New("without local repair the source's repeat does not ask", "R57", mutant.In((*group).forward,
+		"again && d == 1 && g.live.period != 0",
+		"false")),
+	mutant.New("no switch answers for its receivers", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"false")),
+	mutant.New("a switch whose data waits does not answer", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"again && g.isProbe(now, p, out)")),
+	mutant.New("a switch answers what it has just taken", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"g.isProbe(now, p, out)")),
+	mutant.New("a switch answers for receivers that are all silent", "R57", mutant.In((*group).isProbe,
+		"g.acks[i].flags&isReceiver != 0 && g.showsLife(i, now)",
+		"g.acks[i].flags&isReceiver != 0")),
+	mutant.New("a member is answered as a switch is", "R57", mutant.In((*group).isProbe,
+		"p.Neighbor == 0 ||",
+		"")),
+}
