@@ -143,7 +143,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 		if b.flags&recovering != 0 {
 			at = m.cursor
 		}
-		if n == 1 && first == b.acked.Next() && (was.flags&recovering != 0 && first.Less(was.cursor) || m.escalated) {
+		if n == 1 && first == b.acked.Next() && (was.flags&recovering != 0 && first.Less(was.cursor) || !m.storeServes(&b)) {
 			continue // a probe does not move the cursor
 		}
 		if last.Next() != at && g.repair.store.bytes > 0 {
