@@ -86,7 +86,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	starts := f&rocev2.OpStart != 0
 	update := g.isTargetMessage(p)
 	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 && !g.src.frozen &&
-		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking() && psn != g.fwd.limit
+		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking() && g.fwd.isDurable(psn)
 	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
 		out.NeedVerify = true
 		return None
@@ -113,7 +113,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
 			return AwaitsVerification
 		}
-		if g.stored && !psn.Less(g.fwd.limit) {
+		if !g.fwd.isDurable(psn) {
 			return g.awaitStorage(now, psn)
 		}
 		if g.agg.allowedBehind < 0 {

@@ -82,7 +82,7 @@ func (s *store) countHeld(n int64) {
 // mayRelease reports whether packets are held that wait no longer. Advance serves them: it has
 // memory for their copies.
 func (g *group) mayRelease() bool {
-	return g.numbering.holds && !g.numbering.blocked && (!g.stored || g.fwd.nxt.Less(g.fwd.limit))
+	return g.numbering.holds && !g.numbering.blocked && g.fwd.isDurable(g.fwd.nxt)
 }
 
 // releaseHeld serves the held packets that wait no longer, as far as the caller has memory.

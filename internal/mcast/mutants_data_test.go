@@ -127,10 +127,10 @@ var _ = []mutant.Mutant{
 		$recv.$1($2($recv.$5.$3), $recv.$6.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), source{}.member, aggregation{}.nakPSN, group{}.src, group{}.agg)),
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
 		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
 	if !p.Verified && (!plain ||`,
 		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
 	if !p.Verified && (!plain && code == 0 ||`)),
 	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
 		"plain := psn == g.fwd.hi && code == 0",

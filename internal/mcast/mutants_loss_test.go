@@ -142,7 +142,7 @@ var _ = []mutant.Mutant{
 		"&& !g.numbering.blocked",
 		"")),
 	mutant.New("held packets go out before the positions are durable", "R96", mutant.In((*group).mayRelease,
-		"&& (!g.stored || g.fwd.nxt.Less(g.fwd.limit))",
+		"&& g.fwd.isDurable(g.fwd.nxt)",
 		"")),
 	mutant.New("held packets are requested when they are served", "R96", mutant.In((*group).unblock,
 		"g.src.member != none && !n.holds",

@@ -102,7 +102,7 @@ var _ = []mutant.Mutant{
 		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
 			return AwaitsMembers
 		}
-		if g.stored && !psn.Less(g.fwd.limit) {
+		if !g.fwd.isDurable(psn) {
 			return g.awaitStorage(now, psn)
 		}
 		if g.agg.slack < 0 {
@@ -116,7 +116,7 @@ var _ = []mutant.Mutant{
 		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
 			return AwaitsMembers
 		}
-		if g.stored && !psn.Less(g.fwd.limit) {
+		if !g.fwd.isDurable(psn) {
 			return g.awaitStorage(now, psn)
 		}
 		if g.agg.slack < 0 {
@@ -142,10 +142,10 @@ var _ = []mutant.Mutant{
 	b.bits |= receiving`)),
 	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
 		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
 	if !p.Verified && (!plain ||`,
 		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
 	if !p.Verified && (!plain && (g.recv.njoin == 0 || psn != g.fwd.hi) ||`)),
 	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,
 		`return

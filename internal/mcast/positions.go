@@ -20,7 +20,7 @@ const (
 	// that is further beyond its stored position cannot be told from one with other
 	// numbers, and a keepalive probe would be new data to it.
 	maxUnstored = 1 << 22
-	// unlimited is a forwarding.limit that no PSN equals.
+	// unlimited is the forwarding.limit of a group that is not stored. It is no PSN.
 	unlimited rocev2.PSN = rocev2.PSNMask + 1
 )
 
@@ -62,6 +62,10 @@ func (g *group) reportPositions(out *Output) {
 	g.decided().Positions = s.number
 	out.Events = append(out.Events, Event{Kind: PositionsDue, Group: g.id})
 }
+
+// isDurable reports whether the durable positions are those that psn may be forwarded with. nxt may be
+// beyond limit: what a neighbour says raises it (raiseNxt).
+func (f *forwarding) isDurable(psn rocev2.PSN) bool { return f.limit == unlimited || psn.Less(f.limit) }
 
 // storeBeforeData makes the source's new data wait until the present positions are
 // durable: the turn has just begun, or receivers have joined.
@@ -188,7 +192,7 @@ func (s *Switch) PositionsStored(now time.Duration, id GroupID, number uint32, p
 		return
 	}
 	g.fwd.limit = p.Members[p.Source].Send.Add(maxUnstored)
-	if g.awaitsStorage && g.fwd.nxt.Less(g.fwd.limit) {
+	if g.awaitsStorage && g.fwd.isDurable(g.fwd.nxt) {
 		g.awaitsStorage, g.numbering.askSource = false, !g.numbering.holds
 		if g.activity == nil {
 			g.activate(now)

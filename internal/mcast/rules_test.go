@@ -188,17 +188,18 @@ func TestR80_FailedInAResume(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedInFlight(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
 
-func TestR89_PositionFarAway(t *testing.T)     { runTranscript(t) }
-func TestR89_FromAbove(t *testing.T)           { runTranscript(t) }
-func TestR89_Transit(t *testing.T)             { runTranscript(t) }
-func TestR89_BothAgain(t *testing.T)           { runTranscript(t) }
-func TestR101_Joining(t *testing.T)            { runTranscript(t) }
-func TestR101_JoinsWhileResuming(t *testing.T) { runTranscript(t) }
-func TestR101_MovedWhileResuming(t *testing.T) { runTranscript(t) }
-func TestR101_JoinsTheTurn(t *testing.T)       { runTranscript(t) }
-func TestR83_FirstOwnMember(t *testing.T)      { runTranscript(t) }
-func TestR83_PositionsWrap(t *testing.T)       { runTranscript(t) }
-func TestR83_FullHistory(t *testing.T)         { runTranscript(t) }
+func TestR89_PositionFarAway(t *testing.T)      { runTranscript(t) }
+func TestR89_FromAbove(t *testing.T)            { runTranscript(t) }
+func TestR89_Transit(t *testing.T)              { runTranscript(t) }
+func TestR89_BothAgain(t *testing.T)            { runTranscript(t) }
+func TestR101_Joining(t *testing.T)             { runTranscript(t) }
+func TestR101_JoinsWhileResuming(t *testing.T)  { runTranscript(t) }
+func TestR101_MovedWhileResuming(t *testing.T)  { runTranscript(t) }
+func TestR101_JoinsTheTurn(t *testing.T)        { runTranscript(t) }
+func TestR83_FirstOwnMember(t *testing.T)       { runTranscript(t) }
+func TestR83_PositionsWrap(t *testing.T)        { runTranscript(t) }
+func TestR83_FullHistory(t *testing.T)          { runTranscript(t) }
+func TestR83_RaisedBeyondTheLimit(t *testing.T) { runTranscript(t) }
 
 func TestR90_Aside(t *testing.T)                { runTranscript(t) }
 func TestR90_LearntBeforeTheMove(t *testing.T)  { runTranscript(t) }
