@@ -97,6 +97,19 @@ INLINE void store_header(__u64 *header, __u64 value)
 	asm volatile("" ::: "memory");
 }
 
+/*
+ * Reads the limit after the word. User space stores the limit of a grant first, and the word last: with
+ * the limit of an earlier grant, the program would take a packet that has no slot, or that no
+ * position is stored for. x86 makes loads in their order; arm64 and others make this one later
+ * because its address depends on the word. Without a new grant an old limit is a lower one, and
+ * the compare and swap fails if the word has changed since.
+ */
+INLINE __u32 limit_after(const struct fast_group *g, __u64 word)
+{
+	asm volatile("%0 &= 0" : "+r"(word));
+	return *(const volatile __u32 *)((const char *)&g->limit + word);
+}
+
 /* Stores the packet that was claimed with meta->psn, for repair. */
 INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 max, const struct fast_meta *meta, __u32 ack_req)
 {
@@ -229,7 +242,7 @@ INLINE int forward(struct xdp_md *ctx)
 		return decline(meta.group, FAST_SLOW);
 	if (meta.psn != (word & PSN_MASK))
 		return decline(meta.group, (meta.psn - (__u32)word) & 0x800000 ? FAST_BEHIND : FAST_AHEAD);
-	if ((*(volatile __u32 *)&g->limit - meta.psn - 1) & 0x800000)
+	if ((limit_after(g, word) - meta.psn - 1) & 0x800000)
 		return decline(meta.group, FAST_LIMIT);
 
 	__u32 slot_of_port = slot_of(ctx);

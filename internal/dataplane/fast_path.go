@@ -244,7 +244,6 @@ func (w *worker) deleteFast(f *fastGroup) {
 	f.ring = nil
 	w.fast.rings = slices.DeleteFunc(w.fast.rings, func(x *fastGroup) bool { return x == f })
 	w.fast.jobs = append(w.fast.jobs, func() {
-		time.Sleep(fastDrain) // no program is at work on it
 		if err := ring.Delete(); err != nil {
 			notify(true, "a group's place on the fast path was not given back", "error", err)
 		}

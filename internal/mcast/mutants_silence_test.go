@@ -16,10 +16,13 @@ var _ = []mutant.Mutant{
 		"if !serves && g.live.deadAfter == 0 {",
 		"if !serves && (b.$1 != sevNone || g.live.deadAfter == 0) {", ackState{}.pending)),
 	mutant.New("a member is asked by what nobody has", "R57", mutant.In((*group).livenessProbe,
-		`case b.flags&isConnected != 0:
+		`g.agg.acked.LessEq(b.acked):
 		return b.acked`,
-		`case b.flags&isConnected != 0:
+		`g.agg.acked.LessEq(b.acked):
 		return b.acked.Next()`)),
+	mutant.New("who lacks what a quorum has is asked by what it has", "R57", mutant.In((*group).livenessProbe,
+		"&& g.agg.acked.LessEq(b.acked):",
+		":")),
 	mutant.New("a switch is asked by what it has", "R57", mutant.In((*group).livenessProbe,
 		"return g.fwd.nxt.Prev()",
 		"return b.acked")),

@@ -156,13 +156,14 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 
 // livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained, the last
 // one that a member has, which is retained while another leg lacks it, and the newest one of a switch, which
-// takes packets in any order.
+// takes packets in any order. A member that lacks what a quorum has is asked by the newest one too: its
+// NAK shows that it is stranded (R37).
 func (g *group) livenessProbe(i int) rocev2.PSN {
 	b := &g.acks[i]
 	switch {
 	case g.repair.store.find(b.acked.Next()) != nil:
 		return b.acked.Next()
-	case b.flags&isConnected != 0:
+	case b.flags&isConnected != 0 && g.agg.acked.LessEq(b.acked):
 		return b.acked
 	}
 	return g.fwd.nxt.Prev()

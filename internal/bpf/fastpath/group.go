@@ -125,7 +125,7 @@ func (m *Maps) Put(s *GroupSpec) (*Group, error) {
 		err = m.enter(s.IP, best.index)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("group %s: %w", s.IP, err), best.free())
+		return nil, errors.Join(fmt.Errorf("group %s: %w", s.IP, err), m.leave(s.IP), best.free())
 	}
 	return best, nil
 }
@@ -171,16 +171,34 @@ func (m *Maps) leave(addr netip.Addr) (err error) {
 	return err
 }
 
-// Delete ends the group and frees its room.
+// Delete ends the group and frees its room, when no program is at work on it. A program that has
+// taken a packet before the Revoke may store it late: an interrupt, or a hypervisor, may hold it
+// up for any time. In the ring of another group the bytes would be those of that group's packet.
 func (g *Group) Delete() error {
 	g.maps.mu.Lock()
-	defer g.maps.mu.Unlock()
 	g.Revoke()
+	err := g.maps.leave(g.ip) // no program finds it from now on
+	g.maps.mu.Unlock()
+	if err = errors.Join(err, g.awaitPrograms()); err != nil {
+		return err
+	}
+	g.maps.mu.Lock()
+	defer g.maps.mu.Unlock()
 	return g.free()
 }
 
+// awaitPrograms waits until all programs have ended that run now. The kernel does so in a change of a map of
+// maps, also if the entry is the same as before (maybe_wait_bpf_programs in kernel/bpf/syscall.c): it
+// takes some milliseconds, more on a busy machine.
+func (g *Group) awaitPrograms() error {
+	if err := g.maps.maps[fastMapDevmaps].Put(uint32(g.index), g.maps.inner[g.index]); err != nil {
+		return fmt.Errorf("wait for the programs of group %s: %w", g.ip, err)
+	}
+	return nil
+}
+
 func (g *Group) free() error {
-	err := errors.Join(g.maps.leave(g.ip), g.setPorts(nil))
+	err := g.setPorts(nil)
 	if g.slots != 0 {
 		pool := &g.maps.small
 		if g.slotBytes == largeSlotBytes {
