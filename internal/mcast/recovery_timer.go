@@ -154,14 +154,14 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 	return true
 }
 
-// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained, the last
-// one that a member has, which is retained while another leg lacks it, and the newest one of a switch, which
+// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained or a NAK of
+// the leg waits, which una would end (R08), the last one that a member has, which is retained while another leg lacks it, and the newest one of a switch, which
 // takes packets in any order. A member that lacks what a quorum has is asked by the newest one too: its
 // NAK shows that it is stranded (R37).
 func (g *group) livenessProbe(i int) rocev2.PSN {
 	b := &g.acks[i]
 	switch {
-	case g.repair.store.find(b.acked.Next()) != nil:
+	case b.pending == sevNone && g.repair.store.find(b.acked.Next()) != nil:
 		return b.acked.Next()
 	case b.flags&isConnected != 0 && g.agg.acked.LessEq(b.acked):
 		return b.acked
