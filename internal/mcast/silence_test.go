@@ -110,3 +110,21 @@ func silentMembers(t fatalReporter, seed uint64, switches int) string {
 	}
 	return wrong
 }
+
+// levelsFrom returns how many levels of switches are behind the edge from switch s to its neighbour t.
+func levelsFrom(parent []int, s, t int) (n uint8) {
+	for x := range parent {
+		if x != t && x != s && (parent[x] == t || parent[t] == x) {
+			n = max(n, levelsFrom(parent, t, x))
+		}
+	}
+	return n + 1
+}
+
+// noteEvicted tells the run of a member that switch at has evicted.
+func (n *treeNet) noteEvicted(at int, h *treeHost) {
+	if n.evicted == nil {
+		n.tb.Fatalf("%v: switch %d: host %d is evicted", n.now, at, h.id)
+	}
+	n.evicted(h)
+}

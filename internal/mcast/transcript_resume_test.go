@@ -6,6 +6,8 @@ package mcast
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // positions prints the positions of the group; with last, those of a switch that ends.
@@ -35,6 +37,12 @@ func (s *transcript) positions(a args, w *strings.Builder) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// afterWrap returns the position with a full history, if it is the registered one.
+func (p Position) afterWrap(registered rocev2.PSN) Position {
+	p.FullHistory = p.Known && p.Send == registered
+	return p
 }
 
 // durable tells the switch that the present positions are durable.

@@ -31,8 +31,7 @@ import (
 //	      machine of its own, and the token comes to where data is from, if it can
 //	      [anew]   on a new switch without groups
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
-//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE] [joining]   with a position: one whose
-//	      SEND is sq is 2^24 packets on
+//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE] [joining]   with a position; if SEND is sq, 2^24 packets on
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
 //	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
@@ -313,8 +312,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 				switch k {
 				case "at":
 					send, receive, _ := strings.Cut(v, ",")
-					at.Known, at.Send, at.Receive = true, rocev2.PSN(num(a.t, send, 16, 24)), rocev2.PSN(num(a.t, receive, 16, 24))
-					at.FullHistory = at.Send == m.SQPSN
+					at = Position{Known: true, Send: rocev2.PSN(num(a.t, send, 16, 24)), Receive: rocev2.PSN(num(a.t, receive, 16, 24)), Joining: at.Joining}
 				case "sq":
 					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 				case "joining":
@@ -342,7 +340,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 			s.legs = append(s.legs, fmt.Sprintf("N%d", nbr))
 		}
 		spec.Members = append(spec.Members, m)
-		resume.Members = append(resume.Members, at)
+		resume.Members = append(resume.Members, at.afterWrap(m.SQPSN))
 	}
 	spec.RepliesTo = MemberID(a.str("replies", "A")[0] - 'A')
 	spec.Stored = a.d.HasArg("stored")

@@ -137,16 +137,6 @@ func toward(parent []int, s, t int) int {
 	return parent[s]
 }
 
-// levelsFrom returns how many levels of switches are behind the edge from switch s to its neighbour t.
-func levelsFrom(parent []int, s, t int) (n uint8) {
-	for x := range parent {
-		if x != t && x != s && (parent[x] == t || parent[t] == x) {
-			n = max(n, levelsFrom(parent, t, x))
-		}
-	}
-	return n + 1
-}
-
 func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeNet {
 	n := &treeNet{tb: tb, rng: rng, met: map[[2]int]uint64{}, log: func(string, ...any) {}}
 	for s := range switches {
@@ -286,10 +276,7 @@ func (s *treeSwitch) output() {
 		switch e.Kind {
 		case SourceChanged, NumberMismatch:
 		case MemberEvicted:
-			if n.evicted == nil {
-				n.tb.Fatalf("%v: switch %d: %+v", n.now, s.id, e)
-			}
-			n.evicted(n.hostOf(g, e.Member))
+			n.noteEvicted(s.id, n.hostOf(g, e.Member))
 		case PositionsDue:
 			s.store()
 		case SourceConflict:
