@@ -185,7 +185,7 @@ func (x *explainer) describeCopy(i int, c *Copy) {
 		x.add(r, "%s.", text)
 	}
 	if c.Flags&SetAckReq != 0 {
-		x.add(rules("R45", "R48", "R56"), "The copy to %s is a probe: AckReq is set.", g.legName(i))
+		x.add(rules("R45", "R48", "R56", "R57"), "The copy to %s is a probe: AckReq is set.", g.legName(i))
 	}
 }
 
