@@ -67,6 +67,19 @@ func (b *batch) merge(later *batch) {
 
 func (b *batch) empty() bool { return len(b.edits) == 0 }
 
+// removesNothing reports whether e removes a node, or parts of one, that t does not have.
+func (t table) removesNothing(e *edit) bool {
+	if t[e.name] != nil {
+		return false
+	}
+	for _, v := range e.parts {
+		if v != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // apply changes t as b says. It returns by how many bytes the encoding of t grows.
 func (t table) apply(b *batch) (growth int) {
 	for _, e := range b.edits {

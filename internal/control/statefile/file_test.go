@@ -72,6 +72,40 @@ func TestChangesShareBatches(t *testing.T) {
 	}
 }
 
+// What is removed and was never there, as the group of each rejected registration, costs no write.
+func TestRemovalsOfNothingAreNotWritten(t *testing.T) {
+	f, _, err := open(&fakeDisk{}, "state", Options{Interval: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(c *Change) (syncs int) {
+		was := f.log.syncs
+		n := f.Append(c)
+		if err := f.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if f.Stored() < n {
+			t.Errorf("change %d is not stored", n)
+		}
+		return f.log.syncs - was
+	}
+	var nothing Change
+	nothing.DropGroup(addr(1))
+	nothing.SetEpoch(addr(2), 0)
+	if n := write(&nothing); n != 0 {
+		t.Errorf("%d syncs for removals of nothing", n)
+	}
+	write(epochChange(2, 7))
+	var removal Change
+	removal.SetEpoch(addr(2), 0)
+	if n := write(&removal); n != 1 {
+		t.Errorf("%d syncs for a removal", n)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // slowDisk waits in each sync.
 type slowDisk struct {
 	fakeDisk

@@ -50,14 +50,18 @@ type log struct {
 	written      int64  // counts bytes
 }
 
-// commit makes b durable.
+// commit makes b durable. What it removes that is not there takes no write.
 func (l *log) commit(b *batch) error {
-	l.size += l.table.apply(b)
-	if l.file == nil {
+	edits := slices.DeleteFunc(b.edits, l.table.removesNothing)
+	l.size += l.table.apply(&batch{edits: edits})
+	switch {
+	case l.file == nil:
 		return l.checkpoint()
+	case len(edits) == 0:
+		return nil
 	}
 	l.payload = l.payload[:0]
-	for _, e := range b.edits {
+	for _, e := range edits {
 		l.payload = appendEdit(l.payload, e)
 	}
 	if l.end+frameLen+int64(len(l.payload)) > l.limit {
