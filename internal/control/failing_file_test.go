@@ -20,6 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -34,20 +35,60 @@ func TestFailingFile(t *testing.T) {
 	}{{"full, the last write torn", false}, {"read-only", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, killed := t.TempDir(), t.TempDir()
-			ended := make(chan struct{})
-			go func() { // its thread ends with it, and the mount with the thread
-				defer close(ended)
-				runtime.LockOSThread()
-				if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-					unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700")); err != nil {
-					t.Error(err)
-					return
-				}
-				testFailingFile(t, dir, killed, c.readOnly)
-			}()
-			<-ended
+			onSmallDisk(t, dir, func() { testFailingFile(t, dir, killed, c.readOnly) })
 		})
 	}
+}
+
+// onSmallDisk runs a test for which dir is a file system of 128 KiB.
+func onSmallDisk(t *testing.T, dir string, test func()) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() { // its thread ends with it, and the mount with the thread
+		defer close(ended)
+		runtime.LockOSThread()
+		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700")); err != nil {
+			t.Error(err)
+			return
+		}
+		test()
+	}()
+	<-ended
+}
+
+// While the state file cannot be written, a turn that begins does not wait for the next try, which may be a minute away.
+func TestTurnBeginsWhileTheFileFails(t *testing.T) {
+	labtest.Require(t)
+	dir := t.TempDir()
+	onSmallDisk(t, dir, func() {
+		f := newFakeSwitchWith(t, 3, 1, failingConfig+dir+"\n")
+		f.register(0, 3, 0x100, api.PolicyStrict)
+		if err := fill(dir); err != nil {
+			t.Error(err)
+			return
+		}
+		for n, failed := uint64(1), 0; failed < 7; n++ { // the wait for the next try is doubled each time
+			var c statefile.Change
+			c.SetEpoch(netip.MustParseAddr("10.77.254.99"), n)
+			f.control.keeper.file.Append(&c)
+			if f.control.keeper.file.Flush() != nil {
+				failed++
+			}
+		}
+		tries := f.control.keeper.file.Status().Errors
+		f.eventually("the source is served", func() bool {
+			f.feed(0, answer(1, 999, rocev2.SyndromeACK), answer(2, 1999, rocev2.SyndromeACK)) // to keepalive probes
+			f.feed(0, send(0, 0))
+			g, err := f.Group(fakeGroup(0))
+			return err == nil && g.NextPSN == 1
+		})
+		if n := f.control.keeper.file.Status().Errors - tries; n > 1 { // one may have been under way
+			t.Errorf("the source has waited for %d tries to write the file", n)
+		}
+		f.stop()
+		_ = f.control.keeper.file.Close() // it fails
+	})
 }
 
 // fill leaves no block of the file system free.

@@ -295,10 +295,13 @@ func (c *control) keepLast() {
 }
 
 // storePositions notes that the positions that were read are durable with a change of the
-// file.
+// file. While that cannot be written they do not wait for the next try.
 func (c *control) storePositions(g *group, change uint64) {
 	if w := c.keeper.storing[g]; w != nil && w.change == 0 {
 		w.change = change
+	}
+	if c.keeper.file.Failing() {
+		c.keeper.ring()
 	}
 }
 

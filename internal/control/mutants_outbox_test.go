@@ -43,4 +43,7 @@ var _ = []mutant.Mutant{
 	mutant.New("an operator is not told that a restart undoes a command", "outbox", mutant.In((*Engine).durable,
 		"err := c.keeper.file.Flush(); err != nil",
 		"err := c.keeper.file.Flush(); err != nil && false")),
+	mutant.NewForRoot("a turn waits for the next try to write the file", "R83", mutant.In((*control).storePositions,
+		"if c.keeper.file.Failing() {",
+		"if c.keeper.file.Failing() && false {")),
 }
