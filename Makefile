@@ -97,6 +97,10 @@ test-workers: ## the privileged tests of the switch with several workers (root; 
 test-fast: ## the privileged tests of switch, trees, demo and restarts with the fast path on (root; FAST=require)
 	@scripts/test fast
 
+.PHONY: test-restarts
+test-restarts: ## situations by ways in which gleamd ends (SIGTERM, kill -9, state files that fail), beside a hostile host (root; ARGS=--long: again and again for RESTARTS (20m))
+	@GLEAM_RESTART_MATRIX=$(if $(findstring --long,$(ARGS)),$(or $(RESTARTS),20m),0s) scripts/test restarts
+
 test-trees: ## groups over a fat-tree of 20 switches, static routes and BGP, with losses (root)
 	@scripts/test trees
 

@@ -31,6 +31,7 @@ var starts = []start{
 	{lines: "make test-workers"},
 	{lines: "make test-fast"},
 	{lines: "make test-trees"},
+	{lines: "make test-restarts"},
 	{lines: "make test-libgleam"},
 	{lines: "make mutants-libgleam"},
 	{lines: "make test-web"},

@@ -1,0 +1,103 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ending is a way in which gleamd ends.
+type ending struct {
+	name string
+	disk string // options of the small disk that has all that gleamd writes; "" for the machine's
+	// fail makes the state file fail before the situation's act. nil: it does not fail.
+	fail func(*scene)
+	stop syscall.Signal
+	tear func(*scene) // changes the file between end and start
+	mend func(*scene) // what fail has done
+}
+
+var endings = []ending{
+	{name: "SIGTERM", stop: syscall.SIGTERM},
+	{name: "kill -9", stop: syscall.SIGKILL},
+	{name: "full disk", disk: "size=8m,mode=755", fail: fill, stop: syscall.SIGKILL, mend: free},
+	{name: "read-only disk", fail: readOnly, stop: syscall.SIGKILL, mend: writable},
+	{name: "torn", stop: syscall.SIGKILL, tear: tear},
+}
+
+// fill leaves no room on the small disk.
+func fill(s *scene) {
+	s.t.Helper()
+	f, err := os.Create(filepath.Join(s.dir, "full"))
+	s.must(err)
+	defer f.Close()
+	for n := 1 << 20; n > 0; { // to the last byte
+		if _, err := f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
+			n /= 2
+		} else {
+			s.must(err)
+		}
+	}
+	s.failing(true)
+}
+
+func free(s *scene) {
+	s.t.Helper()
+	s.must(os.Remove(filepath.Join(s.dir, "full")))
+	s.failing(false)
+}
+
+// readOnly has the folder of the state file mounted for reading alone when gleamd starts. A gleamd that runs has its
+// folder open as it was.
+func readOnly(s *scene) {
+	s.t.Helper()
+	hear := func() {}
+	if !s.situation.still {
+		hear = s.deaf(s.hosts["b"]) // so that the file has the source's turn: one that begins while the file fails does not outlive a kill -9
+		var seen, times int64
+		s.until("a message waits", func() bool { // for some looks in a row
+			if done := s.group.done.Load(); done != seen || !s.group.waits() {
+				seen, times = done, 0
+			}
+			times++
+			return times > 20
+		})
+	}
+	s.stop(syscall.SIGTERM)
+	hear()
+	dir := s.folder()
+	s.must(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""))
+	s.t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // it may be gone already
+	s.must(syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	s.start()
+	s.failing(true)
+}
+
+func writable(s *scene) {
+	s.t.Helper()
+	s.must(syscall.Mount("", s.folder(), "", syscall.MS_BIND|syscall.MS_REMOUNT, ""))
+	s.failing(false)
+}
+
+// tear leaves the beginning of one more record, and what the disk had there before, at the end of the state file, as a gleamd
+// does that is killed in the middle of a write. Whole records stay: any of them may have been promised to somebody.
+func tear(s *scene) {
+	s.t.Helper()
+	name := filepath.Join(s.folder(), "groups")
+	b, err := os.ReadFile(name)
+	s.must(err)
+	record := b[max(0, bytes.LastIndex(b, []byte("gfrm"))):] // statefile's mark of a record
+	var noise [200]byte
+	_, _ = rand.Read(noise[:])
+	cut := 1 + int(noise[0])%len(record)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	s.must(err)
+	_, err = f.Write(append(append([]byte(nil), record[:cut]...), noise[:]...))
+	s.must(errors.Join(err, f.Close()))
+}
