@@ -258,6 +258,7 @@ struct gleam_cm_member {
 	uint32_t    flags;         /* GLEAM_RECEIVE_ONLY */
 	const struct gleam_mr *mr; /* NULL: none */
 	uint32_t    expect;        /* members of the group that the first of them makes; 0: the group is there */
+	uint64_t    nonce;         /* with a key: the switch's, by gleam_cm_nonce(); 0: the switch's REJ has it */
 };
 
 #define GLEAM_CM_PRIVATE 56

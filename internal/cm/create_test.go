@@ -67,7 +67,7 @@ func TestREQOfAnotherSize(t *testing.T) {
 func TestREQThatMakesNoGroup(t *testing.T) {
 	w := newCreatingWorld(t, 0, 2)
 	h := w.hosts[0]
-	h.connect()
+	h.connectProven()
 	sent := h.now.sent
 	for name, change := range map[string]func(b []byte){
 		"as it is":       func([]byte) {},
@@ -90,7 +90,7 @@ func TestREQThatMakesNoGroup(t *testing.T) {
 		}
 	}
 	w.creates = 1
-	h.connect()
+	h.connectProven()
 	w.m.Input(w.now, h.ip, w.group, h.now.sent.Append(nil), &w.out)
 	if w.out.Creation != nil {
 		t.Error("a group of one member is made")

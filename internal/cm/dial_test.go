@@ -111,10 +111,9 @@ func TestSessions(t *testing.T) {
 		t.Errorf("%v, %s, %s", a.events, b.state, c.state)
 	}
 	w.settled()
-	if !w.m.Close(w.now, w.listen.Group, &w.out) {
+	if !w.close() {
 		t.Error("there is no group to close")
 	}
-	w.do()
 	w.run(2 * time.Second)
 	if !slices.Contains(b.events, "disconnected") || !slices.Contains(c.events, "disconnected") {
 		t.Errorf("%v, %v", b.events, c.events)
@@ -335,14 +334,24 @@ func TestRandomSessions(t *testing.T) {
 		w.settled()
 		for _, k := range w.order {
 			for _, c := range k.list() {
-				k.disconnect(c, false)
+				if seed%2 == 0 { // else the group is deleted with its connections
+					k.disconnect(c, false)
+				}
 			}
 		}
 		w.run(20 * time.Second)
-		if !w.m.Close(w.now, w.listen.Group, &w.out) {
-			t.Fatal("there is no group to close")
+		for again := range 2 {
+			if !w.close() || w.close() {
+				t.Fatal("there is no group to close, or one to close twice")
+			}
+			if len(w.m.listeners)+len(w.m.fronts) > 0 {
+				t.Fatalf("closed, and left are %d sessions, %d groups", len(w.m.listeners), len(w.m.fronts))
+			}
+			if err := w.m.Open(w.listen); err != nil && again == 0 {
+				t.Fatal(err)
+			}
 		}
-		w.do()
+		w.close()
 		w.run(20 * time.Second)
 		w.empty()
 		if t.Failed() {

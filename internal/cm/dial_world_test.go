@@ -210,6 +210,15 @@ func (w *dialWorld) run(d time.Duration) {
 	}
 }
 
+// close ends the group, and the registrations of its sessions as the caller of Close does.
+func (w *dialWorld) close() bool {
+	known := w.m.Close(w.now, w.listen.Group, &w.out)
+	clear(w.force)
+	clear(w.pending)
+	w.do()
+	return known
+}
+
 // keys are the addresses that sessions may be registered under.
 func (w *dialWorld) keys() (all []netip.Addr) {
 	key := w.listen.Group
@@ -267,7 +276,7 @@ func (w *dialWorld) settled() {
 // empty checks that nothing is left.
 func (w *dialWorld) empty() {
 	w.t.Helper()
-	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.timers)+len(w.m.listeners)+len(w.force) > 0 {
+	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.timers)+len(w.m.listeners)+len(w.force) > 0 {
 		w.t.Fatalf("left: %d connections, %d by peer, %d timers, %d sessions, %v", len(w.m.byID), len(w.m.byPeer), len(w.m.timers), len(w.m.listeners), w.force)
 	}
 	if f := w.m.fronts[w.listen.Group]; f != nil && len(f.sessions) > 0 {

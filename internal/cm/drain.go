@@ -20,7 +20,7 @@ const drainTries = 30
 // Members that come, and a session that waits for an address, end this.
 func (l *listener) drains() bool {
 	switch {
-	case l.ending == 0 || len(l.registered) < minMembers || l.cut:
+	case l.ending == 0 || len(l.registered) < minMembers:
 		return false
 	case l.dialler != nil:
 		return l.Replies == Leader && l.dialler.state >= lingering && !l.front.isAwaited()

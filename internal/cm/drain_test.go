@@ -108,10 +108,9 @@ func TestDrainClosed(t *testing.T) {
 	if !w.isForce() {
 		t.Fatal("the session does not drain")
 	}
-	if !w.m.Close(w.now, w.listen.Group, &w.out) {
+	if !w.close() {
 		t.Fatal("there is no group to close")
 	}
-	w.do()
 	w.run(time.Second)
 	if w.isForce() {
 		t.Error("the session drains on")

@@ -46,15 +46,28 @@ const (
 	linuxTries  = 16
 )
 
-// connect makes the program connect: rdma_connect.
-func (h *host) connect() {
+// connect makes the program connect: rdma_connect. Under a key it has no nonce of the switch yet.
+func (h *host) connect() { h.connectWith(0, 0) }
+
+// connectProven makes the program connect with a nonce that the switch has given it.
+func (h *host) connectProven() {
+	qpn := rocev2.QPN(0x11 + h.w.r.IntN(1<<20))
+	h.connectWith(h.w.m.nonces.now(claimant{h.w.group, h.ip, qpn}, h.w.now), qpn)
+}
+
+// connectWith makes the program connect with a nonce, and with the queue pair that it has asked for the nonce with; 0: a
+// new one.
+func (h *host) connectWith(nonce uint64, qpn rocev2.QPN) {
 	w := h.w
 	c := &hostConn{id: CommID(w.r.Uint32()), qpn: rocev2.QPN(0x11 + w.r.IntN(1<<20)), psn: rocev2.PSN(w.r.Uint32N(1 << 24)), state: "request"}
 	if h.reuses != 0 {
 		c.qpn = h.reuses
 	}
+	if qpn != 0 {
+		c.qpn = qpn
+	}
 	h.all[c.id], h.now = c, c
-	c.sent = Message{Attribute: ConnectRequest, TID: w.r.Uint64(), LocalID: c.id, Data: w.privateData(h, c), Request: Request{
+	c.sent = Message{Attribute: ConnectRequest, TID: w.r.Uint64(), LocalID: c.id, Data: w.privateData(h, c, nonce), Request: Request{
 		ServiceID: servicePrefix | uint64(w.port), GUID: h.guid, QPN: c.qpn, RemoteTimeout: 20, FlowControl: true, PSN: c.psn, LocalTimeout: 20, RetryCount: 7, PKey: 0xFFFF,
 		MTU: w.mtu, RNRRetry: 7, MaxRetries: 15, LocalGID: h.ip, RemoteGID: w.group, HopLimit: 64, AckTimeout: 17, Src: h.ip, Dst: w.group,
 	}}
@@ -78,6 +91,14 @@ func (h *host) disconnect(killed bool) {
 		h.send(&Message{Attribute: ConnectReject, TID: c.sent.TID, LocalID: c.id, Reject: Reject{Of: RejectedOther, Reason: TimedOut, ARI: binary.BigEndian.AppendUint64(nil, uint64(h.guid))}})
 		h.forget(c)
 	}
+}
+
+// nonceIn returns the nonce of a REJ with Unproven.
+func nonceIn(b []byte) (nonce uint64, ok bool) {
+	if len(b) < 3+nonceLen || b[1] != byte(Unproven) || b[2] != nonceLen {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[3:]), true
 }
 
 func (h *host) forget(c *hostConn) {
@@ -122,6 +143,9 @@ func (h *host) receive(b []byte) {
 		if c != nil && c.state == "request" && m.Reject.Reason != TimedOut {
 			c.ended = m.Reject.Reason.String()
 			h.forget(c)
+			if nonce, ok := nonceIn(m.Data); ok && h.now == c {
+				h.connectWith(nonce, c.qpn)
+			}
 		}
 	case ConnectReply:
 		h.reply(c, &m)

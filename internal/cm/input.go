@@ -115,13 +115,22 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 		m.handle(c, gotREQ)
 		return
 	}
-	if m.listenOf(group) == nil {
-		if m.out.Creation = m.creation(from, q, x.Data); m.out.Creation != nil {
-			return
+	on, made := m.listenOf(group), (*Creation)(nil)
+	data, why := m.examine(on, q, x.Data)
+	if on == nil {
+		if made = m.creation(from, q, x.Data); made != nil {
+			on, why = &made.Listen, Refusal{}
 		}
 	}
+	proves := why == (Refusal{}) && (on.Key != 0 || data.key != 0)
+	if proves && !m.isFresh(p, q, x.Data) {
+		m.challenge(from, group, x)
+		return
+	}
+	if m.out.Creation = made; made != nil {
+		return
+	}
 	f, l := m.fronts[group], m.listeners[group]
-	data, why := m.examine(m.listenOf(group), q, x.Data)
 	if why == (Refusal{}) && f != nil {
 		l, why = m.openSession(f, q)
 	} else if why == (Refusal{}) {
@@ -139,6 +148,10 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 	}}
 	m.enter(c)
 	m.byPeer[p], l.members[from] = c, c
+	if proves {
+		m.nonces.spend(claimantOf(q), m.now)
+		delete(m.resumed, p)
+	}
 	if l.MTU == 0 || l.count() == 1 && l.anyMTU {
 		l.MTU, l.anyMTU = mtuOf(q), true
 	}
@@ -152,12 +165,17 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 	m.handle(c, gotREQ) // the registrar may take its time
 }
 
-// refuse answers a REQ, of no connection, by a REJ.
+// refuse answers a REQ, of no connection, by a REJ, and reports that.
 func (m *Manager) refuse(from, group netip.Addr, x *Message, why Refusal) {
+	m.reject(from, group, x, why)
+	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: x.Request.QPN, State: closed.String(), Refusal: why})
+}
+
+// reject answers a REQ, of no connection, by a REJ.
+func (m *Manager) reject(from, group netip.Addr, x *Message, why Refusal) {
 	r := rejection(&why)
 	r.TID, r.RemoteID = x.TID, x.LocalID
 	m.sendTo(group, from, r)
-	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: x.Request.QPN, State: closed.String(), Refusal: why})
 }
 
 // The PSNs that members send with are small: rxe takes a duplicate for new data where
@@ -216,6 +234,9 @@ func (m *Manager) examine(l *Listen, q *Request, b []byte) (data private, why Re
 		key := m.cfg.Keys[l.Key]
 		if !ours || data.key != l.Key || key == nil || !q.authentic(key, port, b) {
 			refused.Text = fmt.Sprintf("the private data is not authentic under key %d", l.Key)
+			if n := versionOf(b); n != 0 && n != privateVersion {
+				refused.Text = fmt.Sprintf("the private data has version %d, not %d: the program needs libgleam of the switch's release", n, privateVersion)
+			}
 			return data, refused
 		}
 	}

@@ -43,16 +43,23 @@ func (m *Manager) Connections(of map[netip.Addr]bool) map[netip.Addr][]Kept {
 func (m *Manager) enter(c *connection) {
 	g := c.listener.Group
 	m.byID[c.id] = c
+	m.byHost[c.peer.ip]++
 	if m.byGroup[g] == nil {
 		m.byGroup[g] = make(map[CommID]*connection)
 	}
 	m.byGroup[g][c.id] = c
 }
 
+// IsConnected reports whether there is a connection to a host, one that waits or ends included.
+func (m *Manager) IsConnected(host netip.Addr) bool { return m.byHost[host] > 0 }
+
 // remove forgets a connection that is closed.
 func (m *Manager) remove(c *connection) {
 	g := c.listener.Group
 	delete(m.byID, c.id)
+	if m.byHost[c.peer.ip]--; m.byHost[c.peer.ip] == 0 {
+		delete(m.byHost, c.peer.ip)
+	}
 	delete(m.byGroup[g], c.id)
 	if len(m.byGroup[g]) == 0 {
 		delete(m.byGroup, g)
@@ -80,7 +87,7 @@ func (m *Manager) Restore(now time.Duration, l Listen, reg *Registration, kept [
 	if err := m.Open(l); err != nil {
 		return err
 	}
-	over := &listener{Listen: l, front: m.fronts[l.Group], members: make(map[netip.Addr]*connection), cut: true}
+	over := &listener{Listen: l, front: m.fronts[l.Group], members: make(map[netip.Addr]*connection)}
 	x := m.listeners[l.Group]
 	if x == nil || reg == nil {
 		x = over
@@ -92,6 +99,9 @@ func (m *Manager) Restore(now time.Duration, l Listen, reg *Registration, kept [
 	for i := range kept {
 		if c := m.restored(x, over, &kept[i]); c != nil {
 			all = append(all, c)
+		}
+		if k := &kept[i]; k.Waited() && l.Key != 0 {
+			m.resumed[peer{k.Record.IP, k.PeerGUID, k.Peer}] = resumption{claimant{l.Group, k.Record.IP, k.Record.QPN}, k.Record.RQPSN, now + repeatedFor}
 		}
 	}
 	for _, c := range all {
@@ -141,7 +151,7 @@ func (m *Manager) restored(x, over *listener, k *Kept) *connection {
 	if !c.dialled && !(waited && x == over) { // else its REQ begins anew
 		m.byPeer[c.peer] = c
 	}
-	if s.active() && !x.cut {
+	if s.active() && x != over {
 		x.members[c.record.IP] = c
 	}
 	x.ending += c.state.ending()

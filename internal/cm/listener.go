@@ -25,10 +25,9 @@ type listener struct {
 	registered []Record                   // in force, in the order of wanted; nil: the group is not registered
 	pending    bool                       // a registration of requested is under way
 	requested  []Record
-	closing    bool
+	closing    bool // Close has ended it
 	anyMTU     bool // MTU is the first member's
 	ending     int  // connections that linger, or leave
-	cut        bool // it drains no more
 }
 
 // leave takes c out of l's members.

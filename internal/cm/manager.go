@@ -89,6 +89,9 @@ type Manager struct {
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
 	byGroup   map[netip.Addr]map[CommID]*connection
+	byHost    map[netip.Addr]int // the number of its connections
+	nonces    nonces
+	resumed   map[peer]resumption // REQs under a key that waited before a restart
 	timers    timers
 	now       time.Duration
 	out       *Output
@@ -98,7 +101,8 @@ type Manager struct {
 func NewManager(cfg Config) *Manager {
 	return &Manager{
 		cfg: cfg, random: rand.New(rand.NewChaCha8(cfg.Seed)), listeners: make(map[netip.Addr]*listener), fronts: make(map[netip.Addr]*front),
-		byID: make(map[CommID]*connection), byPeer: make(map[peer]*connection), byGroup: make(map[netip.Addr]map[CommID]*connection),
+		byID: make(map[CommID]*connection), byPeer: make(map[peer]*connection), byGroup: make(map[netip.Addr]map[CommID]*connection), byHost: make(map[netip.Addr]int),
+		nonces: newNonces(cfg.Seed), resumed: make(map[peer]resumption),
 	}
 }
 
@@ -152,26 +156,23 @@ func (m *Manager) Status(group netip.Addr) (text string, ok bool) {
 	return text, true
 }
 
-// Close ends the connections of a group, and lets no more be made. It returns false if there
-// is none.
+// Close ends a group: its connections, its sessions and what is known of its registrations,
+// which the caller ends. No more connections are made. It returns false if there is no such group.
 func (m *Manager) Close(now time.Duration, group netip.Addr, out *Output) bool {
 	m.begin(now, out)
-	if f := m.fronts[group]; f != nil {
-		delete(m.fronts, group)
-		for _, l := range slices.Clone(f.sessions) {
-			l.cut = true
-			m.endAll(l)
-			m.check(l)
-		}
-		return true
-	}
-	l := m.listeners[group]
-	if l == nil || l.front != nil {
+	if m.listenOf(group) == nil {
 		return false
 	}
-	l.closing = true
-	m.endAll(l)
-	delete(m.listeners, group)
+	all := []*listener{m.listeners[group]}
+	if f := m.fronts[group]; f != nil {
+		all, f.sessions = f.sessions, nil
+		delete(m.fronts, group)
+	}
+	for _, l := range all {
+		l.closing, l.registered, l.pending = true, nil, false
+		m.endAll(l)
+		delete(m.listeners, l.key)
+	}
 	return true
 }
 

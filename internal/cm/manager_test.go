@@ -121,9 +121,8 @@ func TestRefusedREQs(t *testing.T) {
 	attempt := func(h *host) string {
 		t.Helper()
 		h.connect()
-		c := h.now
 		w.run(w.now + time.Second)
-		return c.ended
+		return h.now.ended
 	}
 	w.port++
 	if got := attempt(w.hosts[0]); got != "invalid service ID" || w.refusal().Reason != InvalidServiceID {

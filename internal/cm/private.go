@@ -14,11 +14,12 @@ import (
 
 // Private data of a member's REQ:
 //
-//	0 "GLCM"  4 version  5 flags  6 key id(16)  8 nonce(64)  16 window: base(64), length(64), R_Key(32)
+//	0 "GLCM"  4 version  5 flags  6 key id(16)  8 the switch's nonce(64)  16 window: base(64), length(64), R_Key(32)
 //	36 expected members(16)  38 reserved(16)  40 MAC(128)
 const (
 	privateMagic   = "GLCM"
-	privateVersion = 1
+	privateVersion = 2
+	privateNonceAt = 8
 	privateMACAt   = 40
 	privateLen     = 56
 
@@ -44,10 +45,18 @@ type private struct {
 	expect      int // members of the group that the REQ makes if there is none; 0: it makes none
 }
 
+// versionOf returns the version of private data of ours; 0: it is another program's.
+func versionOf(b []byte) byte {
+	if len(b) < privateLen || string(b[:4]) != privateMagic {
+		return 0
+	}
+	return b[4]
+}
+
 // readPrivate reads the private data of a REQ; ok is false if it is that of another
 // program, or has a field that cannot be.
 func readPrivate(b []byte) (p private, ok bool) {
-	if len(b) < privateLen || string(b[:4]) != privateMagic || b[4] != privateVersion || b[5]&^(flagWindow|flagReceiveOnly|flagCreate) != 0 || binary.BigEndian.Uint16(b[38:]) != 0 {
+	if versionOf(b) != privateVersion || b[5]&^(flagWindow|flagReceiveOnly|flagCreate) != 0 || binary.BigEndian.Uint16(b[38:]) != 0 {
 		return p, false
 	}
 	p.key, p.receiveOnly = binary.BigEndian.Uint16(b[6:]), b[5]&flagReceiveOnly != 0

@@ -42,7 +42,7 @@ func TestPrivateDataRead(t *testing.T) {
 	h := w.hosts[0]
 	h.connect()
 	b := h.now.sent.Data
-	for i, x := range map[int]byte{0: 'g', 3: 'N', 4: 2, 5: 8 | flagWindow, 36: 1, 39: 1} {
+	for i, x := range map[int]byte{0: 'g', 3: 'N', 4: 1, 5: 8 | flagWindow, 36: 1, 39: 1} {
 		c := slices.Clone(b)
 		c[i] = x
 		if _, ok := readPrivate(c); ok {

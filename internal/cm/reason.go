@@ -23,7 +23,8 @@ const (
 
 // Reasons of Manager.
 const (
-	WrongSource       = NumDecodeDrops + iota // the addresses in a REQ are not those of the packet
+	WrongSource       = NumDecodeDrops + iota // the addresses in a REQ are not those of the packet, or the packet comes from elsewhere than its host is
+	Unlocated                                 // the caller does not know where its host is
 	UnknownConnection                         // of no connection; a DREQ is answered nevertheless
 	Unexpected                                // has no place in the state of its connection
 	NumDrops                                  // the number of reasons
@@ -32,7 +33,7 @@ const (
 var dropNames = [NumDrops]string{
 	OK: "ok", BadLength: "bad_length", BadClass: "bad_class", BadMethod: "bad_method",
 	UnknownAttribute: "unknown_attribute", BadAddress: "bad_address", BadField: "bad_field",
-	WrongSource: "wrong_source", UnknownConnection: "unknown_connection", Unexpected: "unexpected",
+	WrongSource: "wrong_source", Unlocated: "unlocated", UnknownConnection: "unknown_connection", Unexpected: "unexpected",
 }
 
 // String returns the name of d as counters show it.
@@ -52,7 +53,8 @@ var dropTexts = [NumDrops]string{
 	UnknownAttribute:  "a message of RDMA-CM that is none of a connection, such as those of UD (SIDR)",
 	BadAddress:        "a REQ without the addresses of librdmacm, or with addresses of two families: the program has dialled a GID, not an address",
 	BadField:          "a message of RDMA-CM with a value that cannot be, or a DREQ for another queue pair",
-	WrongSource:       "a REQ whose addresses (of the packet, the GIDs, the program) are not one: forged, or from behind a NAT",
+	WrongSource:       "a REQ whose addresses (of the packet, the GIDs, the program) are not one, or a message from elsewhere than its host is: forged, from behind a NAT, or the host has moved",
+	Unlocated:         "a message of RDMA-CM of a host that the kernel does not find: its address is not in use",
 	UnknownConnection: "a message of RDMA-CM of no connection: late, or from before a restart of gleamd. A DREQ is answered nevertheless",
 	Unexpected:        "a message of RDMA-CM that has no place in the state of its connection: late, or repeated",
 }

@@ -82,7 +82,7 @@ func newWorld(t *testing.T, seed uint64, hosts int, key bool) *world {
 }
 
 // privateData is what a program of ours says; without a key it is another program's.
-func (w *world) privateData(h *host, c *hostConn) []byte {
+func (w *world) privateData(h *host, c *hostConn, nonce uint64) []byte {
 	if w.key == nil {
 		return []byte("hello")
 	}
@@ -90,7 +90,7 @@ func (w *world) privateData(h *host, c *hostConn) []byte {
 	copy(b, privateMagic)
 	b[4], b[5] = privateVersion, flagWindow
 	binary.BigEndian.PutUint16(b[6:], testKey)
-	binary.BigEndian.PutUint64(b[8:], w.r.Uint64())
+	binary.BigEndian.PutUint64(b[privateNonceAt:], nonce)
 	binary.BigEndian.PutUint64(b[16:], 0x7000)
 	binary.BigEndian.PutUint64(b[24:], 0x1000)
 	binary.BigEndian.PutUint32(b[32:], uint32(c.qpn))
@@ -294,7 +294,7 @@ func (w *world) evict(ip netip.Addr) {
 // empty checks that nothing is left of members that have all gone.
 func (w *world) empty() {
 	w.t.Helper()
-	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.timers)+len(w.inForce) > 0 {
+	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.timers)+len(w.inForce) > 0 {
 		w.t.Fatalf("left: %d connections, %d by peer, %d timers, %d records", len(w.m.byID), len(w.m.byPeer), len(w.m.timers), len(w.inForce))
 	}
 	if w.creates > 0 && w.m.listeners[w.group] != nil {

@@ -4,7 +4,6 @@
  * The function of gleam.h for programs that join by RDMA-CM.
  */
 #include <errno.h>
-#include <sys/random.h>
 
 #include "api.h"
 #include "private.h"
@@ -12,7 +11,6 @@
 API int gleam_cm_private(const struct gleam_cm_member *m, void *private_data)
 {
 	struct gl_mem window = {0};
-	uint64_t nonce;
 
 	gl_clear_error();
 	if (!m || !private_data || m->size != sizeof *m)
@@ -29,8 +27,6 @@ API int gleam_cm_private(const struct gleam_cm_member *m, void *private_data)
 		window = (struct gl_mem){.base = m->mr->addr, .len = m->mr->length, .rkey = m->mr->rkey};
 	if (m->mr && !gl_valid_window(&window))
 		return gl_error(EINVAL, "invalid argument: mr is empty or passes the end of the address space: give NULL for no region");
-	if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
-		return gl_error(EIO, "no random numbers: %s", strerror(errno));
-	gl_private_write(m, nonce, private_data);
+	gl_private_write(m, private_data);
 	return GLEAM_CM_PRIVATE;
 }

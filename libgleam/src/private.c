@@ -10,7 +10,7 @@
 #include "wire.h"
 
 #define MAGIC 0x474c434d /* "GLCM" */
-#define VERSION 1
+#define VERSION 2
 #define LABEL "gleam: member by RDMA-CM"
 #define MAC_AT 40
 
@@ -34,7 +34,7 @@ static void add_mac(const struct gleam_cm_member *m, uint8_t *b)
 	memcpy(b + MAC_AT, mac, GLEAM_CM_PRIVATE - MAC_AT);
 }
 
-void gl_private_write(const struct gleam_cm_member *m, uint64_t nonce, uint8_t b[GLEAM_CM_PRIVATE])
+void gl_private_write(const struct gleam_cm_member *m, uint8_t b[GLEAM_CM_PRIVATE])
 {
 	struct gl_writer w = {.p = b, .room = GLEAM_CM_PRIVATE};
 	struct gl_mem window = {0};
@@ -46,7 +46,7 @@ void gl_private_write(const struct gleam_cm_member *m, uint64_t nonce, uint8_t b
 	gl_write(&w, VERSION, 1);
 	gl_write(&w, (m->mr ? WINDOW : 0) | (m->flags & GLEAM_RECEIVE_ONLY ? RECEIVE_ONLY : 0) | (m->expect ? CREATE : 0), 1);
 	gl_write(&w, m->key_id, 2);
-	gl_write(&w, nonce, 8);
+	gl_write(&w, m->nonce, 8);
 	gl_write_window(&w, &window);
 	gl_write(&w, m->expect, 2);
 	if (m->key)

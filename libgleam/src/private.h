@@ -9,6 +9,6 @@
 #include "../gleam.h"
 
 /* m is one that gleam_cm_private() takes. */
-void gl_private_write(const struct gleam_cm_member *m, uint64_t nonce, uint8_t b[GLEAM_CM_PRIVATE]);
+void gl_private_write(const struct gleam_cm_member *m, uint8_t b[GLEAM_CM_PRIVATE]);
 
 #endif

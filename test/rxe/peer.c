@@ -8,7 +8,7 @@
 // immediate data, k1 receives that; c0 and c100 compare what was written to its own memory with that message; d5 does nothing
 // for 5 s, p1 waits for a line on standard input. With wait it then
 // waits until the other end disconnects. With ask it prints its queue pair and its memory before
-// it connects, and reads its private data, in hexadecimal. With key=HEX it connects by gleam_cm_connect
+// it connects, reads private data without a nonce, in hexadecimal, prints the switch's nonce, and reads its private data. With key=HEX it connects by gleam_cm_connect
 // under key 1. With expect=N its REQ makes the group for N members, and WRITEs go to address 0 under R_Key 0. Exit codes: 0 done, 1 an error, 3 rejected (the reason
 // is printed), 4 refused to accept (step x).
 
@@ -130,9 +130,13 @@ int main(int argc, char **argv)
 	unsigned char data[56];
 	if (asks) {
 		printf("qpn %u va %llu rkey %u\n", id->qp->qp_num, (unsigned long long)(uintptr_t)window, writable->rkey);
-		for (int i = 0; i < 56; i++)
-			if (scanf("%2hhx", &data[i]) != 1)
-				fail("private data");
+		for (int proven = 0; proven < 2; proven++) {
+			for (int i = 0; i < 56; i++)
+				if (scanf("%2hhx", &data[i]) != 1)
+					fail("private data");
+			if (!proven)
+				printf("nonce %llu\n", (unsigned long long)gleam_cm_nonce(id, id->qp->qp_num, &param, data));
+		}
 		param.private_data = data, param.private_data_len = sizeof(data);
 	}
 	struct gleam_mr region = {.addr = (uintptr_t)window, .length = 2 * bytes, .rkey = writable->rkey};

@@ -302,13 +302,12 @@ static void private_data(void)
 	struct gleam_mr mr;
 	struct gl_mem w;
 	uint8_t b[GLEAM_CM_PRIVATE];
-	uint64_t nonce;
 
 	gl_to_gid(&group, m.group_gid);
 	gl_to_gid(&ip, m.gid);
 	m.port = (uint16_t)number();
 	m.qp_num = (uint32_t)number();
-	nonce = number();
+	m.nonce = number();
 	m.flags = (uint32_t)number();
 	w = window();
 	mr = (struct gleam_mr){.addr = w.base, .length = w.len, .rkey = w.rkey};
@@ -316,7 +315,7 @@ static void private_data(void)
 	m.expect = (uint32_t)number();
 	m.key = key.length ? key.bytes : NULL;
 	m.key_len = key.length;
-	gl_private_write(&m, nonce, b);
+	gl_private_write(&m, b);
 	print_hex(b, sizeof b);
 }
 

@@ -17,11 +17,11 @@ import (
 )
 
 // privateData is what docs/CM.md says that a member's REQ has, byte by byte.
-func privateData(key []byte, g *created, h *host, qpn uint32, va, length uint64, rkey uint32) []byte {
+func privateData(key []byte, g *created, h *host, nonce uint64, qpn uint32, va, length uint64, rkey uint32) []byte {
 	be := binary.BigEndian
-	b := append([]byte("GLCM"), 1, 1)
+	b := append([]byte("GLCM"), 2, 1)
 	b = be.AppendUint16(b, 1)
-	b = be.AppendUint64(b, 0x1122334455667788)
+	b = be.AppendUint64(b, nonce)
 	b = be.AppendUint64(b, va)
 	b = be.AppendUint64(b, length)
 	b = be.AppendUint32(b, rkey)
@@ -38,7 +38,7 @@ func privateData(key []byte, g *created, h *host, qpn uint32, va, length uint64,
 }
 
 // joinKeyed starts a member that shows what it has before it connects, and gives it private
-// data under a key.
+// data under a key: without a nonce, and with that of the switch, which has answered.
 func (g *created) joinKeyed(ctx context.Context, h *host, key []byte, steps string, bytes uint64) (*joiner, error) {
 	in, write := io.Pipe()
 	j, err := startWith(ctx, in, h, "peer", "connect", g.ip.String(), fmt.Sprint(cmPort), steps, fmt.Sprint(bytes), "ask", h.addr(g.v6).String())
@@ -53,8 +53,23 @@ func (g *created) joinKeyed(ctx context.Context, h *host, key []byte, steps stri
 	if _, err := fmt.Sscanf(j.out.String(), "qpn %d va %d rkey %d", &qpn, &va, &rkey); err != nil {
 		return j, fmt.Errorf("%w: %s", err, j.out.String())
 	}
-	_, err = fmt.Fprintf(write, "%x\n", privateData(key, g, h, qpn, va, 2*bytes, rkey))
-	return j, errors.Join(err, write.Close())
+	var nonce uint64
+	for _, is := range []string{"nonce ", ""} {
+		if _, err := fmt.Fprintf(write, "%x\n", privateData(key, g, h, nonce, qpn, va, 2*bytes, rkey)); err != nil {
+			return j, err
+		}
+		if is == "" {
+			break
+		}
+		if err := j.prints(ctx, is); err != nil {
+			return j, err
+		}
+		_, text, _ := strings.Cut(j.out.String(), is)
+		if _, err := fmt.Sscan(text, &nonce); err != nil {
+			return j, fmt.Errorf("%w: %s", err, j.out.String())
+		}
+	}
+	return j, write.Close()
 }
 
 // What source and receivers of each operation print.
