@@ -109,9 +109,9 @@ func (e *Engine) CreateGroup(g *api.CreateGroup) (err error) {
 // members, and nobody else.
 func (e *Engine) notConnected(group netip.Addr) (err error) {
 	if !e.control.do(func() {
-		of, ok := e.control.connections.reserved[group]
-		if text, _ := e.control.connections.manager.Status(of); ok {
-			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", of, text)}
+		if of := e.control.connections.reserved[group]; of != nil {
+			text, _ := e.control.connections.manager.Status(of.asked.Group)
+			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", of.asked.Group, text)}
 		}
 	}) {
 		return errStopped
@@ -313,8 +313,8 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 			Copies: st.Counters.Resent, Probes: st.Counters.Probes, NotRetained: st.Counters.NotRetained,
 		}
 	}
-	if of, ok := c.connections.reserved[g.reg.Group]; ok {
-		a.Origin, a.Replies = "rdma-cm", c.connections.groups[of].replies
+	if of := c.connections.reserved[g.reg.Group]; of != nil {
+		a.Origin, a.Replies = "rdma-cm", of.replies
 	}
 	if ip := c.dir.addressOf(g.reg.Group); ip != g.reg.Group {
 		a.Dialled = ip

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
@@ -23,20 +22,25 @@ import (
 type connections struct {
 	manager *cm.Manager
 	out     cm.Output
-	groups  map[netip.Addr]created // by the address that programs connect to
-	// reserved are the addresses that connections are registered under, and the group.
-	reserved map[netip.Addr]netip.Addr
+	groups  map[netip.Addr]*created // by the address that programs connect to
+	// reserved has the group of each address that connections are registered under.
+	reserved map[netip.Addr]*created
 	// outcomes are what the registrar has reported of them since they were served.
 	outcomes []registrationOutcome
 	changed  []netip.Addr
 	vacant   []netip.Addr // groups made by REQs that have no connection left
 	refused  *sampler[cm.Event]
+	strays   *sampler[strayMAD] // by port
+	heldMADs heldMADs
 	ending   netip.Addr // a group whose registration the manager itself ends
 	unkept   unkept
 	byREQ    map[uint16]usageByREQ // of keys
 }
 
-// created is a group that members connect to.
+// created is a group that members connect to: the only owner of its addresses. Whatever
+// there is of it begins by openGroup, or by restoreCreation, and ends by closeConnections:
+// its connections, the registrations of its addresses, the addresses, and its entry in the
+// state file.
 type created struct {
 	asked   *api.CreateGroup
 	reg     envelope.Registration // without members
@@ -44,6 +48,7 @@ type created struct {
 	dials   bool
 	keys    []netip.Addr // that connections are registered under
 	byREQ   bool         // a member's REQ has made it
+	closing bool         // closeConnections ends it
 }
 
 // registrationOutcome is what the registrar has reported of a group that members connect to.
@@ -62,11 +67,12 @@ const (
 	groupGone
 )
 
-func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys) connections {
+func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, ports int) connections {
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
 	return connections{
 		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
-		groups:  make(map[netip.Addr]created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]netip.Addr), refused: newSampler[cm.Event](1, refusalInterval),
+		groups:  make(map[netip.Addr]*created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]*created), refused: newSampler[cm.Event](1, refusalInterval),
+		strays: newSampler[strayMAD](ports, unconfirmedLogInterval),
 	}
 }
 
@@ -83,18 +89,18 @@ func (x *connections) setKeys(keys envelope.Keys) { x.manager.SetKeys(connection
 // note remembers an outcome until serveConnections, since it may come in the middle of
 // another one of the registrar.
 func (x *connections) note(o registrationOutcome) {
-	if _, ok := x.reserved[o.group]; ok && (o.kind != groupGone || x.ending != o.group) {
+	if g := x.reserved[o.group]; g != nil && !g.closing && (o.kind != groupGone || x.ending != o.group) {
 		x.outcomes = append(x.outcomes, o)
 	}
 }
 
 // creationOf returns what an operator has asked for as the manager and this package have it.
-func creationOf(g *api.CreateGroup) (l cm.Listen, made created, err error) {
+func creationOf(g *api.CreateGroup) (l cm.Listen, made *created, err error) {
 	params, err := g.Params()
 	if err != nil {
 		return l, made, err
 	}
-	made = created{asked: g, replies: g.Replies, dials: len(g.Listeners) > 0, keys: sessionKeys(g), reg: envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}}
+	made = &created{asked: g, replies: g.Replies, dials: len(g.Listeners) > 0, keys: sessionKeys(g), reg: envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}}
 	made.reg.SetParams(&params)
 	return cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
 		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}, made, nil
@@ -103,11 +109,11 @@ func creationOf(g *api.CreateGroup) (l cm.Listen, made created, err error) {
 // mayCreate says why a group cannot have its addresses, of which one may be registered.
 func (c *control) mayCreate(made *created, registered netip.Addr) error {
 	for _, ip := range made.keys {
-		if _, _, live := c.registrar.Group(ip); live && ip != registered {
+		if _, live := c.registrar.Key(ip); live && ip != registered {
 			return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + ip.String() + " is registered: delete it first, or take another address"}
 		}
-		if other, taken := c.connections.reserved[ip]; taken {
-			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other)}
+		if other := c.connections.reserved[ip]; other != nil {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other.asked.Group)}
 		}
 		if !c.registrar.Serves(ip) {
 			return &api.Error{Reason: envelope.NotGroupPrefix.String(), Message: ip.String() + " is in no group prefix of this switch"}
@@ -117,12 +123,22 @@ func (c *control) mayCreate(made *created, registered netip.Addr) error {
 }
 
 // add adds a group that members connect to.
-func (x *connections) add(ip netip.Addr, made created) {
-	x.groups[ip] = made
-	x.count(&made, 1)
+func (x *connections) add(made *created) {
+	x.groups[made.asked.Group] = made
+	x.count(made, 1)
 	for _, key := range made.keys {
-		x.reserved[key] = ip
+		x.reserved[key] = made
 	}
+}
+
+// frontOf returns the address by which hosts know the registration of a dialler's connections; ok is
+// false for any other address.
+func (x *connections) frontOf(key netip.Addr) (front netip.Addr, ok bool) {
+	g := x.reserved[key]
+	if g == nil || !g.dials {
+		return netip.Addr{}, false
+	}
+	return g.asked.Group, true
 }
 
 // createGroup lets members connect to a group.
@@ -146,7 +162,7 @@ func (c *control) openGroup(g *api.CreateGroup, byREQ bool) error {
 	}
 	l, made, err := creationOf(g)
 	if err == nil {
-		err = c.mayCreate(&made, netip.Addr{})
+		err = c.mayCreate(made, netip.Addr{})
 	}
 	if err != nil {
 		return err
@@ -156,7 +172,7 @@ func (c *control) openGroup(g *api.CreateGroup, byREQ bool) error {
 	if err := x.manager.Open(l); err != nil {
 		return &api.Error{Reason: api.ReasonGroupExists, Message: err.Error()}
 	}
-	x.add(g.Group, made)
+	x.add(made)
 	c.keepCreation(g.Group)
 	return nil
 }
@@ -177,57 +193,45 @@ func sessionKeys(g *api.CreateGroup) (keys []netip.Addr) {
 	return keys
 }
 
-// closeConnections ends the connections to a group, and lets no more be made. It returns
-// false if there is none.
+// closeConnections ends a group that members connect to, with all that there is of it: the
+// address is free when it returns. It returns false if there is no such group.
 func (c *control) closeConnections(ip netip.Addr) bool {
 	x := &c.connections
-	if !x.manager.Close(c.now(), ip, &x.out) {
+	g := x.groups[ip]
+	if g == nil {
 		return false
 	}
+	g.closing = true
+	x.manager.Close(c.now(), ip, &x.out)
 	c.sendConnections()
-	for _, key := range x.groups[ip].keys {
-		if !c.dir.isSession(key) { // else its registration ends first
-			delete(x.reserved, key)
+	for _, key := range g.keys {
+		if _, registered := c.registrar.Key(key); registered { // or is about to be
+			c.deleteByOperator(key)
 		}
 	}
-	made := x.groups[ip]
-	x.count(&made, -1)
+	for _, key := range g.keys {
+		delete(x.reserved, key)
+	}
+	x.count(g, -1)
 	delete(x.groups, ip)
 	c.keepCreation(ip)
 	c.serveConnections()
 	return true
 }
 
-// serveMAD passes a management datagram to the manager. One in the name of a member has to
-// come from the member's location, as its data has.
-func (c *control) serveMAD(d *dataplane.Datagram) {
-	from, group := d.Src.Addr(), d.Dst.Addr()
-	if h := c.dir.hosts.byIP[from]; h != nil && h.isMember() && c.dir.originOf(&h.location) != c.originOfFrame(d.From) {
-		c.count.cm[cm.WrongSource]++
-		d.Release()
-		c.handleSighting(dataplane.Sighting{Origin: d.From, IP: from})
-		return
-	}
+// inputMAD passes a management datagram, which has come from where its host is, to the manager.
+func (c *control) inputMAD(d *mad) {
 	x := &c.connections
-	x.manager.Input(c.now(), from, group, d.Payload(), &x.out)
+	x.manager.Input(c.now(), d.host, d.group, d.bytes, &x.out)
 	if x.out.Creation != nil {
-		c.createByREQ(from, group, d.Payload())
+		c.createByREQ(d.host, d.group, d.bytes)
 	}
-	c.answersPort = d.From.Port
-	d.Release()
+	c.answersPort = d.from.Port
 	c.sendConnections()
 	c.answersPort = -1
 	if x.out.Left != nil {
-		c.leaveByQPN(group, from, x.out.Left.QPN)
+		c.leaveByQPN(d.group, d.host, x.out.Left.QPN)
 	}
-}
-
-// originOfFrame returns the origin of a frame as originOf returns that of a location.
-func (c *control) originOfFrame(s dataplane.Origin) dataplane.Origin {
-	if s.VLAN == 0 {
-		s.VLAN = c.ports[s.Port].VLAN
-	}
-	return s
 }
 
 // sendConnections executes the manager's output: log and journal first, as for envelopes.
@@ -238,6 +242,7 @@ func (c *control) sendConnections() {
 	}
 	for i := range x.out.Events {
 		c.reportConnection(&x.out.Events[i])
+		c.followConnections(x.out.Events[i].Member)
 		c.keepCreation(x.out.Events[i].Group)
 	}
 	for i := range x.out.Packets {
@@ -276,6 +281,7 @@ func (c *control) logRefused(e cm.Event, suppressed uint64) {
 // reported, and registers the groups that have changed.
 func (c *control) serveConnections() {
 	x := &c.connections
+	c.serveHeldMADs()
 	if at, ok := x.manager.NextDeadline(); ok && at <= c.now() {
 		x.manager.Advance(c.now(), &x.out)
 		c.sendConnections()
@@ -291,7 +297,6 @@ func (c *control) serveConnections() {
 				x.manager.Gone(c.now(), o.group, o.member.IP, o.member.QPN, &x.out)
 			case groupGone:
 				x.manager.Ended(c.now(), o.group, &x.out)
-				c.forgetSession(o.group)
 			}
 			c.sendConnections()
 		}
@@ -316,15 +321,11 @@ func (c *control) registerConnected(ip netip.Addr) {
 		c.deleteByOperator(ip)
 		x.ending = netip.Addr{}
 		x.note(registrationOutcome{kind: registrationAnswered, group: ip})
-		c.forgetSession(ip)
 		return
 	}
 	g := x.groups[l.Group]
 	reg := g.reg
 	reg.Group, reg.QPN, reg.PMTU = ip, l.QPN, l.MTU
-	if g.dials {
-		c.dir.sessions[ip] = l.Group
-	}
 	for i := range records {
 		r := &records[i]
 		reg.Members = append(reg.Members, envelope.MemberRecord{
@@ -335,15 +336,6 @@ func (c *control) registerConnected(ip netip.Addr) {
 		}
 	}
 	c.registerLocal(&reg)
-}
-
-// forgetSession forgets a dialler's group that has ended.
-func (c *control) forgetSession(ip netip.Addr) {
-	x := &c.connections
-	delete(c.dir.sessions, ip)
-	if _, ok := x.groups[x.reserved[ip]]; !ok {
-		delete(x.reserved, ip)
-	}
 }
 
 // registerLocal registers a group by hand, or updates the one that is registered. A
@@ -364,7 +356,7 @@ func (c *control) registerLocal(reg *envelope.Registration) {
 // connected before gleamd was started.
 func (c *control) leaveByQPN(group, member netip.Addr, qpn rocev2.QPN) {
 	reg, _, live := c.registrar.Group(group)
-	if _, connected := c.connections.reserved[group]; !live || connected || reg.Master.IsValid() || reg.QPN != qpn {
+	if !live || c.connections.reserved[group] != nil || reg.Master.IsValid() || reg.QPN != qpn {
 		return
 	}
 	n := len(reg.Members)

@@ -24,12 +24,12 @@ func keyed(rights string) string {
 	return fmt.Sprintf("envelope: {keys: [{id: 7, secret: \"hex:%x\"%s}]}\n", creationKey, rights)
 }
 
-// creatingREQ returns a REQ of host i that makes group n for a number of members.
-func creatingREQ(i, n int, qpn rocev2.QPN, members uint16) *cm.Message {
+// creatingREQ returns a REQ of host i that makes group n for a number of members, with a nonce.
+func creatingREQ(i, n int, qpn rocev2.QPN, members uint16, nonce uint64) *cm.Message {
 	ip, group := fakeHost(i), fakeGroup(n)
 	be := binary.BigEndian
-	b := append([]byte("GLCM"), 1, 4, 0, 7)
-	b = be.AppendUint64(b, uint64(qpn))
+	b := append([]byte("GLCM"), 2, 4, 0, 7)
+	b = be.AppendUint64(b, nonce)
 	b = append(b, make([]byte, 20)...)
 	b = append(be.AppendUint16(b, members), 0, 0)
 	h := hmac.New(sha256.New, creationKey)
@@ -39,9 +39,29 @@ func creatingREQ(i, n int, qpn rocev2.QPN, members uint16) *cm.Message {
 	h.Write(m16[:])
 	h.Write(be.AppendUint32(be.AppendUint16(nil, 7471), uint32(qpn)))
 	h.Write(b)
-	return &cm.Message{Attribute: cm.ConnectRequest, TID: 1, LocalID: cm.CommID(qpn), Data: h.Sum(b)[:56], Request: cm.Request{
+	return &cm.Message{Attribute: cm.ConnectRequest, TID: 1, LocalID: cm.CommID(uint64(qpn) ^ nonce), Data: h.Sum(b)[:56], Request: cm.Request{
 		ServiceID: 0x01060000 + 7471, GUID: cm.GUID(i), QPN: qpn, PSN: 0x777, MTU: 3, LocalGID: ip, RemoteGID: group, Src: ip, Dst: group,
 	}}
+}
+
+// connectKeyed delivers a REQ of host i that makes group n: without a nonce, and with the one that the
+// switch answers. It returns the second REQ.
+func (f *fakeSwitch) connectKeyed(i, n int, qpn rocev2.QPN, members uint16) *cm.Message {
+	f.t.Helper()
+	first := creatingREQ(i, n, qpn, members, 0)
+	f.deliver(i, n, first)
+	var nonce uint64
+	f.eventually("the switch answers by a nonce", func() bool {
+		for _, m := range f.sent(cm.ConnectReject) {
+			if m.RemoteID == first.LocalID && len(m.Data) > 11 && m.Data[1] == byte(cm.Unproven) {
+				nonce = binary.BigEndian.Uint64(m.Data[3:])
+			}
+		}
+		return nonce != 0
+	})
+	m := creatingREQ(i, n, qpn, members, nonce)
+	f.deliver(i, n, m)
+	return m
 }
 
 // refusals are the texts of the REJs that have left the switch since the last message to it.
@@ -60,7 +80,7 @@ func TestGroupByTheFirstREQ(t *testing.T) {
 	dir := t.TempDir()
 	start := func() *fakeSwitch { return newFakeSwitchWith(t, 3, 1, "state: "+dir+"\n"+keyed("")) }
 	f := start()
-	f.deliver(0, 0, creatingREQ(0, 0, 0x100, 3))
+	first := f.connectKeyed(0, 0, 0x100, 3)
 	waits := func() bool {
 		_, err := f.Group(fakeGroup(0))
 		return err != nil && strings.Contains(err.Error(), "1 of 3 have")
@@ -69,9 +89,9 @@ func TestGroupByTheFirstREQ(t *testing.T) {
 	f.eventually("the group is in the file", func() bool { return !f.waits() })
 	f.end()
 	f = start()
-	f.deliver(0, 0, creatingREQ(0, 0, 0x100, 3))
-	f.deliver(1, 0, creatingREQ(1, 0, 0x101, 3))
-	f.deliver(2, 0, creatingREQ(2, 0, 0x102, 3))
+	f.deliver(0, 0, first) // its kernel repeats the REQ
+	f.connectKeyed(1, 0, 0x101, 3)
+	f.connectKeyed(2, 0, 0x102, 3)
 	f.eventually("the group is registered", func() bool { return len(f.members(0)) == 3 })
 	f.end()
 	f = start()
@@ -115,7 +135,7 @@ func TestRightsOfAKeyWhoseREQMakesAGroup(t *testing.T) {
 	} {
 		f := newFakeSwitchWith(t, 2, 1, keyed(rights))
 		for n := range 2 {
-			f.deliver(0, n, creatingREQ(0, n, rocev2.QPN(0x100+n), 3))
+			f.connectKeyed(0, n, rocev2.QPN(0x100+n), 3)
 		}
 		if want == "" {
 			f.eventually(rights+": both groups are made", func() bool {
@@ -132,7 +152,7 @@ func TestRightsOfAKeyWhoseREQMakesAGroup(t *testing.T) {
 func TestREQMakesNoOtherGroup(t *testing.T) {
 	f := newFakeSwitchWith(t, 3, 1, keyed(""))
 	f.register(0, 2, 0x300, api.PolicyStrict)
-	f.deliver(2, 0, creatingREQ(2, 0, 0x100, 3))
+	f.connectKeyed(2, 0, 0x100, 3)
 	f.eventually("refused", func() bool { return strings.Contains(f.refusals(), "is registered") })
 	if n := len(f.members(0)); n != 2 {
 		t.Errorf("%d members", n)

@@ -125,7 +125,7 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayCreate(&made, ip); err != nil {
+	if err := c.mayCreate(made, ip); err != nil {
 		return err
 	}
 	made.byREQ, l.Temporary = k.ByREQ, k.ByREQ
@@ -134,8 +134,11 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	if err := x.manager.Restore(c.now(), l, reg, k.Connections, &x.out); err != nil {
 		return err
 	}
-	x.add(ip, made)
+	x.add(made)
 	c.sendConnections()
+	for i := range k.Connections {
+		c.followConnections(k.Connections[i].Record.IP)
+	}
 	n := 0
 	for i := range k.Connections {
 		if !k.Connections[i].Waited() {

@@ -233,7 +233,10 @@ func TestDelayedConnectionsAreWaiting(t *testing.T) {
 	}
 	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
 	f.request(0, 0, 0, 0x100)
-	f.eventually("all else is durable", func() bool { return !f.control.keeper.file.Status().Waiting })
+	f.eventually("a member waits, and all else is durable", func() bool {
+		_, err := f.Group(fakeGroup(0))
+		return strings.Contains(err.Error(), "1 of 2 have") && !f.control.keeper.file.Status().Waiting
+	})
 	if !f.waits() {
 		t.Error("a connection that is not in the state file yet does not count as waiting")
 	}

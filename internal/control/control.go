@@ -108,7 +108,8 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
 	c.registrar = reg
-	c.connections = newConnections(secret, auth.Keys)
+	c.connections = newConnections(secret, auth.Keys, len(ports))
+	c.dir.frontOf = c.connections.frontOf
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
 	c.setupMoves(cfg)
 	c.dir.onMoved = func(g *group, h *host) {

@@ -24,13 +24,15 @@ type directory struct {
 	plane       *dataplane.Plane
 	ports       []*port
 	groups      map[netip.Addr]*group
-	sessions    map[netip.Addr]netip.Addr // groups of diallers (docs/CM.md), and the address that hosts know each by
-	byID        []*group                  // by mcast.GroupID; nil if free
-	freeIDs     []mcast.GroupID           // free ones; the next one to be used is the last
-	generations uint64                    // the generation of the last registration
+	byID        []*group        // by mcast.GroupID; nil if free
+	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
+	generations uint64          // the generation of the last registration
 	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
+	// frontOf returns the address that hosts know the group of a dialler by (docs/CM.md); ok
+	// is false for any other group.
+	frontOf func(group netip.Addr) (front netip.Addr, ok bool)
 	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
 	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
@@ -141,7 +143,8 @@ func (g *group) slotOf(k envelope.MemberKey) int {
 func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, notify Notify) *directory {
 	size := cfg.Limits.Groups
 	d := &directory{
-		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), sessions: make(map[netip.Addr]netip.Addr), byID: make([]*group, size), maxGroups: size, notify: notify,
+		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
+		frontOf:   func(netip.Addr) (front netip.Addr, ok bool) { return front, false },
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onPlaced: func(*host) {}, onAnswer: func(*host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
@@ -364,8 +367,8 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mca
 
 // addressOf returns the address by which hosts know a group.
 func (d *directory) addressOf(group netip.Addr) netip.Addr {
-	if a, ok := d.sessions[group]; ok {
-		return a
+	if front, ok := d.frontOf(group); ok {
+		return front
 	}
 	return group
 }
@@ -373,7 +376,7 @@ func (d *directory) addressOf(group netip.Addr) netip.Addr {
 // isSession reports whether a group is that of a dialler: its connections end with this
 // process, and the group does.
 func (d *directory) isSession(group netip.Addr) bool {
-	_, ok := d.sessions[group]
+	_, ok := d.frontOf(group)
 	return ok
 }
 

@@ -39,7 +39,7 @@ func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
 		h = x.add(ip)
 	}
 	h.lastUsed = now
-	if !h.isMember() {
+	if !h.isPinned() {
 		x.listGuest(h, now)
 	}
 	return h

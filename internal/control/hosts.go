@@ -20,8 +20,9 @@ type host struct {
 	location        locate.Location   // the zero value if there is none
 	answer          locate.Location   // by the kernel's last answer, whether or not h is taken to be there
 	dependsOn       locate.Location   // dependencies of the last answer, which may have been that the host is being resolved
-	pinned          locate.Location   // the last valid location while it is a member; location may have been lost since
+	pinned          locate.Location   // the last valid location while it is a member, or has connections; location may have been lost since
 	left            locate.Location   // pinned, when it left its last group
+	connected       bool              // has connections by RDMA-CM
 	seenElsewhereAt time.Duration     // when seenElsewhere was recorded
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
 	hops            []nextHop         // on the way to it, if it is behind other switches
@@ -47,6 +48,9 @@ type host struct {
 
 // isMember reports whether h is a member of a group.
 func (h *host) isMember() bool { return len(h.groups) > 0 }
+
+// isPinned reports whether h keeps the location that it has, whatever strangers' frames say.
+func (h *host) isPinned() bool { return h.isMember() || h.connected }
 
 // isWanted reports whether a registration or an envelope waits for the location of h.
 func (h *host) isWanted(now time.Duration) bool { return h.lastUsed > 0 && now-h.lastUsed < wantedTime }
@@ -193,11 +197,39 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 		x.changeDependencies(h, was)
 		x.noteUnlocated(h)
 	}
-	if !h.isMember() {
-		h.lastUsed = x.now
-		x.listGuest(h, x.now)
-		h.left = h.pinned
-		h.pinned, h.seenElsewhere = locate.Location{}, nil
+	if !h.isPinned() {
+		x.unpin(h)
+	}
+}
+
+// unpin makes h, which is in no group and has no connections, a guest.
+func (x *hosts) unpin(h *host) {
+	h.lastUsed = x.now
+	x.listGuest(h, x.now)
+	h.left = h.pinned
+	h.pinned, h.seenElsewhere = locate.Location{}, nil
+	x.onPinChange(h)
+}
+
+// setConnected records whether a host has connections by RDMA-CM.
+func (x *hosts) setConnected(ip netip.Addr, is bool) {
+	h := x.byIP[ip]
+	if h == nil && is {
+		h = x.add(ip)
+		x.unlocated[h] = struct{}{}
+		x.enqueueUrgent(h)
+	}
+	if h == nil || h.connected == is {
+		return
+	}
+	was := h.isPinned()
+	h.connected = is
+	switch {
+	case was == h.isPinned():
+	case was:
+		x.unpin(h)
+	default:
+		h.pinned, h.left = h.location, locate.Location{}
 		x.onPinChange(h)
 	}
 }

@@ -183,7 +183,7 @@ func (c *control) lookupDone(x lookupResult) {
 			continue
 		default:
 		}
-		c.parked.nextPoll = 0
+		c.parked.nextPoll, c.connections.heldMADs.nextPoll = 0, 0
 		return
 	}
 }

@@ -179,6 +179,7 @@ func (c *control) doDue() {
 	c.rejected.due(c.now(), c.logRejection)
 	c.reports.due(c.now(), c.logTurn)
 	c.connections.refused.due(c.now(), c.logRefused)
+	c.connections.strays.due(c.now(), c.logStrayMAD)
 	c.parked.retry(c.now(), c.trySend, c.countUnsent)
 	if d, tell := c.lookups.overdue(c.now()); tell {
 		c.notify(true, "the kernel has not answered a lookup of a location for some time: registrations wait, members keep their locations", "duration", d)
@@ -209,7 +210,7 @@ func (c *control) sleepTime() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.strays.next, c.connections.heldMADs.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

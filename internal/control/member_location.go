@@ -48,7 +48,7 @@ func (d *directory) memberLocation(group, host netip.Addr, left bool) (at locate
 	switch {
 	case !left:
 		return locate.Location{}, false
-	case h.isMember():
+	case h.isPinned():
 		return h.pinned, false
 	}
 	return h.left, false

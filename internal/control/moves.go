@@ -73,7 +73,7 @@ func (c *control) setupMoves(cfg *config.Config) {
 func (c *control) setPinner(p *pinner) {
 	c.dir.hosts.onPinChange = func(h *host) {
 		pi := c.plane.PortIndex(h.pinned.Ifindex)
-		if pi < 0 || len(h.groups) == 0 {
+		if pi < 0 || !h.isPinned() {
 			p.set(h.ip, pinTarget{})
 			return
 		}

@@ -186,9 +186,9 @@ func (d *directory) hostAnswered(h *host, at locate.Location, err error, now tim
 	switch {
 	case errors.Is(err, locate.ErrPending):
 		d.hosts.scheduleRetry(h, at, now) // h keeps its old location until the new one is known
-	case sameLocation(at, h.location) || !h.isMember():
+	case sameLocation(at, h.location) || !h.isPinned():
 		d.hosts.setLocation(h, at) // its dependencies may have changed
-		if h.isMember() {
+		if h.isPinned() {
 			d.hosts.wayChanged(h, at)
 			d.hosts.onPinChange(h) // the kernel entries that pin it may have gone
 		}

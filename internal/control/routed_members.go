@@ -13,7 +13,7 @@ import (
 // registrar is told which groups have it.
 
 // isKept reports whether h is remembered without being asked for.
-func (h *host) isKept() bool { return h.isMember() || len(h.routed) > 0 }
+func (h *host) isKept() bool { return h.isPinned() || len(h.routed) > 0 }
 
 // setRouted makes the hosts with these addresses those of g's members below.
 func (x *hosts) setRouted(g *group, ips map[netip.Addr]struct{}) {
