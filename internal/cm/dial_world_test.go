@@ -276,7 +276,7 @@ func (w *dialWorld) settled() {
 // empty checks that nothing is left.
 func (w *dialWorld) empty() {
 	w.t.Helper()
-	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.timers)+len(w.m.listeners)+len(w.force) > 0 {
+	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.retries)+len(w.m.timers)+len(w.m.listeners)+len(w.force) > 0 {
 		w.t.Fatalf("left: %d connections, %d by peer, %d timers, %d sessions, %v", len(w.m.byID), len(w.m.byPeer), len(w.m.timers), len(w.m.listeners), w.force)
 	}
 	if f := w.m.fronts[w.listen.Group]; f != nil && len(f.sessions) > 0 {

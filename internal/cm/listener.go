@@ -125,6 +125,14 @@ func (m *Manager) Wanted(group netip.Addr) (l Listen, records []Record, ok bool)
 	return x.Listen, x.requested, true
 }
 
+// retry is when a registration that was refused is wanted again.
+type retry struct {
+	at time.Duration
+	of *listener
+}
+
+const retryInterval = time.Second
+
 // Registered takes notice of the outcome of the registration that Wanted has begun: refused
 // is nil, or says why the registrar has rejected it.
 func (m *Manager) Registered(now time.Duration, group netip.Addr, refused error, out *Output) {
@@ -149,8 +157,9 @@ func (m *Manager) Registered(now time.Duration, group netip.Addr, refused error,
 			m.end(c, Refusal{Reason: ConsumerReject, Code: NotRegistered, Text: refused.Error()})
 		}
 	}
-	if refused != nil && slices.Equal(l.wanted(), l.requested) {
-		return // nobody could be refused: the next change of the group is the next try
+	if refused != nil && slices.Equal(l.wanted(), l.requested) { // nobody could be refused: a member has left
+		m.retries = append(m.retries, retry{m.now + retryInterval, l})
+		return
 	}
 	m.check(l)
 }

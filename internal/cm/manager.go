@@ -93,6 +93,7 @@ type Manager struct {
 	nonces    nonces
 	resumed   map[peer]resumption // REQs under a key that waited before a restart
 	timers    timers
+	retries   []retry // in the order of their times
 	now       time.Duration
 	out       *Output
 }
@@ -218,6 +219,11 @@ func (m *Manager) end(c *connection, why Refusal) {
 // Advance lets the timers expire whose time is up to now.
 func (m *Manager) Advance(now time.Duration, out *Output) {
 	m.begin(now, out)
+	for len(m.retries) > 0 && m.retries[0].at <= now {
+		l := m.retries[0].of
+		m.retries = m.retries[1:]
+		m.check(l)
+	}
 	for len(m.timers) > 0 && m.timers[0].due <= now {
 		c := m.timers[0]
 		m.timers.stop(c)
@@ -239,8 +245,11 @@ func (m *Manager) Advance(now time.Duration, out *Output) {
 
 // NextDeadline returns when Advance has something to do.
 func (m *Manager) NextDeadline() (at time.Duration, ok bool) {
-	if len(m.timers) == 0 {
-		return 0, false
+	if len(m.retries) > 0 {
+		at, ok = m.retries[0].at, true
 	}
-	return m.timers[0].due, true
+	if len(m.timers) > 0 && (!ok || m.timers[0].due < at) {
+		at, ok = m.timers[0].due, true
+	}
+	return at, ok
 }

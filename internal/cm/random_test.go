@@ -45,6 +45,7 @@ func randomHosts(t *testing.T, world func(seed uint64) *world) (connections int)
 		w.loss, w.delay, w.refuse = 0.3*w.r.Float64(), time.Duration(1+w.r.Int64N(int64(2*time.Second))), 0.1
 		for end := w.now + time.Minute; w.now < end; w.run(w.now + time.Duration(w.r.Int64N(int64(2*time.Second)))) {
 			h := w.hosts[w.r.IntN(len(w.hosts))]
+			w.replay()
 			switch {
 			case h.now == nil || h.now.state == "gone":
 				h.connect()

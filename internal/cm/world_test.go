@@ -39,6 +39,7 @@ type world struct {
 	waited       map[*hostConn]bool
 	killed       map[*hostConn]bool
 	seen         map[Drop]int
+	captured     []Message // REQs of members that have been taken
 	connections  int
 	refusalsSeen []Refusal
 	creates      int // members that REQs name; 0: the group is there from the beginning
@@ -226,6 +227,7 @@ func (w *world) run(until time.Duration) {
 
 // input passes a MAD to the manager, and opens the group that it makes.
 func (w *world) input(f *flight) {
+	defer w.capture(f)
 	w.m.Input(w.now, f.from, f.to, f.mad, &w.out)
 	x := w.out.Creation
 	if x == nil {
@@ -240,6 +242,30 @@ func (w *world) input(f *flight) {
 		w.t.Fatal(err)
 	}
 	w.m.Input(w.now, f.from, f.to, f.mad, &w.out)
+}
+
+// capture remembers a REQ that the switch has taken.
+func (w *world) capture(f *flight) {
+	var x Message
+	if Decode(f.mad, &x) == OK && x.Attribute == ConnectRequest && w.m.byPeer[peer{f.from, x.Request.GUID, x.LocalID}] != nil {
+		x.Data = slices.Clone(x.Data)
+		w.captured = append(w.captured, x)
+	}
+}
+
+// replay sends a REQ that was captured, with another PSN and ID, from where its member is. It must have no effect.
+func (w *world) replay() {
+	if w.key == nil || len(w.captured) == 0 {
+		return
+	}
+	x := w.captured[w.r.IntN(len(w.captured))]
+	x.LocalID, x.Request.PSN = CommID(w.r.Uint32()), rocev2.PSN(w.r.Uint32N(1<<24))
+	connections, serial := len(w.m.byID), w.m.serial
+	w.m.Input(w.now, x.Request.Src, w.group, x.Append(nil), &w.out)
+	if w.out.Creation != nil || len(w.m.byID) != connections || w.m.serial != serial {
+		w.t.Fatalf("a captured REQ has had an effect: %+v", x)
+	}
+	w.do()
 }
 
 // members are the hosts whose program is connected.
@@ -294,7 +320,7 @@ func (w *world) evict(ip netip.Addr) {
 // empty checks that nothing is left of members that have all gone.
 func (w *world) empty() {
 	w.t.Helper()
-	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.timers)+len(w.inForce) > 0 {
+	if len(w.m.byID)+len(w.m.byPeer)+len(w.m.byHost)+len(w.m.retries)+len(w.m.timers)+len(w.inForce) > 0 {
 		w.t.Fatalf("left: %d connections, %d by peer, %d timers, %d records", len(w.m.byID), len(w.m.byPeer), len(w.m.timers), len(w.inForce))
 	}
 	if w.creates > 0 && w.m.listeners[w.group] != nil {

@@ -131,14 +131,13 @@ func (x *connections) add(made *created) {
 	}
 }
 
-// frontOf returns the address by which hosts know the registration of a dialler's connections; ok is
-// false for any other address.
-func (x *connections) frontOf(key netip.Addr) (front netip.Addr, ok bool) {
+// frontOf is directory.frontOf.
+func (x *connections) frontOf(key netip.Addr) (front netip.Addr, dials bool) {
 	g := x.reserved[key]
-	if g == nil || !g.dials {
+	if g == nil {
 		return netip.Addr{}, false
 	}
-	return g.asked.Group, true
+	return g.asked.Group, g.dials
 }
 
 // createGroup lets members connect to a group.

@@ -4,10 +4,21 @@
 package control
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/cm"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
@@ -16,11 +27,7 @@ import (
 func TestRefusedSessionIsForgotten(t *testing.T) {
 	f := newFakeSwitchWith(t, 4, 1, "state: "+t.TempDir()+"\n")
 	other := f.register(5, 2, 0x100, api.PolicyStrict) // has the dialler's queue pair already
-	g := &api.CreateGroup{
-		Group: fakeGroup(0), Port: 7471, Policy: api.PolicyStrict, From: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/32")}, WaitMS: 60_000,
-		Listeners: []netip.AddrPort{netip.AddrPortFrom(fakeHost(1), 9), netip.AddrPortFrom(fakeHost(2), 9)}, Replies: api.RepliesSource, Sessions: 1,
-	}
-	if err := f.CreateGroup(g); err != nil {
+	if err := f.CreateGroup(dialled(0, 2, 1)); err != nil {
 		t.Fatal(err)
 	}
 	f.request(0, 0, 0, rocev2.QPN(other.Members[0].QPN))
@@ -48,4 +55,207 @@ func TestRefusedSessionIsForgotten(t *testing.T) {
 		}
 	})
 	f.end()
+}
+
+// sessionTest is a switch with a group that members connect to, and the REQs that it has sent.
+type sessionTest struct {
+	*fakeSwitch
+	dir   string
+	qpn   rocev2.QPN // of the next connection
+	first rocev2.QPN // of host 0's
+}
+
+// connected has all connect to a group of a dialler and two listeners, or of three members, until the given
+// stage: 0 nobody has, 1 one has, 2 the kernel is asked where the members are, 3 the group is registered.
+func (s *sessionTest) connected(dials bool, stage int) {
+	s.t.Helper()
+	s.qpn += 0x100
+	s.first = s.qpn
+	if stage == 0 {
+		return
+	}
+	s.request(0, 0, 0, s.qpn)
+	s.eventually("the first one has connected", func() (some bool) {
+		s.control.do(func() { some = s.control.connections.manager.IsConnected(fakeHost(0)) })
+		return some
+	})
+	if stage == 1 {
+		return
+	}
+	if stage == 2 { // the registration waits: the answers about a host were of long ago
+		s.locator.set(2, 3, 2, locate.ErrPending)
+		s.control.do(func() {
+			if h := s.control.dir.hosts.byIP[fakeHost(2)]; h != nil {
+				h.answered = false
+			}
+		})
+	}
+	if dials {
+		go s.locator.set(2, 3, 2, nil)
+		s.answerREQs(0, 2, s.qpn+0x10)
+	} else {
+		s.request(1, 1, 0, s.qpn+1)
+		s.locator.set(2, 3, 2, nil)
+		s.request(2, 2, 0, s.qpn+2)
+	}
+	if stage == 3 {
+		s.eventually("the group is registered", func() bool { return len(s.members(0)) == 3 })
+	}
+}
+
+// ends are the ways in which a session, or all of a group, may end. None of them waits until it has.
+var ends = map[string]func(s *sessionTest, dials bool){
+	"deleted": func(s *sessionTest, _ bool) { _ = s.Delete(fakeGroup(0)) },
+	"deleted twice": func(s *sessionTest, _ bool) {
+		_ = s.Delete(fakeGroup(0))
+		var e *api.Error
+		if err := s.Delete(fakeGroup(0)); !errors.As(err, &e) || e.Reason != api.ReasonUnknownGroup {
+			s.t.Errorf("deleted twice: %v", err)
+		}
+	},
+	"restart": func(s *sessionTest, _ bool) {
+		s.fakeSwitch = s.restart(5, s.dir)
+	},
+	"the host says that it has given up": func(s *sessionTest, _ bool) {
+		s.deliver(0, 0, &cm.Message{Attribute: cm.ConnectReject, TID: 1, LocalID: cm.CommID(s.first), Reject: cm.Reject{Of: cm.RejectedOther, Reason: cm.TimedOut, ARI: make([]byte, 8)}})
+	},
+	"all members are removed": func(s *sessionTest, _ bool) {
+		for i := range 3 {
+			_ = s.RemoveMember(fakeGroup(0), fakeHost(i))
+		}
+	},
+	"a listener rejects": func(s *sessionTest, _ bool) {
+		for _, m := range s.sent(cm.ConnectRequest) {
+			for i := range 3 {
+				if fakeHost(i) == m.Request.Dst {
+					s.deliver(i, 0, &cm.Message{Attribute: cm.ConnectReject, TID: m.TID, LocalID: 9, RemoteID: m.LocalID, Reject: cm.Reject{Of: cm.RejectedREQ, Reason: cm.ConsumerReject}})
+				}
+			}
+		}
+	},
+	"the next one": func(s *sessionTest, dials bool) { s.request(0, 0, 0, s.qpn+0x40) },
+	"it waits in vain": func(s *sessionTest, _ bool) {
+		s.control.do(func() {
+			x := &s.control.connections
+			if at, ok := x.manager.NextDeadline(); ok {
+				x.manager.Advance(at, &x.out)
+				s.control.sendConnections()
+			}
+		})
+	},
+}
+
+// Whatever ends a session, at whatever stage, and in whatever order: with the group nothing of it is left, and its
+// addresses are free at once for every kind of group.
+func TestSessionHasOneEnd(t *testing.T) {
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := &sessionTest{dir: t.TempDir()}
+			s.fakeSwitch = newFakeSwitchWith(t, 5, 1, "state: "+s.dir+"\n")
+			s.register(5, 2, 0x7f0, api.PolicyStrict) // has a queue pair that a member may come with
+			r := rand.New(rand.NewPCG(seed, 3))
+			for range 3 {
+				s.endAtRandom(r)
+			}
+			s.end()
+		})
+	}
+}
+
+// endAtRandom makes a group, ends what there is of it in some ways, and deletes it.
+func (s *sessionTest) endAtRandom(r *rand.Rand) {
+	names := slices.Sorted(maps.Keys(ends))
+	dials, stage := r.IntN(2) == 0, r.IntN(4)
+	g := s.create(0, 3)
+	if dials {
+		g = dialled(0, 2, 2)
+	}
+	path := []string{map[bool]string{true: "dialled", false: "all connect"}[dials], []string{"created", "one has connected", "being located", "registered"}[stage]}
+	if err := s.CreateGroup(g); err != nil {
+		s.t.Fatal(err)
+	}
+	if stage < 3 && r.IntN(4) == 0 { // the registration is refused
+		s.request(0, 0, 0, 0x7f0)
+		path = append(path, "a queue pair that is taken")
+	}
+	s.connected(dials, stage)
+	for range r.IntN(4) {
+		name := names[r.IntN(len(names))]
+		path = append(path, name)
+		ends[name](s, dials)
+	}
+	_ = s.Delete(fakeGroup(0))
+	s.free(strings.Join(path, ", "))
+}
+
+// free checks that nothing is left of the group, and that its addresses can be used for groups of each kind.
+func (s *sessionTest) free(path string) {
+	s.t.Helper()
+	s.control.do(func() {
+		c := s.control
+		x := &c.connections
+		if len(x.groups)+len(x.reserved)+len(x.outcomes)+len(x.byREQ) > 0 {
+			s.t.Errorf("%s: left are %d groups, %d addresses, %d outcomes", path, len(x.groups), len(x.reserved), len(x.outcomes))
+		}
+		for n := range 2 {
+			_, registered := c.registrar.Key(fakeGroup(n))
+			_, waits := x.manager.Status(fakeGroup(n))
+			if registered || waits || c.dir.groups[fakeGroup(n)] != nil || c.dir.isSession(fakeGroup(n)) {
+				s.t.Errorf("%s: group %d: registered %v, members connect %v", path, n, registered, waits)
+			}
+		}
+	})
+	if n := s.kept(); n > 0 {
+		s.t.Errorf("%s: the state file has %d groups that members connect to", path, n)
+	}
+	for n := range 2 {
+		if err := s.CreateGroup(s.create(n, 3)); err != nil {
+			s.t.Errorf("%s: created again: %v", path, err)
+		}
+		if err := s.Delete(fakeGroup(n)); err != nil {
+			s.t.Errorf("%s: deleted again: %v", path, err)
+		}
+		byHand := &api.Register{Group: fakeGroup(n), QPN: api.DefaultQPN, PMTU: 1024, Policy: api.PolicyStrict, Members: []api.RegisterMember{s.record(3, 0x500), s.record(4, 0x501)}}
+		if err := s.Register(byHand); err != nil {
+			s.t.Errorf("%s: registered by hand: %v", path, err)
+		}
+		if err := s.Delete(fakeGroup(n)); err != nil {
+			s.t.Errorf("%s: deleted: %v", path, err)
+		}
+	}
+}
+
+// kept returns the number of groups that members connect to in the state file.
+func (s *sessionTest) kept() (n int) {
+	s.eventually("all is durable", func() bool { return !s.waits() })
+	copied := filepath.Join(s.t.TempDir(), "groups")
+	b, err := os.ReadFile(filepath.Join(s.dir, "groups"))
+	if err == nil {
+		err = os.WriteFile(copied, b, 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	file, found, err := statefile.Open(copied, statefile.Options{Owner: os.Getuid()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	return len(found.State.Created)
+}
+
+// A master cannot register the address of a group that members connect to.
+func TestMasterTakesNoConnectedGroup(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	if err := f.CreateGroup(f.create(0, 2)); err != nil {
+		t.Fatal(err)
+	}
+	f.enroll(0, 2, 0x300)
+	f.eventually("it is refused", func() bool {
+		es := f.events(0, api.EventRejected)
+		return len(es) == 1 && strings.Contains(es[0].Reason, "not allowed")
+	})
+	f.request(0, 0, 0, 0x100)
+	f.request(1, 1, 0, 0x101)
+	f.eventually("the group is registered", func() bool { return f.members(0)[netip.Addr(fakeHost(1))] == 0x101 })
 }

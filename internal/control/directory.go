@@ -30,9 +30,9 @@ type directory struct {
 	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
-	// frontOf returns the address that hosts know the group of a dialler by (docs/CM.md); ok
-	// is false for any other group.
-	frontOf func(group netip.Addr) (front netip.Addr, ok bool)
+	// frontOf returns the address by which hosts connect to a group by RDMA-CM (docs/CM.md), the zero
+	// Addr if they do not; dials says that it is that of a dialler, whose connections end with this process.
+	frontOf func(group netip.Addr) (front netip.Addr, dials bool)
 	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
 	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
@@ -144,7 +144,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	size := cfg.Limits.Groups
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
-		frontOf:   func(netip.Addr) (front netip.Addr, ok bool) { return front, false },
+		frontOf:   noFront,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onPlaced: func(*host) {}, onAnswer: func(*host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
@@ -218,6 +218,9 @@ func (d *directory) setSlots(g *group, r *envelope.Registration) {
 func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locate.Location, envelope.Verdict) {
 	if d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r) {
 		return nil, rejected(envelope.Problem{Reason: envelope.NotStored})
+	}
+	if front, _ := d.frontOf(r.Group); front.IsValid() && r.Master.IsValid() {
+		return nil, rejected(envelope.Problem{Reason: envelope.NotAllowed}) // its members are those that connect
 	}
 	fresh, verdict := d.newHere(r)
 	var places []locate.Location
@@ -367,17 +370,19 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mca
 
 // addressOf returns the address by which hosts know a group.
 func (d *directory) addressOf(group netip.Addr) netip.Addr {
-	if front, ok := d.frontOf(group); ok {
+	if front, dials := d.frontOf(group); dials {
 		return front
 	}
 	return group
 }
 
+func noFront(netip.Addr) (front netip.Addr, dials bool) { return front, false }
+
 // isSession reports whether a group is that of a dialler: its connections end with this
 // process, and the group does.
 func (d *directory) isSession(group netip.Addr) bool {
-	_, ok := d.frontOf(group)
-	return ok
+	_, dials := d.frontOf(group)
+	return dials
 }
 
 // originOf returns the origin of frames from a host at the given location; its port is -1
