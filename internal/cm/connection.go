@@ -112,6 +112,7 @@ func (m *Manager) handle(c *connection, e event) {
 		return
 	}
 	m.report(c)
+	m.out.Events[len(m.out.Events)-1].Left = e == gotDREQ && c.state == lingering
 	c.listener.ending += c.state.ending() - was.ending()
 	if !c.state.active() {
 		c.listener.leave(c)

@@ -64,6 +64,7 @@ type Event struct {
 	Group, Member netip.Addr
 	QPN           rocev2.QPN
 	State         string // the new one
+	Left          bool   // a member's host has disconnected it, by a DREQ
 	Refusal       Refusal
 }
 

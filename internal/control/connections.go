@@ -256,6 +256,9 @@ func (c *control) sendConnections() {
 const connectionSrcPort = 0xC000
 
 func (c *control) reportConnection(e *cm.Event) {
+	if e.Left {
+		c.journal.add(api.Event{Kind: api.EventLeft, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: c.connections.leftText(e)})
+	}
 	if e.Refusal.Reason == 0 {
 		c.notify(false, "connection", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
 		return
@@ -263,6 +266,23 @@ func (c *control) reportConnection(e *cm.Event) {
 	if suppressed, report := c.connections.refused.add(c.now(), 0, *e); report {
 		c.logRefused(*e, suppressed)
 	}
+}
+
+// leftText says what a member's DREQ means to its group. A kernel sends one for a program that is killed, too, so that
+// a strict group goes on without a member that has not said that it is done.
+func (x *connections) leftText(e *cm.Event) string {
+	const text = "disconnected (DREQ): its program has disconnected, has ended or was killed"
+	g := x.groups[e.Group]
+	isListener := g != nil && slices.ContainsFunc(g.asked.Listeners, func(a netip.AddrPort) bool { return a.Addr() == e.Member })
+	switch {
+	case g == nil:
+		return text
+	case g.dials && !isListener:
+		return text + "; the session of this dialler ends"
+	case g.reg.Policy == mcast.Strict:
+		return text + "; the strict group goes on without it, and its sender is not told"
+	}
+	return text + "; the group goes on without it"
 }
 
 // logRefused reports a connection that was refused, or ended by the switch, to log and

@@ -117,3 +117,35 @@ func TestREQFromElsewhere(t *testing.T) {
 		t.Errorf("the member has queue pair %#x", qpn)
 	}
 }
+
+// A member's DREQ, which its kernel sends for a program that is killed too, is an event that says what it means to a
+// strict group.
+func TestDREQOfAMemberIsAnEvent(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	if err := f.CreateGroup(f.create(0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		f.request(i, i, 0, rocev2.QPN(0x100+i))
+	}
+	replies := make(map[netip.Addr]cm.Message)
+	f.eventually("all are answered", func() bool {
+		f.control.do(func() {
+			for _, p := range f.control.connections.out.Packets {
+				var m cm.Message
+				if cm.Decode(p.MAD, &m) == cm.OK && m.Attribute == cm.ConnectReply {
+					replies[p.To] = m
+				}
+			}
+		})
+		return len(replies) == 3
+	})
+	r := replies[fakeHost(2)]
+	f.deliver(2, 0, &cm.Message{Attribute: cm.DisconnectRequest, TID: 1, LocalID: r.RemoteID, RemoteID: r.LocalID, DREQ: cm.DREQ{QPN: r.Reply.QPN}})
+	f.eventually("the member is out", func() bool { return len(f.members(0)) == 2 })
+	es := f.events(0, api.EventLeft)
+	if len(es) != 1 || es[0].Member != fakeHost(2) || es[0].QPN != 0x102 ||
+		es[0].Reason != "disconnected (DREQ): its program has disconnected, has ended or was killed; the strict group goes on without it, and its sender is not told" {
+		t.Errorf("%+v", es)
+	}
+}
