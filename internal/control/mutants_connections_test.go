@@ -1,0 +1,36 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to believe messages of RDMA-CM, and to end what they have made.
+var _ = []mutant.Mutant{
+	mutant.New("a message of RDMA-CM counts from anywhere", "CM", mutant.In((*control).serveLocatedMAD,
+		"case origin != c.originOfFrame(x.from):", "case false:")),
+	mutant.New("a message of a host that is not found counts", "CM", mutant.In((*control).serveLocatedMAD,
+		"case state != located:", "case false:")),
+	mutant.New("a host with a connection is where the kernel has it", "CM", mutant.In((*host).isPinned,
+		"h.isMember() || h.connected", "h.isMember()")),
+	mutant.New("a host is pinned after its last connection", "CM", mutant.In((*hosts).setConnected,
+		"case was:\n\t\tx.unpin(h)", "case was:")),
+	mutant.New("a host is not pinned by its first REQ", "CM", mutant.In((*hosts).setConnected,
+		"h.pinned, h.left = h.location, locate.Location{}", "h.left = locate.Location{}")),
+	mutant.New("a REQ of a host that is being resolved is dropped", "CM", mutant.In((*control).serveMAD,
+		"state == stillLocated", "false")),
+	mutant.New("messages wait for a host for ever", "CM", mutant.In((*control).serveHeldMADs,
+		"case c.now() >= x.until:", "case false:")),
+	mutant.New("one port's messages take all room of those that wait", "CM", mutant.In((*heldMADs).hasRoom,
+		"ofPort < maxHeldMADsPerPort &&", "")),
+	mutant.New("one host's messages take the room of its port", "CM", mutant.In((*heldMADs).hasRoom,
+		"&& ofHost < maxHeldMADsPerHost", "")),
+	mutant.New("a deleted group keeps its addresses", "CM", mutant.In((*control).closeConnections,
+		"delete(x.reserved, key)", "_ = key")),
+	mutant.New("a deleted group's registrations stay", "CM", mutant.In((*control).closeConnections,
+		"_, registered := c.registrar.Key(key); registered", "registered := false; registered")),
+	mutant.New("a deleted group is made again after a restart", "CM", mutant.In((*control).closeConnections,
+		"c.keepCreation(ip)", "")),
+	mutant.New("a master takes the address of a group that members connect to", "CM", mutant.In((*directory).check,
+		"front.IsValid() && r.Master.IsValid()", "false && front.IsValid()")),
+}
