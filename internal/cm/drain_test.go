@@ -115,7 +115,7 @@ func TestDrainClosed(t *testing.T) {
 	if w.isForce() {
 		t.Error("the session drains on")
 	}
-	w.run(drainTries * time.Second)
+	w.run(leaveTries * time.Second) // as many DREQs as of a session that does not drain
 	w.empty()
 }
 

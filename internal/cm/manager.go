@@ -5,6 +5,7 @@ package cm
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -170,6 +171,7 @@ func (m *Manager) Close(now time.Duration, group netip.Addr, out *Output) bool {
 		all, f.sessions = f.sessions, nil
 		delete(m.fronts, group)
 	}
+	maps.DeleteFunc(m.resumed, func(_ peer, r resumption) bool { return r.of.group == group })
 	for _, l := range all {
 		l.closing, l.registered, l.pending = true, nil, false
 		m.endAll(l)

@@ -127,5 +127,8 @@ func TestREQThatWaitedCountsAfterARestart(t *testing.T) {
 		if len(w.m.resumed) != 0 && c != nil {
 			t.Error("it counts twice")
 		}
+		if w.m.Close(w.now, w.group, &w.out); len(w.m.resumed) != 0 {
+			t.Error("the group has ended, and its REQs may count again")
+		}
 	}
 }
