@@ -17,7 +17,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
@@ -66,15 +65,20 @@ type sessionTest struct {
 }
 
 // connected has all connect to a group of a dialler and two listeners, or of three members, until the given
-// stage: 0 nobody has, 1 one has, 2 the kernel is asked where the members are, 3 the group is registered.
-func (s *sessionTest) connected(dials bool, stage int) {
+// stage: 0 nobody has, 1 one has, 2 the kernel is asked where the members are, 3 the group is registered. With
+// refused the first one's queue pair is in another group, and the registration is refused.
+func (s *sessionTest) connected(dials, refused bool, stage int) {
 	s.t.Helper()
 	s.qpn += 0x100
 	s.first = s.qpn
+	if refused {
+		s.first = 0x7f0
+	}
 	if stage == 0 {
 		return
 	}
-	s.request(0, 0, 0, s.qpn)
+	before := len(s.events(0, api.EventRejected))
+	s.request(0, 0, 0, s.first)
 	s.eventually("the first one has connected", func() (some bool) {
 		s.control.do(func() { some = s.control.connections.manager.IsConnected(fakeHost(0)) })
 		return some
@@ -82,24 +86,48 @@ func (s *sessionTest) connected(dials bool, stage int) {
 	if stage == 1 {
 		return
 	}
-	if stage == 2 { // the registration waits: the answers about a host were of long ago
-		s.locator.set(2, 3, 2, locate.ErrPending)
-		s.control.do(func() {
-			if h := s.control.dir.hosts.byIP[fakeHost(2)]; h != nil {
-				h.answered = false
-			}
-		})
+	if stage == 2 {
+		s.stick()
 	}
 	if dials {
-		go s.locator.set(2, 3, 2, nil)
 		s.answerREQs(0, 2, s.qpn+0x10)
 	} else {
 		s.request(1, 1, 0, s.qpn+1)
-		s.locator.set(2, 3, 2, nil)
 		s.request(2, 2, 0, s.qpn+2)
+	}
+	if refused {
+		s.eventually("the registration is refused", func() bool { return len(s.events(0, api.EventRejected)) > before })
+		return
+	}
+	if stage == 2 {
+		s.eventually("the registration waits", func() (waits bool) {
+			s.control.do(func() { waits = s.control.dir.pending[fakeGroup(0)] != nil })
+			return waits
+		})
 	}
 	if stage == 3 {
 		s.eventually("the group is registered", func() bool { return len(s.members(0)) == 3 })
+	}
+}
+
+// stick has the kernel give no answer about host 0 any more, so that a registration with it waits.
+func (s *sessionTest) stick() {
+	s.control.do(func() {
+		s.know(3)
+		s.control.dir.hosts.byIP[fakeHost(0)].answered = false
+	})
+	s.locator.mu.Lock()
+	defer s.locator.mu.Unlock()
+	s.locator.stuck = make(chan struct{})
+}
+
+// unstick has the kernel answer again.
+func (s *sessionTest) unstick() {
+	s.locator.mu.Lock()
+	defer s.locator.mu.Unlock()
+	if s.locator.stuck != nil {
+		close(s.locator.stuck)
+		s.locator.stuck = nil
 	}
 }
 
@@ -114,6 +142,7 @@ var ends = map[string]func(s *sessionTest, dials bool){
 		}
 	},
 	"restart": func(s *sessionTest, _ bool) {
+		s.unstick()
 		s.fakeSwitch = s.restart(5, s.dir)
 	},
 	"the host says that it has given up": func(s *sessionTest, _ bool) {
@@ -174,17 +203,18 @@ func (s *sessionTest) endAtRandom(r *rand.Rand) {
 	if err := s.CreateGroup(g); err != nil {
 		s.t.Fatal(err)
 	}
-	if stage < 3 && r.IntN(4) == 0 { // the registration is refused
-		s.request(0, 0, 0, 0x7f0)
-		path = append(path, "a queue pair that is taken")
+	refused := r.IntN(3) == 0
+	if refused {
+		path = append(path, "refused")
 	}
-	s.connected(dials, stage)
+	s.connected(dials, refused, stage)
 	for range r.IntN(4) {
 		name := names[r.IntN(len(names))]
 		path = append(path, name)
 		ends[name](s, dials)
 	}
 	_ = s.Delete(fakeGroup(0))
+	s.unstick()
 	s.free(strings.Join(path, ", "))
 }
 
