@@ -131,12 +131,13 @@ func (x *connections) add(made *created) {
 	}
 }
 
-// frontOf is directory.frontOf.
+// frontOf returns the address by which hosts connect to the group that is registered under key, the zero
+// Addr if they do not; dials says that it is that of a dialler, whose connections end with this process.
 func (x *connections) frontOf(key netip.Addr) (front netip.Addr, dials bool) {
-	g := x.reserved[key]
-	if g == nil {
+	if x == nil || x.reserved[key] == nil {
 		return netip.Addr{}, false
 	}
+	g := x.reserved[key]
 	return g.asked.Group, g.dials
 }
 

@@ -188,6 +188,9 @@ func TestREQWaitsForTheHostsLocation(t *testing.T) {
 	f.dropped("cm_wrong_source", 1)
 	f.request(1, 1, 0, 0x101)
 	f.eventually("the group is registered", func() bool { return f.members(0)[fakeHost(0)] == 0x100 })
+	f.locator.set(3, 4, 3, locate.ErrPending)
+	f.forge(1, 3, 0, req(3, 0, 0x103))
+	f.dropped("cm_unlocated", 2) // in time
 }
 
 // REQs in the names of hosts that are not found wait for a time, and a port's take no others' room.

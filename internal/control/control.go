@@ -109,7 +109,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	}
 	c.registrar = reg
 	c.connections = newConnections(secret, auth.Keys, len(ports))
-	c.dir.frontOf = c.connections.frontOf
+	c.dir.connections = &c.connections
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
 	c.setupMoves(cfg)
 	c.dir.onMoved = func(g *group, h *host) {

@@ -30,9 +30,8 @@ type directory struct {
 	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
-	// frontOf returns the address by which hosts connect to a group by RDMA-CM (docs/CM.md), the zero
-	// Addr if they do not; dials says that it is that of a dialler, whose connections end with this process.
-	frontOf func(group netip.Addr) (front netip.Addr, dials bool)
+	// connections has the groups that members connect to; nil: there are none.
+	connections *connections
 	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
 	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
@@ -144,7 +143,6 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	size := cfg.Limits.Groups
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
-		frontOf:   noFront,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onPlaced: func(*host) {}, onAnswer: func(*host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
@@ -219,7 +217,7 @@ func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locat
 	if d.defaults.psnProbe != 0 && d.storageFails() && d.adds(r) {
 		return nil, rejected(envelope.Problem{Reason: envelope.NotStored})
 	}
-	if front, _ := d.frontOf(r.Group); front.IsValid() && r.Master.IsValid() {
+	if front, _ := d.connections.frontOf(r.Group); front.IsValid() && r.Master.IsValid() {
 		return nil, rejected(envelope.Problem{Reason: envelope.NotAllowed}) // its members are those that connect
 	}
 	fresh, verdict := d.newHere(r)
@@ -370,18 +368,16 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mca
 
 // addressOf returns the address by which hosts know a group.
 func (d *directory) addressOf(group netip.Addr) netip.Addr {
-	if front, dials := d.frontOf(group); dials {
+	if front, dials := d.connections.frontOf(group); dials {
 		return front
 	}
 	return group
 }
 
-func noFront(netip.Addr) (front netip.Addr, dials bool) { return front, false }
-
 // isSession reports whether a group is that of a dialler: its connections end with this
 // process, and the group does.
 func (d *directory) isSession(group netip.Addr) bool {
-	_, dials := d.frontOf(group)
+	_, dials := d.connections.frontOf(group)
 	return dials
 }
 

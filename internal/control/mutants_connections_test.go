@@ -9,8 +9,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("a message of RDMA-CM counts from anywhere", "CM", mutant.In((*control).serveLocatedMAD,
 		"case origin != c.originOfFrame(x.from):", "case false:")),
-	mutant.New("a message of a host that is not found counts", "CM", mutant.In((*control).serveLocatedMAD,
-		"case state != located:\n\t\tc.count.cm[cm.Unlocated]++", "case state != located:\n\t\tc.inputMAD(x)")),
 	mutant.New("a host with a connection is where the kernel has it", "CM", mutant.In((*host).isPinned,
 		"h.isMember() || h.connected", "h.isMember()")),
 	mutant.New("a host is pinned after its last connection", "CM", mutant.In((*hosts).setConnected,

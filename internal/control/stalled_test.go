@@ -31,7 +31,7 @@ func TestSourceTimeout(t *testing.T) {
 		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
 	} {
 		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
-		d := directory{frontOf: noFront, defaults: groupDefaults{sourceTimeout: 2 * time.Second}}
+		d := directory{defaults: groupDefaults{sourceTimeout: 2 * time.Second}}
 		if got := d.makeSpec(0, &r, &dataplane.Table{}).SourceTimeout; got != c.want {
 			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
 		}
