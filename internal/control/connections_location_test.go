@@ -214,8 +214,11 @@ func TestREQsThatWaitHaveShares(t *testing.T) {
 		if !q.hasRoom(2, fakeHost(0)) || q.hasRoom(1, fakeHost(0)) {
 			t.Error("a port's messages take the room of another one's, or more than its own")
 		}
-		q.waiting = q.waiting[:1]
-		if !q.hasRoom(0, netip.AddrFrom4([4]byte{10, 9, 0, 1})) {
+		first := q.waiting[0].host
+		if q.waiting = q.waiting[:maxHeldMADsPerHost]; q.hasRoom(0, first) || !q.hasRoom(0, fakeHost(0)) || !q.hasRoom(1, first) {
+			t.Error("a host has more room than its share, or takes that of others")
+		}
+		if q.waiting = q.waiting[:1]; !q.hasRoom(0, first) {
 			t.Error("a host has room for one message alone")
 		}
 	})
