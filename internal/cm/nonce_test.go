@@ -101,7 +101,7 @@ func TestREQThatWaitedCountsAfterARestart(t *testing.T) {
 	w.hosts[0].connect()
 	w.run(w.now + time.Second)
 	x := w.captured[0]
-	kept, _ := w.m.Connections(map[netip.Addr]bool{w.group: true})
+	kept := w.m.Connections(map[netip.Addr]bool{w.group: true})
 	l := *w.m.listenOf(w.group)
 	for name, change := range map[string]func(*Message, *world){
 		"as it was":    func(*Message, *world) {},
