@@ -77,7 +77,6 @@ func (s *sessionTest) connected(dials, refused bool, stage int) {
 	if stage == 0 {
 		return
 	}
-	before := len(s.events(0, api.EventRejected))
 	s.request(0, 0, 0, s.first)
 	s.eventually("the first one has connected", func() (some bool) {
 		s.control.do(func() { some = s.control.connections.manager.IsConnected(fakeHost(0)) })
@@ -94,7 +93,11 @@ func (s *sessionTest) connected(dials, refused bool, stage int) {
 		s.request(2, 2, 0, s.qpn+2)
 	}
 	if refused {
-		s.eventually("the registration is refused", func() bool { s.listen(); return len(s.events(0, api.EventRejected)) > before })
+		s.eventually("the registration is refused, which ends the connection", func() (ended bool) {
+			s.listen()
+			s.control.do(func() { ended = !s.control.connections.manager.IsConnected(fakeHost(0)) })
+			return ended
+		})
 		return
 	}
 	if stage == 2 {

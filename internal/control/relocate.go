@@ -96,7 +96,7 @@ func (d *directory) newLocation(h *host, at locate.Location, err error) {
 			admitted[key] = true
 		}
 	}
-	home := len(admitted) > 0
+	home := len(admitted) > 0 || !h.isMember() // a host with connections alone is where the kernel has it first
 	if h.pinned.Known() {
 		home = sameLocation(at, h.pinned) || !sameRoute(at, h.pinned)
 	}
