@@ -182,6 +182,7 @@ mutation: ## mutants made from the syntax of the core's packages, and the part t
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./internal/model ./internal/mcast/token
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModelOf' -parallel 16 ./internal/control
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./internal/mcast ./internal/rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)

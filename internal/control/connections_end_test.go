@@ -209,28 +209,66 @@ func TestSessionHasOneEnd(t *testing.T) {
 // endAtRandom makes a group, ends what there is of it in some ways, and deletes it.
 func (s *sessionTest) endAtRandom(r *rand.Rand) {
 	names := slices.Sorted(maps.Keys(ends))
-	dials, stage := r.IntN(2) == 0, r.IntN(4)
+	var path []string
+	for range r.IntN(4) {
+		path = append(path, names[r.IntN(len(names))])
+	}
+	s.endBy(r.IntN(2) == 0, r.IntN(3) == 0, r.IntN(4), path)
+}
+
+// endBy is one life of a group: made, ended in the ways of path, and deleted.
+func (s *sessionTest) endBy(dials, refused bool, stage int, path []string) {
+	s.t.Helper()
+	what := []string{map[bool]string{true: "dialled", false: "all connect"}[dials], []string{"created", "one has connected", "being located", "registered"}[stage]}
 	g := s.create(0, 3)
 	if dials {
 		g = dialled(0, 2, 2)
 	}
-	path := []string{map[bool]string{true: "dialled", false: "all connect"}[dials], []string{"created", "one has connected", "being located", "registered"}[stage]}
 	if err := s.CreateGroup(g); err != nil {
 		s.t.Fatal(err)
 	}
-	refused := r.IntN(3) == 0
 	if refused {
-		path = append(path, "refused")
+		what = append(what, "refused")
 	}
 	s.connected(dials, refused, stage)
-	for range r.IntN(4) {
-		name := names[r.IntN(len(names))]
-		path = append(path, name)
+	for _, name := range path {
 		ends[name](s, dials)
 	}
 	_ = s.Delete(fakeGroup(0))
 	s.unstick()
-	s.free(strings.Join(path, ", "))
+	s.free(strings.Join(append(what, path...), ", "))
+}
+
+// TestModelOfSessions is TestSessionHasOneEnd of every stage, with GLEAM_MODEL=quick in every way that ends
+// a session, with full in every two of them one after the other.
+func TestModelOfSessions(t *testing.T) {
+	names := slices.Sorted(maps.Keys(ends))
+	paths := [][]string{nil}
+	switch os.Getenv("GLEAM_MODEL") {
+	case "full":
+		for _, first := range names {
+			for _, second := range names {
+				paths = append(paths, []string{first, second})
+			}
+		}
+		fallthrough
+	case "quick":
+		for _, name := range names {
+			paths = append(paths, []string{name})
+		}
+	}
+	for _, path := range paths {
+		t.Run(strings.Join(path, ", then "), func(t *testing.T) {
+			t.Parallel() // each waits for its disk
+			s := &sessionTest{dir: t.TempDir()}
+			s.fakeSwitch = newFakeSwitchWith(t, 5, 1, "state: "+s.dir+"\n")
+			s.register(5, 2, 0x7f0, api.PolicyStrict)
+			for life := range 16 {
+				s.endBy(life&1 != 0, life&2 != 0, life>>2, path)
+			}
+			s.end()
+		})
+	}
 }
 
 // free checks that nothing is left of the group, and that its addresses can be used for groups of each kind.

@@ -83,8 +83,8 @@ func (l *fakeLocator) Recall(ip netip.Addr, h locate.Held) (locate.Location, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := locate.Location{Ifindex: h.Ifindex, MAC: h.MAC[:], VLAN: h.VLAN, Hop: h.Hop, Links: []int{h.Ifindex}}
-	if br := l.at[ip].Learnt.Bridge; br != 0 {
-		at.Links, at.Learnt = []int{br, h.Ifindex}, locate.Learnt{Bridge: br, Port: h.Ifindex}
+	if way := l.at[ip].Links; len(way) > 0 && way[0] == bridgeIndex {
+		at.Links, at.Learnt = []int{bridgeIndex, h.Ifindex}, locate.Learnt{Bridge: bridgeIndex, Port: h.Ifindex}
 	}
 	if l.at[ip].Hop != h.Hop {
 		return locate.Location{}, errors.New("another route")
@@ -130,6 +130,9 @@ func (l *fakeLocator) setMTU(ifindex, mtu int) {
 	l.mtu[ifindex] = mtu
 }
 func (l *fakeLocator) Close() {}
+
+// bridgeIndex is the interface of the bridge that hosts may be behind.
+const bridgeIndex = 99
 
 func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}) }
 

@@ -91,14 +91,14 @@ func suspectSwitch(t *testing.T, hosts int) *fakeSwitch {
 	f := newFakeSwitch(t, hosts, 1)
 	f.control.do(func() {
 		for _, p := range f.control.ports {
-			p.Bridge = 99
+			p.Bridge = bridgeIndex
 		}
 	})
 	f.locator.mu.Lock()
 	defer f.locator.mu.Unlock()
 	for i := range hosts {
 		at := f.locator.at[fakeHost(i)]
-		at.Links, at.Learnt = []int{99, i + 1}, locate.Learnt{Bridge: 99, Port: i + 1}
+		at.Links, at.Learnt = []int{bridgeIndex, i + 1}, locate.Learnt{Bridge: bridgeIndex, Port: i + 1}
 		f.locator.at[fakeHost(i)] = at
 	}
 	return f
@@ -164,7 +164,7 @@ func TestAnAnswerCountsForItsKey(t *testing.T) {
 	home := dataplane.Origin{Port: 2, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}
 	f.locator.mu.Lock()
 	loc := f.locator.at[fakeHost(2)]
-	loc.Ifindex, loc.Links, loc.Learnt.Port = 4, []int{99, 4}, 4
+	loc.Ifindex, loc.Links, loc.Learnt.Port = 4, []int{bridgeIndex, 4}, 4
 	f.locator.at[fakeHost(2)] = loc
 	f.locator.mu.Unlock()
 	f.changes.Learn(locate.MAC{2, 0, 0, 0, 0, 2}, true)

@@ -20,7 +20,7 @@ func newBridgedSwitch(t *testing.T, hosts int, more string) *fakeSwitch {
 	t.Helper()
 	return newFakeSwitchWith(t, hosts, 1, more, func(f *fakeSwitch) {
 		for _, p := range f.control.ports {
-			p.Bridge = 99
+			p.Bridge = bridgeIndex
 		}
 		f.atHome(hosts)
 	})
@@ -38,7 +38,7 @@ func (f *fakeSwitch) spoof(i, port int, mac byte) {
 	f.locator.mu.Lock()
 	defer f.locator.mu.Unlock()
 	f.locator.at[fakeHost(i)] = locate.Location{
-		Ifindex: port + 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, mac}, Hop: fakeHost(i), Links: []int{99, port + 1}, Learnt: locate.Learnt{Bridge: 99, Port: port + 1},
+		Ifindex: port + 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, mac}, Hop: fakeHost(i), Links: []int{bridgeIndex, port + 1}, Learnt: locate.Learnt{Bridge: bridgeIndex, Port: port + 1},
 	}
 }
 

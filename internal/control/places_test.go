@@ -46,7 +46,7 @@ func keptHosts(t *testing.T, dir string, change func(*statefile.State, *statefil
 func bridgePorts(hosts int) func(*fakeSwitch) {
 	return func(f *fakeSwitch) {
 		for _, p := range f.control.ports {
-			p.Bridge = 99
+			p.Bridge = bridgeIndex
 		}
 		f.atHome(hosts)
 	}
