@@ -29,7 +29,7 @@ func TestPingGroupAddress(t *testing.T) {
 		{"ip4:icmp", "10.77.254.77", h.IPv4, 8, 0},
 		{"ip6:ipv6-icmp", "fd77::6c65:1", h.IPv6, 128, 129},
 	} {
-		message := append([]byte{c.request, 0, 0, 0, 0x12, 0x34, 0, 1}, bytes.Repeat([]byte("ping"), 250)...)
+		message := append([]byte{c.request, 0, 0, 0, 0x12, 0x34, 0, 1}, bytes.Repeat([]byte("echo"), 250)...)
 		if c.request == 8 { // of ICMPv6 the kernel makes the checksum
 			binary.BigEndian.PutUint16(message[2:], rocev2.Checksum(message, 0))
 		}
