@@ -102,4 +102,10 @@ var _ = []mutant.Mutant{
 	mutant.New("a packet that the source was asked for leaves the NAK unserved", "R103", mutant.In((*group).dataForwarded,
 		"g.noteReceived(now, psn)\ng.noteNAKServed(now, psn)\ng.repair.gap = false",
 		"g.noteReceived(now, psn)\ng.repair.gap = false")),
+	mutant.New("any neighbour takes a group off the fast path", "ReportsToAnOffloaded", mutant.In((*Switch).InputReport,
+		"case !ok:\nout.Drop = NoSession\ncase g.repair.path == fastPath:",
+		"case !ok && g.repair.path != fastPath:\nout.Drop = NoSession\ncase g.repair.path == fastPath:")),
+	mutant.New("a report changes a group on the fast path", "ReportsToAnOffloaded", mutant.In((*Switch).InputReport,
+		"case g.repair.path == fastPath:",
+		"case false:")),
 }

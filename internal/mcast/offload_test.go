@@ -51,6 +51,9 @@ func offloaded(t *testing.T, change func(*GroupSpec)) (*Switch, *Output) {
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
 		t.Fatal(err)
 	}
+	if s.groups[0].tree() != nil {
+		joinTree(t, s, 0)
+	}
 	s.Input(0, dataOf(0), out)
 	if g, ok := s.Offload(0, 0, out); !ok || g.Nxt != 1 {
 		t.Fatalf("granted %+v, %v", g, ok)
@@ -71,13 +74,27 @@ func TestOffloadedGroupIsNotChanged(t *testing.T) {
 			t.Errorf("%T is applied", op)
 		}
 	}
-	s.InputReport(0, 0, 1, &token.Message{}, out)
-	if !out.NeedRevoke {
-		t.Error("a report is taken")
-	}
 	s.Revoked(0, 0, out)
 	if err := s.Apply(0, RemoveMember{Member: 2}, out); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReportsToAnOffloadedGroup: a report of a neighbour behind a leg takes the group back, and that
+// of any other neighbour, which may lack the group's key, does not.
+func TestReportsToAnOffloadedGroup(t *testing.T) {
+	s, out := offloaded(t, func(spec *GroupSpec) { spec.Legs[2] = LegSpec{Kind: Forwarded, Neighbor: 1} })
+	s.InputReport(0, 0, 2, &token.Message{}, out)
+	if out.NeedRevoke || out.Drop != NoSession {
+		t.Errorf("a neighbour to which no leg leads: revoke %v, drop %v", out.NeedRevoke, out.Drop)
+	}
+	s.InputReport(0, 0, 1, &token.Message{}, out)
+	if !out.NeedRevoke || out.Drop != None {
+		t.Errorf("a neighbour behind a leg: revoke %v, drop %v", out.NeedRevoke, out.Drop)
+	}
+	s, out = offloaded(t, nil)
+	if s.InputReport(0, 0, 1, &token.Message{}, out); out.NeedRevoke || out.Drop != NoSession {
+		t.Errorf("a group without legs to switches: revoke %v, drop %v", out.NeedRevoke, out.Drop)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Switch) SetSession(now time.Duration, id GroupID, n Neighbor, session u
 }
 
 // InputReport serves an authentic report of a neighbour about group id. Output.Drop is the
-// reason why it was not taken.
+// reason why it was not taken. A neighbour to which no leg leads has no effect on the group.
 func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *token.Message, out *Output) {
 	out.reset()
 	g := s.group(id)
@@ -56,11 +56,15 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 		out.Drop = UnknownGroup
 		return
 	}
-	if g.repair.path == fastPath {
+	switch t, leg, ok := s.treeLeg(id, n); {
+	case !ok:
+		out.Drop = NoSession
+	case g.repair.path == fastPath:
 		out.NeedRevoke = true
 		return
+	default:
+		out.Drop = t.receive(now, leg, msg, out)
 	}
-	out.Drop = g.receiveReport(now, n, msg, out)
 	if out.Drop != None {
 		g.counters.rare().Drops[out.Drop]++
 	}
@@ -71,15 +75,8 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 	s.rearm(g)
 }
 
-func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message, out *Output) Reason {
-	t := g.tree()
-	if t == nil {
-		return NoSession
-	}
-	leg, ok := t.legTo(n)
-	if !ok {
-		return NoSession
-	}
+// receive serves a report that came by a leg.
+func (t *tree) receive(now time.Duration, leg token.Leg, msg *token.Message, out *Output) Reason {
 	drop := t.machine.Receive(now, leg, msg, &t.g.sw.tokens)
 	newest := drop == token.NoDrop && t.isNewest(leg, msg)
 	if newest {
