@@ -27,14 +27,15 @@ func (e *Engine) Audit(c *api.Change) {
 }
 
 // audit logs a change by an authenticated envelope. It returns the key and address for
-// the journal's event. Rejections are not logged by it: logRejection does so.
+// the journal's event. Registrations that change nothing are not logged
+// by it: logRejection and logUnchanged do so.
 func (c *control) audit(e *envelope.Event) (by string) {
 	if !e.By.IsValid() {
 		return ""
 	}
 	by = e.By.String()
 	kv := []any{"by", by, "group", e.Group, "epoch", e.Epoch}
-	action, result := "", "ok"
+	action := ""
 	switch e.Kind {
 	case envelope.Registered:
 		action = "register group"
@@ -42,8 +43,6 @@ func (c *control) audit(e *envelope.Event) (by string) {
 			action = "update group"
 		}
 		kv = append(kv, "members", e.Total)
-	case envelope.Unchanged:
-		action, result = "register group", "ok, it goes on as it was"
 	case envelope.MemberJoined:
 		action = "add member"
 		kv = append(kv, "member", e.Member)
@@ -61,6 +60,6 @@ func (c *control) audit(e *envelope.Event) (by string) {
 	default:
 		return by
 	}
-	c.notify(false, AuditMark, append(kv, "action", action, "result", result)...)
+	c.notify(false, AuditMark, append(kv, "action", action, "result", "ok")...)
 	return by
 }

@@ -38,6 +38,7 @@ type control struct {
 	endedGroups    []api.Group         // the last states of groups that have ended, oldest first
 	refusals       *sampler[refusal]   // by envelope.Drop
 	rejected       *sampler[rejection] // by envelope.Reason
+	unchanged      *sampler[unchanged] // by envelopes, and by hand
 	unsendable     *sampler[unsendable]
 	reports        turnReports
 	parked         parkedEnvelopes   // envelopes for hosts that are being resolved
@@ -90,7 +91,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		localWaiters: make(map[netip.Addr]chan error),
 		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
-		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
+		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval), unchanged: newSampler[unchanged](2, refusalInterval),
 	}
 	c.onLeave = c.leave
 	c.count.registration = dataplane.NewRegistrationTimes()
@@ -162,8 +163,7 @@ func (c *control) report(e *envelope.Event) {
 			c.announceGroup(g)
 		}
 	case envelope.Unchanged:
-		c.count.unchanged++
-		c.notify(false, "group registered again as it is: it goes on", "group", e.Group, "epoch", e.Epoch)
+		c.noteUnchanged(e)
 		c.answer(e.Group, nil)
 		return
 	case envelope.RegistrationFailed:

@@ -177,6 +177,7 @@ func (c *control) doDue() {
 	c.refusals.due(c.now(), c.logRefusal)
 	c.unsendable.due(c.now(), c.logUnsendable)
 	c.rejected.due(c.now(), c.logRejection)
+	c.unchanged.due(c.now(), c.logUnchanged)
 	c.reports.due(c.now(), c.logTurn)
 	c.connections.refused.due(c.now(), c.logRefused)
 	c.connections.strays.due(c.now(), c.logStrayMAD)
@@ -210,7 +211,7 @@ func (c *control) sleepTime() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.strays.next, c.connections.heldMADs.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.unchanged.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.strays.next, c.connections.heldMADs.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

@@ -47,4 +47,10 @@ var _ = []mutant.Mutant{
 	mutant.New("a group's last turn is never reported", "Outcomes", mutant.In((*turnReports).due,
 		"if q.g.held.turns == 0 {",
 		"if q.g.held.turns < 1000 {")),
+	mutant.New("each registration that changes nothing is told", "UnchangedRegistrations", mutant.In((*control).noteUnchanged,
+		"report {",
+		"report || suppressed == 0 {")),
+	mutant.New("a key holder hides what the operator does", "UnchangedRegistrations", mutant.In((*control).noteUnchanged,
+		"kind = 1",
+		"kind = 0")),
 }

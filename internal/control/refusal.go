@@ -121,6 +121,35 @@ func (c *control) logRejection(x rejection, suppressed uint64) {
 	c.journal.addBy(x.by, j)
 }
 
+// unchanged is a registration that is identical to the live one.
+type unchanged struct {
+	group netip.Addr
+	epoch uint64
+	by    envelope.Actor
+}
+
+// noteUnchanged reports a registration that is identical to the live one to audit trail and log,
+// once in refusalInterval. Any host with a key can have the switch take such ones at the rate of
+// limits.envelopes_per_address. Each one is counted, and answered.
+func (c *control) noteUnchanged(e *envelope.Event) {
+	c.count.unchanged++
+	kind := 0
+	if e.By.IsValid() {
+		kind = 1 // those of key holders do not hide those of the operator
+	}
+	x := unchanged{group: e.Group, epoch: e.Epoch, by: e.By}
+	if suppressed, report := c.unchanged.add(c.now(), kind, x); report {
+		c.logUnchanged(x, suppressed)
+	}
+}
+
+func (c *control) logUnchanged(x unchanged, suppressed uint64) {
+	if x.by.IsValid() {
+		c.notify(false, AuditMark, "by", x.by.String(), "group", x.group, "epoch", x.epoch, "action", "register group", "result", "ok, it goes on as it was", "suppressed", suppressed)
+	}
+	c.notify(false, "group registered again as it is: it goes on", "group", x.group, "epoch", x.epoch, "suppressed", suppressed)
+}
+
 // reportPartial tells the operator once per port that hosts behind it leave UDP checksums
 // to their device. Such envelopes are accepted: their HMAC covers more than the checksum
 // does. Other programs that read raw frames here see wrong checksums.

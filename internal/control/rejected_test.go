@@ -76,3 +76,36 @@ func TestRejectionsAreSampled(t *testing.T) {
 		t.Errorf("no event has the number of those that are not told: %+v", es)
 	}
 }
+
+// Registrations that are identical to the live group are two lines in an interval, one of them in the
+// audit trail, with the number of the others: a holder of a key may send them without end. The
+// operator's are told beside them.
+func TestUnchangedRegistrationsAreSampled(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	lines, audited, suppressed := 0, 0, uint64(0)
+	f.control.do(func() {
+		f.control.notify = func(_ bool, msg string, kv ...any) {
+			switch {
+			case msg == AuditMark:
+				audited++
+			case strings.HasPrefix(msg, "group registered again"):
+				lines++
+				suppressed += kv[len(kv)-1].(uint64)
+			}
+		}
+		for i := range 100 {
+			f.control.report(&envelope.Event{Kind: envelope.Unchanged, Group: fakeGroup(i % 7), By: envelope.Actor{Key: 1, Addr: netip.MustParseAddrPort("10.0.0.1:4797")}})
+		}
+		if at, ok := f.control.unchanged.next(); !ok || at <= f.control.now() {
+			t.Errorf("what is held is told at %v, %v", at, ok)
+		}
+		f.control.report(&envelope.Event{Kind: envelope.Unchanged, Group: fakeGroup(0)}) // by the operator
+		f.control.unchanged.due(f.control.now()+refusalInterval, f.control.logUnchanged)
+	})
+	if lines != 3 || audited != 2 || suppressed != 98 {
+		t.Errorf("%d lines, %d in the audit trail, about %d others; want 3, 2 and 98", lines, audited, suppressed)
+	}
+	if n := f.control.count.unchanged; n != 101 {
+		t.Errorf("%d are counted, want 101", n)
+	}
+}
