@@ -226,9 +226,9 @@ func (c *control) inputMAD(d *mad) {
 	if x.out.Creation != nil {
 		c.createByREQ(d.host, d.group, d.bytes)
 	}
-	c.answersPort = d.from.Port
+	c.asker = requester{from: d.from}
 	c.sendConnections()
-	c.answersPort = -1
+	c.asker = nobody
 	if x.out.Left != nil {
 		c.leaveByQPN(d.group, d.host, x.out.Left.QPN)
 	}

@@ -46,7 +46,7 @@ type control struct {
 	onLeave        func(*message)    // leave
 	relays         []dataplane.Relay // to neighbours, that leave at the end of the iteration
 	datagrams      []dataplane.UDP   // that leave at the end of the iteration
-	answersPort    int               // the port of the envelope that is being served; -1: none
+	asker          requester         // of the envelope that is being served
 	requestPolicer dataplane.Policer // iterations of the loop that serve requests
 	// localWaiters are the channels for the outcomes of local registrations, by group.
 	localWaiters map[netip.Addr]chan error
@@ -86,7 +86,7 @@ type control struct {
 func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
-		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations), delayReports: dataplane.NewPolicer(delayReportRate),
+		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
 		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),

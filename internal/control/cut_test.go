@@ -29,7 +29,7 @@ func (leaf) Install(*envelope.Registration, envelope.KeyID) envelope.Verdict { r
 func (leaf) Remove(netip.Addr, envelope.EndReason)                           {}
 func (leaf) RemoveMember(netip.Addr, envelope.MemberKey, envelope.EndReason) {}
 func (leaf) HadSource(netip.Addr) bool                                       { return false }
-func (leaf) FromMember(_, _ netip.Addr, _ bool) bool                         { return true }
+func (leaf) FromMember(_, _ netip.Addr, _ envelope.KeyID, _ bool) bool       { return true }
 
 // leafAt is the state of the link to the switch of ID 10 at port 1.
 func leafAt(session uint64) neighbours.Link {

@@ -21,26 +21,26 @@ type host struct {
 	answer          locate.Location   // by the kernel's last answer, whether or not h is taken to be there
 	dependsOn       locate.Location   // dependencies of the last answer, which may have been that the host is being resolved
 	pinned          locate.Location   // the last valid location while it is a member, or has connections; location may have been lost since
-	left            locate.Location   // pinned, when it left its last group
 	connected       bool              // has connections by RDMA-CM
 	seenElsewhereAt time.Duration     // when seenElsewhere was recorded
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
 	hops            []nextHop         // on the way to it, if it is behind other switches
 	groups          map[*group]struct{}
-	places          map[envelope.KeyID]*place // of the keys of groups
-	routed          map[*group]struct{}       // that have it below, behind another switch
-	queued          bool                      // is in hosts.queue
-	urgent          bool                      // is in hosts.urgent
-	lookupPending   bool                      // a lookup has been submitted
-	lookupAgain     bool                      // something has changed since the lookup was submitted
-	answered        bool                      // there was an answer: lookupErr, at time answeredAt
-	lookupErr       error                     // of the last answer
-	answeredAt      time.Duration             // when that answer came
-	attempts        int                       // lookups in sequence without a location
-	retryAt         time.Duration             // when the lookup is repeated, if attempts > 0
-	retryIndex      int                       // index in hosts.unanswered, or -1
-	onGuestList     bool                      // is in hosts.guests
-	lastUsed        time.Duration             // last use by a registration or an envelope
+	places          map[envelope.KeyID]*place    // of the keys of groups
+	left            map[envelope.KeyID]leftPlace // of the keys of groups that it has left, and of no others
+	routed          map[*group]struct{}          // that have it below, behind another switch
+	queued          bool                         // is in hosts.queue
+	urgent          bool                         // is in hosts.urgent
+	lookupPending   bool                         // a lookup has been submitted
+	lookupAgain     bool                         // something has changed since the lookup was submitted
+	answered        bool                         // there was an answer: lookupErr, at time answeredAt
+	lookupErr       error                        // of the last answer
+	answeredAt      time.Duration                // when that answer came
+	attempts        int                          // lookups in sequence without a location
+	retryAt         time.Duration                // when the lookup is repeated, if attempts > 0
+	retryIndex      int                          // index in hosts.unanswered, or -1
+	onGuestList     bool                         // is in hosts.guests
+	lastUsed        time.Duration                // last use by a registration or an envelope
 
 	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
 	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key
@@ -153,14 +153,12 @@ func (x *hosts) addMember(g *group, s *slot) (h *host, elsewhere bool) {
 	p := h.placeIn(g.key)
 	if _, had := h.groups[g]; !had {
 		h.groups[g] = struct{}{}
+		delete(h.left, g.key)
 		p.groups++
 	}
 	if s.location.Known() && !sameLocation(p.at, s.location) {
 		elsewhere = p.groups > 1
 		x.setPlace(h, p, s.location)
-	}
-	if first {
-		h.left = locate.Location{}
 	}
 	if first || !h.pinned.Known() {
 		if !h.pinned.Known() { // else it is known from before a restart
@@ -176,7 +174,7 @@ func (x *hosts) addMember(g *group, s *slot) (h *host, elsewhere bool) {
 }
 
 func (x *hosts) add(ip netip.Addr) *host {
-	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), places: make(map[envelope.KeyID]*place), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
+	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), places: make(map[envelope.KeyID]*place), left: make(map[envelope.KeyID]leftPlace), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
 	x.byIP[ip] = h
 	if x.routes != nil {
 		x.routes.Subscribe(ip)
@@ -193,6 +191,7 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 		p.groups--
 	} else {
 		was := h.dependencies()
+		h.left[g.key] = leftPlace{p.at, x.now}
 		delete(h.places, g.key)
 		x.changeDependencies(h, was)
 		x.noteUnlocated(h)
@@ -206,7 +205,6 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 func (x *hosts) unpin(h *host) {
 	h.lastUsed = x.now
 	x.listGuest(h, x.now)
-	h.left = h.pinned
 	h.pinned, h.seenElsewhere = locate.Location{}, nil
 	x.onPinChange(h)
 }
@@ -229,7 +227,7 @@ func (x *hosts) setConnected(ip netip.Addr, is bool) {
 	case was:
 		x.unpin(h)
 	default:
-		h.pinned, h.left = h.location, locate.Location{}
+		h.pinned = h.location
 		x.onPinChange(h)
 	}
 }

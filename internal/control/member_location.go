@@ -7,32 +7,38 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // FromMember reports whether the envelope that is being served came by the port and from
 // the MAC address of host as a member of a group. If left is set, host is a former member
-// that acknowledges a message, and the location where it was pinned last counts. It
+// that acknowledges a message under a key, and its last place in groups of that key counts. It
 // implements envelope.Table.
-func (d *directory) FromMember(group, host netip.Addr, left bool) bool {
+func (d *directory) FromMember(group, host netip.Addr, key envelope.KeyID, left bool) bool {
 	if g := d.groups[group]; g != nil {
 		if _, behind := g.remote[host]; behind { // its own switch has its location
 			d.memberAt = locate.Location{}
 			return false
 		}
 	}
-	at, member := d.memberLocation(group, host, left)
+	at, member := d.memberLocation(group, host, key, left)
 	d.memberAt = at
-	pi := d.plane.PortIndex(at.Ifindex)
-	if pi < 0 {
+	if d.plane.PortIndex(at.Ifindex) < 0 {
 		return !member // a member whose place is not known cannot be told from anybody
 	}
-	return d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(at.MAC)
+	return d.isFrom(d.cameFrom, &at)
 }
 
-// memberLocation returns the location of host as a member of a group, or, with left, its
-// location when it left its last group, and whether it is a member; the location is the zero one if
+// isFrom reports whether frames of a host at the given location come from s.
+func (d *directory) isFrom(s dataplane.Origin, at *locate.Location) bool {
+	return s.Port >= 0 && s.Port == d.plane.PortIndex(at.Ifindex) && locate.MAC(s.MAC) == locate.MAC(at.MAC)
+}
+
+// memberLocation returns the location of host as a member of a group, or, with left, that in the
+// groups of a key, or in the last one that it left, and whether it is a member; the location is the zero one if
 // it is, or was, no member. Groups of different keys may have different locations for one host.
-func (d *directory) memberLocation(group, host netip.Addr, left bool) (at locate.Location, member bool) {
+func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, left bool) (at locate.Location, member bool) {
 	h := d.hosts.byIP[host]
 	if h == nil {
 		return locate.Location{}, false
@@ -45,11 +51,11 @@ func (d *directory) memberLocation(group, host netip.Addr, left bool) (at locate
 			return h.placeIn(g.key).at, true // the kernel has no location at the moment
 		}
 	}
-	switch {
-	case !left:
+	if !left {
 		return locate.Location{}, false
-	case h.isPinned():
-		return h.pinned, false
 	}
-	return h.left, false
+	if p := h.places[key]; p != nil {
+		return p.at, false
+	}
+	return h.leftFrom(key, d.now()), false
 }

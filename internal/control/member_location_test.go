@@ -30,7 +30,7 @@ func TestMembersSpeakFromTheirPlaces(t *testing.T) {
 		t.Helper()
 		c.do(func() {
 			c.dir.cameFrom = from
-			if got := c.dir.FromMember(fakeGroup(group), fakeHost(host), left); got != want {
+			if got := c.dir.FromMember(fakeGroup(group), fakeHost(host), 0, left); got != want {
 				t.Errorf("%s: %v", what, got)
 			}
 		})

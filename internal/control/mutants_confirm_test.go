@@ -10,12 +10,12 @@ import (
 // Wrong ways to answer holders of several keys, and to believe where hosts are. The rule
 // is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
-	mutant.New("a member's port is enough", "WrongLocation", mutant.In((*directory).FromMember,
-		"d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(at.MAC)",
-		"d.cameFrom.Port == pi")),
-	mutant.New("a member's MAC address is enough", "WrongLocation", mutant.In((*directory).FromMember,
-		"d.from.port == pi && locate.MAC(",
-		"locate.MAC(")),
+	mutant.New("a member's port is enough", "WrongLocation", mutant.In((*directory).isFrom,
+		"&& locate.MAC(s.MAC) == locate.MAC(at.MAC)",
+		"")),
+	mutant.New("a member's MAC address is enough", "WrongLocation", mutant.In((*directory).isFrom,
+		"s.Port == d.plane.PortIndex(at.Ifindex) &&",
+		"")),
 	mutant.New("a member without a place speaks from anywhere", "WrongLocation", mutant.In((*directory).memberLocation,
 		`				return at, true
 			}
@@ -27,21 +27,17 @@ var _ = []mutant.Mutant{
 		`return h.placeIn(g.key).at, true`,
 		`return h.$1, true`, host{}.pinned)),
 	mutant.New("the place that a member left from is forgotten", "WrongLocation", mutant.In((*hosts).removeMember,
-		`h.left = h.pin
-		h.pin, h.seen = locate.Location{}, nil`,
-		`
-		h.pin, h.seen = locate.Location{}, nil`)),
+		"h.left[g.key] = leftPlace{p.at, x.now}",
+		"")),
 	mutant.New("one that has left speaks from its old place alone", "WrongLocation", mutant.In((*directory).memberLocation,
 		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
 		}
 	}
-	switch {
-	case !left:`,
+	if !left {`,
 		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
 		}
 	}
-	switch {
-	case h == nil:`)),
+	if h == nil {`)),
 	mutant.New("envelopes from elsewhere are no warning", "WrongLocation", mutant.In((*control).logRefusal,
 		"c.notify(x.reason == envelope.WrongLocation,",
 		"c.notify(false,")),

@@ -14,7 +14,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a host is pinned after its last connection", "CM", mutant.In((*hosts).setConnected,
 		"case was:\n\t\tx.unpin(h)", "case was:")),
 	mutant.New("a host is not pinned by its first REQ", "CM", mutant.In((*hosts).setConnected,
-		"h.pinned, h.left = h.location, locate.Location{}", "h.left = locate.Location{}")),
+		"h.pinned = h.location\n", "")),
 	mutant.New("a REQ of a host that is being resolved is dropped", "CM", mutant.In((*control).serveMAD,
 		"state == stillLocated", "false")),
 	mutant.New("messages wait for a host for ever", "CM", mutant.In((*control).serveHeldMADs,

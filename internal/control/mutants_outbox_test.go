@@ -5,6 +5,28 @@ package control
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
+// Wrong ways to send answers to whoever the kernel has for the host that asked.
+var _ = []mutant.Mutant{
+	mutant.New("answers go where the kernel has the host", "Answer", mutant.In((*control).origin,
+		"case proved:",
+		"case proved && h == nil:")),
+	mutant.New("a Challenge goes to whoever asks", "Answer", mutant.In((*control).origin,
+		"m.packet.Key, m.asker.proved",
+		"m.packet.Key, m.asker.ip.IsValid()")),
+	mutant.New("a recorded request leads its answer away from the host's place", "Answer", mutant.In((*control).origin,
+		"if p := h.places[key]; p != nil {",
+		"if p := h.places[key]; p != nil && !proved {")),
+	mutant.New("hosts with a place under the key are challenged where another key's holder has them", "Answer", mutant.In((*control).origin,
+		"if p := h.places[key]; p != nil {",
+		"if p := h.places[key]; p != nil && proved {")),
+	mutant.New("the end of a group is told where another key's holder has the member", "Answer", mutant.In((*control).origin,
+		"left := h.leftFrom(key, c.now())",
+		"left := h.location")),
+	mutant.New("an Ack counts from where another key's holder has the member", "Answer", mutant.In((*directory).memberLocation,
+		"return h.leftFrom(key, d.now()), false",
+		"return h.pinned, false")),
+}
+
 // Wrong ways to tell what a kill -9 would undo.
 var _ = []mutant.Mutant{
 	mutant.New("an Accept leaves before the file has it", "outbox", mutant.In((*outbox).pass,

@@ -42,6 +42,7 @@ type message struct {
 	change   uint64        // of the file
 	promises bool
 	port     int             // that the request came by which it answers; -1: none
+	asker    requester       // of that request, if m is for it; the zero value: nobody has asked
 	packet   envelope.Packet // or
 	relay    dataplane.Relay // to a neighbour switch, if isRelay
 	isRelay  bool
@@ -148,7 +149,11 @@ func (o *outbox) forget(m *message) {
 
 // send queues a datagram of a group, whose address it comes from.
 func (c *control) send(p *envelope.Packet) {
-	c.enqueue(message{group: p.Src.Addr(), promises: p.Promises, port: c.answersPort, packet: *p})
+	m := message{group: p.Src.Addr(), promises: p.Promises, port: c.asker.from.Port, packet: *p}
+	if c.asker.ip == p.Dst.Addr() {
+		m.asker = c.asker
+	}
+	c.enqueue(m)
 }
 
 // sendRelays queues the registrar's messages to neighbours.
@@ -186,6 +191,6 @@ func (c *control) leave(m *message) {
 	if m.isRelay {
 		c.relays = append(c.relays, m.relay)
 	} else {
-		c.transmit(&m.packet, m.port)
+		c.transmit(m)
 	}
 }

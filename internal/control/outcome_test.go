@@ -99,7 +99,7 @@ func TestEvictedHostIsNoMember(t *testing.T) {
 			if at, in := g.hosts[fakeHost(2)]; in || len(g.hosts) != 2 {
 				t.Errorf("the group has %v, the evicted one at %d", g.hosts, at)
 			}
-			if was, _ := f.control.dir.memberLocation(fakeGroup(0), fakeHost(2), true); was.Ifindex == 0 {
+			if was, _ := f.control.dir.memberLocation(fakeGroup(0), fakeHost(2), 0, true); was.Ifindex == 0 {
 				t.Error("envelopes of the former member are not recognised")
 			}
 			if x.expireGuests(f.control.now() + 2*guestTTL); (x.byIP[fakeHost(2)] != nil) != both {

@@ -83,14 +83,17 @@ func (k *parkedEnvelopes) retry(now time.Duration, send func(*envelope.Packet) (
 // that cannot be sent is only counted. No lookup is made for a receiver whose datagram
 // could not be parked: otherwise a host with a key could cause lookups of any addresses
 // that it writes into envelopes.
-//
-// It is the answer to an envelope from port, or of the switch's own if port is negative.
-func (c *control) transmit(p *envelope.Packet, port int) {
+func (c *control) transmit(m *message) {
+	p := &m.packet
+	if at, ok := c.origin(m); ok {
+		c.sendBy(at, p)
+		return
+	}
 	switch h := c.dir.hosts.byIP[p.Dst.Addr()]; {
-	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(port):
+	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.port):
 		c.countUnsent()
 	case c.trySend(p):
-		c.parked.add(c.now(), p, port)
+		c.parked.add(c.now(), p, m.port)
 	}
 }
 

@@ -5,6 +5,7 @@ package control
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
@@ -20,6 +21,23 @@ type place struct {
 	at     locate.Location    // none: the way to held is not known yet, or nothing is
 	held   statefile.Location // at as the state file has it; the zero value: nobody knows where the host is
 	groups int                // of the key that the host is a member of
+}
+
+// leftPlace is where a host was when it left its last group of a key.
+type leftPlace struct {
+	at    locate.Location
+	since time.Duration
+}
+
+// leftTTL is how long that counts: what tells a host of its group's end is repeated for 8 s.
+const leftTTL = 10 * time.Second
+
+// leftFrom returns where h was when it left its last group of a key, if that was just now.
+func (h *host) leftFrom(key envelope.KeyID, now time.Duration) locate.Location {
+	if l := h.left[key]; now-l.since <= leftTTL {
+		return l.at
+	}
+	return locate.Location{}
 }
 
 // placeIn returns the place of h in the groups of a key, which it makes if there is none.

@@ -62,7 +62,7 @@ func (f *fakeSwitch) hasNoPlace(what string) {
 	f.control.do(func() {
 		d := f.control.dir
 		d.cameFrom = dataplane.Origin{Port: 1, MAC: rocev2.MAC{2, 0, 0, 0, 0, 66}}
-		if d.FromMember(fakeGroup(0), fakeHost(2), false) {
+		if d.FromMember(fakeGroup(0), fakeHost(2), 0, false) {
 			f.t.Errorf("%s: anybody speaks in the member's name", what)
 		}
 	})

@@ -52,10 +52,10 @@ func (c *control) serveEnvelope(d *dataplane.Datagram) {
 		}
 	}
 	from := dataplane.Sighting{Origin: d.From, IP: d.Src.Addr()}
-	c.answersPort = d.From.Port
+	c.asker = requester{ip: d.Src.Addr().Unmap(), from: d.From, ifindex: c.ports[d.From.Port].Ifindex, proved: c.out.Proved}
 	d.Release()
 	c.sendOutput()
-	c.answersPort = -1
+	c.asker = nobody
 	c.handleSighting(from)
 	switch {
 	case x.reason == envelope.NoDrop || rejected:

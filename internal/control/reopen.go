@@ -141,7 +141,11 @@ func (c *control) rebindHosts(was, now int) {
 			p.location = p.location.Rebound(was, now)
 			h.proven[k] = p
 		}
-		h.pinned, h.left = h.pinned.Rebound(was, now), h.left.Rebound(was, now)
+		for k, l := range h.left {
+			l.at = l.at.Rebound(was, now)
+			h.left[k] = l
+		}
+		h.pinned = h.pinned.Rebound(was, now)
 		for _, p := range h.places {
 			if p.at.Known() {
 				x.setPlace(h, p, p.at.Rebound(was, now))

@@ -65,12 +65,12 @@ func TestEnvelopesOfMembersElsewhere(t *testing.T) {
 		}
 		for port := range 4 {
 			d.cameFrom = dataplane.Origin{Port: port}
-			if d.FromMember(r.Group, fakeHost(10), false) || d.FromMember(r.Group, fakeHost(10), true) {
+			if d.FromMember(r.Group, fakeHost(10), 0, false) || d.FromMember(r.Group, fakeHost(10), 0, true) {
 				t.Errorf("an envelope by port %d counts", port)
 			}
 		}
 		d.RemoveMember(r.Group, r.Members[0].Key(), envelope.Left)
-		if !d.FromMember(r.Group, fakeHost(10), false) {
+		if !d.FromMember(r.Group, fakeHost(10), 0, false) {
 			t.Error("a host that is no member any more has no say")
 		}
 	})

@@ -97,7 +97,7 @@ func TestProofOfAddress(t *testing.T) {
 		h := a.head(reg.Group, reg.Epoch)
 		h.Instance, h.Total = cookie, 2 // a segment, whose state would stay
 		out := a.ask(h, &Register{reg.groupBody(reg.Members[:1])})
-		if got := out.Drop == NoDrop; got != taken || (len(a.w.sw.pending) > 0) != taken {
+		if got := out.Drop == NoDrop; got != taken || out.Proved != taken || (len(a.w.sw.pending) > 0) != taken {
 			t.Errorf("%s: %v, %d pending", name, out.Drop, len(a.w.sw.pending))
 		}
 		for _, p := range out.Packets {

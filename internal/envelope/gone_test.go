@@ -49,6 +49,11 @@ func TestAckIsTheAddressees(t *testing.T) {
 	} {
 		by := &asker{t: t, w: a.w, from: c.from}
 		h := by.head(sample(byte(c.group), 2).Group, c.epoch)
+		if h.Transaction, h.KeyID = gone.id, 8; c.wait == 2 {
+			if out := by.askUnder(h, &Ack{}); out.Drop != Unsolicited || len(a.w.sw.events.byID) != 2 {
+				t.Errorf("Ack from %s under another key: %v, %d wait", c.from, out.Drop, len(a.w.sw.events.byID))
+			}
+		}
 		h.Transaction = gone.id
 		if out := by.ask(h, &Ack{}); out.Drop != c.drop || len(a.w.sw.events.byID) != c.wait {
 			t.Errorf("Ack from %s of group %d, epoch %d: %v, %d wait; want %v, %d", c.from, c.group, c.epoch, out.Drop, len(a.w.sw.events.byID), c.drop, c.wait)

@@ -18,7 +18,8 @@ const DefaultPort = 4797
 type Packet struct {
 	Src, Dst netip.AddrPort
 	Data     []byte
-	Promises bool // Registrar: it leaves when what it says is durable
+	Key      KeyID // of its MAC; 0: it has none
+	Promises bool  // Registrar: it leaves when what it says is durable
 }
 
 // EventKind is the kind of an Event.
@@ -96,9 +97,10 @@ type Output struct {
 	Events  []Event
 	Drop    Drop   // why the message had no effect; NoDrop if it had one
 	Detail  string // Registrar: more about Drop, in words; may be empty
+	Proved  bool   // Registrar: the message is a request that proves the address of its sender: by MAC and cookie, and by the place of a member
 }
 
 func (o *Output) reset() {
 	o.Packets, o.Relays, o.Events, o.Drop = o.Packets[:0], o.Relays[:0], o.Events[:0], NoDrop
-	o.Detail = ""
+	o.Detail, o.Proved = "", false
 }

@@ -31,9 +31,9 @@ type Table interface {
 	// ones.
 	HadSource(group netip.Addr) bool
 	// FromMember reports whether the message that Input processes now came from the
-	// location of host as a member of the group or, with left, as a former member. It is
-	// true for a host that is no member, and has not been one recently.
-	FromMember(group, host netip.Addr, left bool) bool
+	// location of host as a member of the group or, with left, as a former member of a group
+	// of that key. It is true for a host that is no member, and has not been one recently.
+	FromMember(group, host netip.Addr, key KeyID, left bool) bool
 }
 
 // VerdictKind is the kind of a Verdict.
@@ -318,7 +318,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
-	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new location
+	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.KeyID, m.Type == TypeAck): // Here confirms a new location
 		r.drop(WrongLocation, out)
 		out.Detail = fmt.Sprintf("%v in the name of member %s", m.Type, from.Addr())
 	case m.Type == TypeAck:
@@ -330,6 +330,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case !r.checkCookie(&m.Header) || m.Epoch == 0:
 		r.challenge(&m, out)
 	default:
+		out.Proved = true
 		r.request(now, &m, out)
 		out.attribute(0, Actor{m.KeyID, m.ReplyTo})
 	}

@@ -107,11 +107,11 @@ func gones(r *Registrar) []*goneEvent {
 
 type noTable struct{}
 
-func (noTable) Install(*Registration, KeyID) Verdict          { return Verdict{Kind: VerdictAccepted} }
-func (noTable) Remove(netip.Addr, EndReason)                  {}
-func (noTable) RemoveMember(netip.Addr, MemberKey, EndReason) {}
-func (noTable) HadSource(netip.Addr) bool                     { return false }
-func (noTable) FromMember(netip.Addr, netip.Addr, bool) bool  { return true }
+func (noTable) Install(*Registration, KeyID) Verdict                { return Verdict{Kind: VerdictAccepted} }
+func (noTable) Remove(netip.Addr, EndReason)                        {}
+func (noTable) RemoveMember(netip.Addr, MemberKey, EndReason)       {}
+func (noTable) HadSource(netip.Addr) bool                           { return false }
+func (noTable) FromMember(netip.Addr, netip.Addr, KeyID, bool) bool { return true }
 
 // leasedGroups is a registrar with n groups that masters have registered under key 7.
 func leasedGroups(t *testing.T, n int) (*Registrar, func(i int) *group) {

@@ -48,7 +48,7 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 		r.drop(WrongInstance, out) // of another run: the Gone is repeated
 		return
 	}
-	if e := r.events.byID[m.Transaction]; e != nil && e.group == m.Group && e.epoch == m.Epoch && e.to.Addr() == from.Addr() {
+	if e := r.events.byID[m.Transaction]; e != nil && e.group == m.Group && e.epoch == m.Epoch && e.key == m.KeyID && e.to.Addr() == from.Addr() {
 		r.events.remove(e)
 		return
 	}

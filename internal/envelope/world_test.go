@@ -53,7 +53,7 @@ func (t *tableStub) Install(r *Registration, _ KeyID) Verdict {
 
 func (t *tableStub) HadSource(g netip.Addr) bool { return t.carried[g] }
 
-func (t *tableStub) FromMember(_, host netip.Addr, left bool) bool {
+func (t *tableStub) FromMember(_, host netip.Addr, _ KeyID, left bool) bool {
 	as, away := t.away[host]
 	return !away || left != (as == "left")
 }
