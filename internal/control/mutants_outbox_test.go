@@ -9,22 +9,62 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("answers go where the kernel has the host", "Answer", mutant.In((*control).origin,
 		"case proved:",
-		"case proved && h == nil:")),
+		"case false:")),
 	mutant.New("a Challenge goes to whoever asks", "Answer", mutant.In((*control).origin,
-		"m.packet.Key, m.asker.proved",
-		"m.packet.Key, m.asker.ip.IsValid()")),
+		"d, key, proved := c.dir, m.packet.Key, m.asker.proved",
+		"d, key, proved := c.dir, m.packet.Key, true")),
 	mutant.New("a recorded request leads its answer away from the host's place", "Answer", mutant.In((*control).origin,
-		"if p := h.places[key]; p != nil {",
-		"if p := h.places[key]; p != nil && !proved {")),
+		`if key == 0 && !proved {
+			return at, false
+		}
+		h := d.hosts.byIP[m.packet.Dst.Addr()]
+		if h != nil {
+			if g := d.groups[m.group]; g != nil {
+				if _, is := g.hosts[h.ip]; is {
+					return at, false
+				}
+			}
+			if p := h.places[key]; p != nil {`,
+		`if key == 0 && !proved {
+			return at, false
+		}
+		h := d.hosts.byIP[m.packet.Dst.Addr()]
+		if h != nil {
+			if g := d.groups[m.group]; g != nil {
+				if _, is := g.hosts[h.ip]; is {
+					return at, false
+				}
+			}
+			if p := h.places[key]; p != nil && !proved {`)),
 	mutant.New("hosts with a place under the key are challenged where another key's holder has them", "Answer", mutant.In((*control).origin,
-		"if p := h.places[key]; p != nil {",
-		"if p := h.places[key]; p != nil && proved {")),
+		`if key == 0 && !proved {
+			return at, false
+		}
+		h := d.hosts.byIP[m.packet.Dst.Addr()]
+		if h != nil {
+			if g := d.groups[m.group]; g != nil {
+				if _, is := g.hosts[h.ip]; is {
+					return at, false
+				}
+			}
+			if p := h.places[key]; p != nil {`,
+		`if key == 0 && !proved {
+			return at, false
+		}
+		h := d.hosts.byIP[m.packet.Dst.Addr()]
+		if h != nil {
+			if g := d.groups[m.group]; g != nil {
+				if _, is := g.hosts[h.ip]; is {
+					return at, false
+				}
+			}
+			if p := h.places[key]; p != nil && proved {`)),
 	mutant.New("the end of a group is told where another key's holder has the member", "Answer", mutant.In((*control).origin,
 		"left := h.leftFrom(key, c.now())",
-		"left := h.location")),
+		"left := h.$1", host{}.location)),
 	mutant.New("an Ack counts from where another key's holder has the member", "Answer", mutant.In((*directory).memberLocation,
 		"return h.leftFrom(key, d.now()), false",
-		"return h.pinned, false")),
+		"return h.$1, false", host{}.pinned)),
 }
 
 // Wrong ways to tell what a kill -9 would undo.
