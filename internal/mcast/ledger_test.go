@@ -100,7 +100,8 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 				continue
 			}
 			psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-			if p == nil && g.live.deadAfter != 0 && (psn == b.acked || psn != b.acked.Next() && psn == g.fwd.nxt.Prev() && g.livenessProbe(i) == psn) {
+			resent := n > 0 && psn == last.Next() // the cursor has come to it
+			if p == nil && !resent && g.live.deadAfter != 0 && (psn == b.acked || psn != b.acked.Next() && psn == g.fwd.nxt.Prev() && g.livenessProbe(i) == psn) {
 				continue // it asks, and repairs nothing (R57)
 			}
 			if b.flags&(isReceiver|isConnected) == isReceiver && psn.LessEq(b.acked) {
