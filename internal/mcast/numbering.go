@@ -170,7 +170,8 @@ func (g *group) silentToProbes(now time.Duration, i int) time.Duration {
 
 // dismissUnverified evicts unverified leg i, or fails the group because of it, if a
 // message waits for it, and it expects another PSN, or is silent while others are not. It
-// reports whether it has done so. A wrong PSN is reported without such a message too.
+// reports whether it has done so. A wrong PSN is reported without such a message too, and is the
+// end of a leg that was restored.
 func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	n, l := &g.numbering, &g.legs[i]
 	v := &g.numbering.checks[i]
@@ -182,17 +183,17 @@ func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	case v.wrongAnswer || !n.blocked || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified():
 		return false
 	}
-	switch {
-	case !n.blocked || !l.joining:
-		return false
-	case g.canDismiss(i):
+	switch waits := n.blocked && l.joining; {
+	case waits && g.canDismiss(i):
 		g.evict(i, why, out)
-		return true
-	case g.src.member != none && g.agg.acked == g.fwd.nxt.Prev(): // all before the message that waits is complete
+	case waits && g.src.member != none && g.agg.acked == g.fwd.nxt.Prev(): // all before the message that waits is complete
 		g.failBecauseOf(l.member, why, out)
-		return true
+	case why == Misnumbered && v.restored: // the file is older than what the member has had
+		g.dismissRestored(i, why, out)
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 // reportMisnumbered reports once that the member behind leg i expects another PSN.
@@ -215,9 +216,13 @@ func (g *group) anyVerified() bool {
 }
 
 // canDismiss is canEvict for a leg that does not receive yet: the other live legs,
-// receiving or not, are at least as many as the policy requires.
+// receiving or not, are at least as many as the policy requires. One of them is the source's,
+// known or not.
 func (g *group) canDismiss(i int) bool {
 	n := int32(0)
+	if g.src.member == none {
+		n--
+	}
 	for j := range g.legs {
 		if j != i && int32(j) != g.src.leg && g.legs[j].members > 0 {
 			n++

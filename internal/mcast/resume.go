@@ -108,7 +108,7 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 			continue
 		}
 		at := &p.Members[l.member]
-		v.returning, v.positioned = true, p.HasSource && at.Known && !at.Joining
+		v.returning, v.restored, v.positioned = true, true, p.HasSource && at.Known && !at.Joining
 		h := g.sw.ports.port(l.port)
 		t := &g.activity[i]
 		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+max(quarantine+h.txDelay-silent, 0)), h.paused
@@ -142,7 +142,7 @@ func (g *group) positionAnswer(now time.Duration, p *Packet, i int, kind rocev2.
 	wrong := kind != rocev2.KindACK || beyond < 0 || beyond >= maxUnstored || k == g.extra.resume.source && beyond != 0
 	switch {
 	case !v.answeredOnce || v.answeredPSN != expects || v.wrongAnswer != wrong:
-		*v = verification{pending: true, positioned: true, returning: true, probesSent: v.probesSent, answeredOnce: true, answeredPSN: expects, wrongAnswer: wrong}
+		*v = verification{pending: true, positioned: true, restored: true, returning: true, probesSent: v.probesSent, answeredOnce: true, answeredPSN: expects, wrongAnswer: wrong}
 		g.restartKeepalives(now)
 	case wrong || !v.probedAgain: // dismissPosition counts the probes
 	default:
@@ -178,18 +178,21 @@ func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
 	case v.wrongAnswer || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience || !g.anyVerified():
 		return false
 	}
-	others := int32(0)
-	for j := range g.legs {
-		if k := &g.legs[j]; j != i && k.members > 0 && LegID(j) != g.members[g.extra.resume.source].leg {
-			others++
-		}
-	}
-	if l.member == g.extra.resume.source || others < g.policy.minReceivers {
+	if l.member == g.extra.resume.source {
 		g.failResume(l.member, why, out)
-		return true
+	} else {
+		g.dismissRestored(i, why, out)
 	}
-	g.evict(i, why, out)
 	return true
+}
+
+// dismissRestored evicts leg i, or fails the group: its member is not where the file has it.
+func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
+	if g.canDismiss(i) {
+		g.evict(i, why, out)
+	} else {
+		g.failResume(g.legs[i].member, why, out)
+	}
 }
 
 // failResume fails a group whose positions cannot be learnt. No NAK goes to the source: it
@@ -198,6 +201,7 @@ func (g *group) failResume(m MemberID, why rocev2.Syndrome, out *Output) {
 	g.endResume()
 	g.numbering.blocked = false
 	g.fail(m, g.fwd.nxt, 0, why, out)
+	g.src.member, g.src.leg = none, none
 }
 
 // endProbes begins to forward if the positions of all members are known.

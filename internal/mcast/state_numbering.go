@@ -75,7 +75,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = appendTime(b, now, n.deferredUntil)
 	for i := range g.numbering.checks {
 		v := &g.numbering.checks[i]
-		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6)|bit(v.positioned, 7), v.probesSent)
+		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6)|bit(v.positioned, 7), bit(v.restored, 0), v.probesSent)
 		if n.usesProbedFrom(i) {
 			g.applyPauses(i)
 			b = appendSince(b, now, g.activity[i].probedFrom, g.probePatience(i))
@@ -117,8 +117,8 @@ func (r *stateReader) numbering(g *group) {
 	n.armed, n.probeAt = r.deadline()
 	n.deferredUntil = r.time()
 	for i := range n.checks {
-		f := r.byte()
-		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, positioned: f&128 != 0, probesSent: r.byte()}
+		f, more := r.byte(), r.byte()
+		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, positioned: f&128 != 0, restored: more&1 != 0, probesSent: r.byte()}
 		if n.checks[i] = v; n.usesProbedFrom(i) {
 			g.activity[i].probedFrom = r.time()
 		}

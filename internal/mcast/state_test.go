@@ -70,7 +70,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded, "lowest": encoded},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
-		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "positioned": encoded,
+		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "restored": encoded, "positioned": encoded,
 	},
 	reflect.TypeFor[departures]():     {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
 	reflect.TypeFor[departure]():      {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
@@ -164,7 +164,7 @@ func fullState(t *testing.T) *Switch {
 	}
 	for i := range g.legs {
 		g.numbering.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
-			returning: true, answeredOnce: true, probedAgain: true, positioned: true}
+			returning: true, answeredOnce: true, probedAgain: true, restored: true, positioned: true}
 		g.activity[i].probedFrom = stateNow + 7
 	}
 	s.departures.count, s.departures.overflowUntil = 1, stateNow+8

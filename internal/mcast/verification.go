@@ -24,7 +24,8 @@ type verification struct {
 	returning    bool // it was a member lately (R73): no probe before legActivity.probedFrom
 	answeredOnce bool // it has given the right answer once
 	probedAgain  bool // it was probed after that answer
-	positioned   bool // it had data before the switch restarted: the answer shows how much (R83)
+	restored     bool // it was a member before the switch restarted, and its number is that of the file (R83)
+	positioned   bool // it had data of the turn that goes on, so that the answer shows how much (R83)
 }
 
 // startVerification begins the verification of leg i, which leads to a new member.
