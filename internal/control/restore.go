@@ -124,12 +124,13 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 	return g, nil
 }
 
-// positionsOf returns the core's form of a stored turn; nil if no member had sent.
+// positionsOf returns the core's form of a stored turn. If no member had sent, all have their registered
+// PSNs.
 func positionsOf(t *statefile.Turn, members []envelope.MemberRecord) *mcast.Positions {
-	if t == nil {
-		return nil
-	}
 	p := &mcast.Positions{Members: make([]mcast.Position, len(members))}
+	if t == nil {
+		return p
+	}
 	for _, at := range t.Positions {
 		i := slices.IndexFunc(members, func(m envelope.MemberRecord) bool { return m.IP == at.Member })
 		if i < 0 {

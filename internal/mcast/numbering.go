@@ -188,7 +188,7 @@ func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 		g.evict(i, why, out)
 	case waits && g.src.member != none && g.agg.acked == g.fwd.nxt.Prev(): // all before the message that waits is complete
 		g.failBecauseOf(l.member, why, out)
-	case why == Misnumbered && v.restored: // the file is older than what the member has had
+	case v.restored && (why == Misnumbered || g.isResuming()): // the file may be older than what the member has had
 		g.dismissRestored(i, why, out)
 	default:
 		return false
@@ -216,13 +216,9 @@ func (g *group) anyVerified() bool {
 }
 
 // canDismiss is canEvict for a leg that does not receive yet: the other live legs,
-// receiving or not, are at least as many as the policy requires. One of them is the source's,
-// known or not.
+// receiving or not, are at least as many as the policy requires.
 func (g *group) canDismiss(i int) bool {
 	n := int32(0)
-	if g.src.member == none {
-		n--
-	}
 	for j := range g.legs {
 		if j != i && int32(j) != g.src.leg && g.legs[j].members > 0 {
 			n++

@@ -168,7 +168,7 @@ func (g *group) probePatience(i int) time.Duration {
 // expects what it cannot, or is silent while another one is not. It reports whether it has
 // done so.
 func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
-	v, l := &g.numbering.checks[i], &g.legs[i]
+	v := &g.numbering.checks[i]
 	patience := g.probePatience(i)
 	why := Silent
 	switch {
@@ -178,21 +178,27 @@ func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
 	case v.wrongAnswer || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience || !g.anyVerified():
 		return false
 	}
-	if l.member == g.extra.resume.source {
-		g.failResume(l.member, why, out)
-	} else {
-		g.dismissRestored(i, why, out)
-	}
+	g.dismissRestored(i, why, out)
 	return true
 }
 
 // dismissRestored evicts leg i, or fails the group: its member is not where the file has it.
+// Without a source the file is older than the last turn, and fits no member.
 func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
-	if g.canDismiss(i) {
-		g.evict(i, why, out)
-	} else {
-		g.failResume(g.legs[i].member, why, out)
+	source, others := g.src.leg, int32(0)
+	if g.isResuming() {
+		source = int32(g.members[g.extra.resume.source].leg)
 	}
+	for j := range g.legs {
+		if j != i && int32(j) != source && g.legs[j].members > 0 {
+			others++
+		}
+	}
+	if source == none || int32(i) == source || others < g.policy.minReceivers {
+		g.failResume(g.legs[i].member, why, out)
+		return
+	}
+	g.evict(i, why, out)
 }
 
 // failResume fails a group whose positions cannot be learnt. No NAK goes to the source: it
@@ -210,7 +216,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		return
 	}
 	for i := range g.legs {
-		if v := &g.numbering.checks[i]; v.pending && v.positioned {
+		if v := &g.numbering.checks[i]; v.pending && v.restored {
 			return
 		}
 	}

@@ -174,6 +174,7 @@ func TestR83_MembersLeave(t *testing.T)      { runTranscript(t) }
 func TestR83_Joiners(t *testing.T)           { runTranscript(t) }
 func TestR83_Refused(t *testing.T)           { runTranscript(t) }
 func TestR83_FileIsOld(t *testing.T)         { runTranscript(t) }
+func TestR83_NotInTheFile(t *testing.T)      { runTranscript(t) }
 func TestR83_JoinsAfterTurns(t *testing.T)   { runTranscript(t) }
 
 func TestR84_TokenFirst(t *testing.T)         { runTranscript(t) }

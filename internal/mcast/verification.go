@@ -114,6 +114,7 @@ func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2
 		}
 		g.endVerification(LegID(i))
 		g.unblock(out)
+		g.endProbes(now, out)
 		return None
 	}
 	v.answeredOnce, v.probedAgain = false, false

@@ -118,8 +118,10 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 			continue
 		}
 		if w.home[i] == sw && (!same || !receives(&b.Members[i])) { // it gets the message that begins here: that is promised too
-			p := &w.hosts[i].progress[src]
-			p.since = min(p.since, uint8(w.count(src, m.Acked)))
+			if n := uint8(w.count(src, m.Acked)); !w.outdated || n >= r.top[src] { // else the file is old, and has it too low
+				p := &w.hosts[i].progress[src]
+				p.since = min(p.since, n)
+			}
 		}
 		if !any || m.Acked.Less(low) {
 			low, any = m.Acked, true

@@ -158,7 +158,7 @@ func (w *World) events(sw int) {
 			w.hosts[i].evicted = true
 		case mcast.GroupFailed:
 			w.checkFailed(sw, i, e.Syndrome)
-			r.failed, r.storage.due, w.untold = true, w.cfg.Stored, w.untold || !w.before.HasSource
+			r.failed, r.storage.due, w.untold = true, w.cfg.Stored, w.untold || !w.before.HasSource || w.outdated && e.Syndrome == 0
 		case mcast.SourceChanged:
 		case mcast.NumberMismatch: // counted over packets of all interleavings that were tried: not part of the state
 		default:

@@ -16,7 +16,6 @@ import (
 
 // record is what the file of a switch has of the group.
 type record struct {
-	hasTurn   bool // the positions are known: a member has sent
 	hasSource bool
 	failed    bool // the group has failed; it is not put again
 	source    uint8
@@ -52,7 +51,7 @@ func (w *World) fileActions(as []action, sw int) []action {
 	}
 	if f.number != 0 {
 		as = append(as, store|action(sw))
-		if w.cfg.FileFails {
+		if w.cfg.FileFails && f.writing.changed == f.durable.changed { // a change waits until it is durable
 			as = append(as, store|action(sw)|fileFails)
 		}
 	}
@@ -111,7 +110,7 @@ func (w *World) read(sw int) {
 	if r.storage.number != 0 {
 		last = r.storage.writing
 	}
-	n := record{hasTurn: last.hasTurn, hasSource: last.hasSource, source: last.source, at: last.at, failed: r.failed, changed: last.changed}
+	n := record{hasSource: last.hasSource, source: last.source, at: last.at, failed: r.failed, changed: last.changed}
 	if w.cfg.StoredChanges {
 		for n.changed = uint8(r.form.changed); last.changed < n.changed; last.changed++ {
 			for _, j := range w.cfg.Changes[last.changed].Join {
@@ -128,7 +127,7 @@ func (w *World) read(sw int) {
 	var p mcast.Positions
 	number, ok := r.dev.Positions(0, &p)
 	if ok && number != 0 {
-		n.hasTurn, n.hasSource, n.source, n.at = true, p.HasSource, 0, [maxFileHosts]mcast.Position{}
+		n.hasSource, n.source, n.at = p.HasSource, 0, [maxFileHosts]mcast.Position{}
 		if p.HasSource {
 			n.source = uint8(r.host[p.Source])
 		}
@@ -278,9 +277,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 		w.fault(sw, "%v", err)
 		return
 	}
-	if n.hasTurn {
-		spec.Resume = f.positions(n)
-	}
+	spec.Resume = f.positions(n)
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
 	w.stepOp, w.op = "restart", mcast.PutGroup{Spec: spec}
 	f.dev = s
@@ -291,7 +288,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 		w.fault(sw, "%v", err)
 		return
 	}
-	r.form = formKey{changed: changed, since: changed, absent: n.absent, restarted: true, resumed: n.hasTurn}
+	r.form = formKey{changed: changed, since: changed, absent: n.absent, restarted: true}
 	r.membership, r.memberships[r.form] = f, f
 	w.snapshot(sw, &w.before)
 	w.snapshot(sw, &w.after)
@@ -343,10 +340,7 @@ func (n *record) restartable(hosts int) bool {
 }
 
 func (n *record) encode(b []byte) []byte {
-	b = append(b, flag(n.hasTurn, 1)|flag(n.hasSource, 2)|flag(n.failed, 4), n.source, n.absent, n.changed)
-	if !n.hasTurn {
-		return b
-	}
+	b = append(b, flag(n.hasSource, 2)|flag(n.failed, 4), n.source, n.absent, n.changed)
 	for i := range n.at {
 		at := &n.at[i]
 		b = append(b, flag(at.Known, 1)|flag(at.Joining, 2))
@@ -358,11 +352,8 @@ func (n *record) encode(b []byte) []byte {
 }
 
 func (n *record) decode(b []byte) []byte {
-	*n = record{hasTurn: b[0]&1 != 0, hasSource: b[0]&2 != 0, failed: b[0]&4 != 0, source: b[1], absent: b[2], changed: b[3]}
+	*n = record{hasSource: b[0]&2 != 0, failed: b[0]&4 != 0, source: b[1], absent: b[2], changed: b[3]}
 	b = b[4:]
-	if !n.hasTurn {
-		return b
-	}
 	for i := range n.at {
 		n.at[i].Known, n.at[i].Joining = b[0]&1 != 0, b[0]&2 != 0
 		b = b[1:]
@@ -398,14 +389,13 @@ type formKey struct {
 	since     int // of these, before the restart
 	absent    uint8
 	restarted bool
-	resumed   bool
 }
 
 func (k formKey) encode(b []byte) []byte {
-	return append(b, byte(k.changed), byte(k.since), k.absent, flag(k.restarted, 1)|flag(k.resumed, 2))
+	return append(b, byte(k.changed), byte(k.since), k.absent, flag(k.restarted, 1))
 }
 
 func (k *formKey) decode(b []byte) []byte {
-	*k = formKey{int(b[0]), int(b[1]), b[2], b[3]&1 != 0, b[3]&2 != 0}
+	*k = formKey{int(b[0]), int(b[1]), b[2], b[3]&1 != 0}
 	return b[4:]
 }

@@ -52,6 +52,8 @@ func QuickRestarts() []Config {
 	return []Config{
 		stored(Config{Name: "restart-half", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-evict", Receivers: 2, SendWindow: 3, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-old-file", Receivers: 2, SendWindow: 2, Messages: []int{1, 1}, FileFails: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-old-file-joins", Receivers: 2, Outside: 1, SendWindow: 2, Messages: []int{2}, Changes: comes, FileFails: true, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-repair", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-leaf-first", Tree: Rack, Receivers: 2, SendWindow: 2, Messages: []int{2}, Repair: 2, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		{Name: "restart-spine-sources", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
@@ -81,6 +83,8 @@ func FullRestarts() []Config {
 		stored(Config{Name: "restart-turns", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-file-fails", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, FileFails: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-file-fails-turns", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, FileFails: true, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-old-file-evict", Receivers: 2, SendWindow: 2, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, FileFails: true, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		storedChanges(Config{Name: "restart-old-file-joins", Receivers: 2, Outside: 1, SendWindow: 2, Messages: []int{1, 2}, Changes: comes, FileFails: true, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-strict", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-evict", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-evict-losses", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
