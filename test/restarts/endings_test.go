@@ -57,20 +57,7 @@ func free(s *scene) {
 // folder open as it was.
 func readOnly(s *scene) {
 	s.t.Helper()
-	hear := func() {}
-	if !s.situation.still {
-		hear = s.deaf(s.hosts["b"]) // so that the file has the source's turn: one that begins while the file fails does not outlive a kill -9
-		var seen, times int64
-		s.until("a message waits", func() bool { // for some looks in a row
-			if done := s.group.done.Load(); done != seen || !s.group.waits() {
-				seen, times = done, 0
-			}
-			times++
-			return times > 20
-		})
-	}
 	s.stop(syscall.SIGTERM)
-	hear()
 	dir := s.folder()
 	s.must(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""))
 	s.t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // it may be gone already
