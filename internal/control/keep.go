@@ -337,7 +337,7 @@ func (g *group) presentTurn() *statefile.Turn {
 
 // followFile reports that the file cannot be written, or can again, and tells the groups whose
 // positions have become durable. If nothing can be stored they go on all the same: a restart finds by the
-// positions that they are old ones, and ends the group. What else waits for the file is in the outbox.
+// members' answers that the positions are old, and ends the group (R83). What else waits for the file is in the outbox.
 func (c *control) followFile() {
 	k := c.keeper
 	stored, failure := k.file.Stored(), k.file.Status().Err

@@ -18,16 +18,19 @@ type ending struct {
 	disk string // options of the small disk that has all that gleamd writes; "" for the machine's
 	// fail makes the state file fail before the situation's act. nil: it does not fail.
 	fail func(*scene)
-	stop syscall.Signal
-	tear func(*scene) // changes the file between end and start
-	mend func(*scene) // what fail has done
+	// oldFile: a turn may begin after the file fails, so that the file has positions without a source. The group ends with
+	// gleamd then.
+	oldFile bool
+	stop    syscall.Signal
+	tear    func(*scene) // changes the file between end and start
+	mend    func(*scene) // what fail has done
 }
 
 var endings = []ending{
 	{name: "SIGTERM", stop: syscall.SIGTERM},
 	{name: "kill -9", stop: syscall.SIGKILL},
 	{name: "full disk", disk: "size=8m,mode=755", fail: fill, stop: syscall.SIGKILL, mend: free},
-	{name: "read-only disk", fail: readOnly, stop: syscall.SIGKILL, mend: writable},
+	{name: "read-only disk", fail: readOnly, oldFile: true, stop: syscall.SIGKILL, mend: writable},
 	{name: "torn", stop: syscall.SIGKILL, tear: tear},
 }
 

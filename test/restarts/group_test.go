@@ -98,10 +98,11 @@ func (w *writer) wait(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// isOver reports whether the group's master was told that the group has ended.
+// isOver reports whether the group's master, or the operator who has registered it, is told that the group has ended.
 func (g *group) isOver() bool {
 	if len(g.masters) == 0 {
-		return false
+		x, err := g.s.client().Group(g.s.ctx, g.ip)
+		return err == nil && x.State == "failed"
 	}
 	select {
 	case <-g.masters[0].Over():
@@ -179,13 +180,6 @@ func (g *group) transfer(from string, enough func(sent int) bool) error {
 		}
 	}
 	return nil
-}
-
-// waits reports whether a message is under way.
-func (g *group) waits() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return int64(g.posted) > g.done.Load()
 }
 
 // complete checks a completion: each live member has the bytes now.

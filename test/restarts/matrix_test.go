@@ -118,6 +118,7 @@ func play(t *testing.T, r *situation, c *ending, v6 bool) {
 		f = s.group.flow("a")
 		s.group.goesOn("before the restart", f)
 	}
+	mayFail := c.oldFile || c.fail != nil && r.mayFail
 	if c.fail != nil {
 		c.fail(s)
 	}
@@ -134,7 +135,7 @@ func play(t *testing.T, r *situation, c *ending, v6 bool) {
 	}
 	var failed error
 	if f != nil {
-		if !(c.fail != nil && r.mayFail) {
+		if !mayFail {
 			s.group.goesOn("after the restart", f)
 		}
 		failed = f.end()
@@ -142,7 +143,7 @@ func play(t *testing.T, r *situation, c *ending, v6 bool) {
 	switch {
 	case failed == nil:
 		s.use()
-	case c.fail != nil && r.mayFail && (!errors.Is(failed, errNoCompletion) || s.group.isOver()):
+	case mayFail && (!errors.Is(failed, errNoCompletion) || s.group.isOver()):
 		t.Logf("the group has ended with gleamd: %v", failed)
 	default:
 		t.Fatalf("the transfer during the restart: %v\n%s", failed, s.describe())
