@@ -114,7 +114,7 @@ func TestAnotherKeysPlaceAfterRestart(t *testing.T) {
 	f.spoof(2, 0, 66)                                // feed brings the member's packets from the port and the MAC address of the first tenant, who makes them up
 	f.feed(1, answer(2, 2000-1, rocev2.SyndromeACK)) // an answer to the keepalive probe
 	f.spoof(2, 2, 2)
-	f.feed(1, answer(2, 2000-1, rocev2.SyndromeACK)) // the member's own
+	f.answerProbes(1, 2) // the member's own
 	f.spoof(2, 0, 66)
 	source := send(1, 1000)
 	f.eventually("the source is served", func() bool {

@@ -163,9 +163,7 @@ func TestFalseCompletionAfterRestart(t *testing.T) {
 	for i := range 3 {
 		f.looked(i)
 	}
-	for i := 1; i < 3; i++ { // the members answer the keepalive probe from their own places
-		f.feed(0, answer(i, rocev2.PSN(1000*i-1)&rocev2.PSNMask, rocev2.SyndromeACK))
-	}
+	f.answerProbes(0, 1, 2) // from their own places
 	f.spoof(2, 3, 66)
 	f.looked(2)
 	f.eventually("the source is served", func() bool {
@@ -233,4 +231,17 @@ func TestLostPlaceAfterRestart(t *testing.T) {
 		t.Errorf("after the restart the stranger is the member, without an inquiry: %s", at)
 	}
 	f.end()
+}
+
+// answerProbes feeds a group members' answers to keepalive probes until it has had enough of them: the first probe leaves when
+// what was on its way at the restart has come (R83).
+func (f *fakeSwitch) answerProbes(group int, members ...int) {
+	f.t.Helper()
+	begin := time.Now()
+	f.eventually("the members have answered", func() bool {
+		for _, i := range members {
+			f.feed(group, answer(i, rocev2.PSN(1000*i-1)&rocev2.PSNMask, rocev2.SyndromeACK))
+		}
+		return time.Since(begin) > 300*time.Millisecond
+	})
 }
