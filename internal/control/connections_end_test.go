@@ -342,3 +342,26 @@ func TestMasterTakesNoConnectedGroup(t *testing.T) {
 	f.request(1, 1, 0, 0x101)
 	f.eventually("the group is registered", func() bool { return f.members(0)[netip.Addr(fakeHost(1))] == 0x101 })
 }
+
+// A host that had connections alone is where it was pinned after a restart, whatever the kernel's tables have
+// been made to say: so it hears that its connection has ended.
+func TestConnectedHostsPlaceAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	f := newBridgedSwitch(t, 5, "state: "+dir+"\n")
+	if err := f.CreateGroup(dialled(0, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.request(0, 0, 0, 0x100)
+	f.answerREQs(0, 2, 0x200)
+	f.eventually("the group is registered", func() bool { return len(f.members(0)) == 3 })
+	f.eventually("all is durable", func() bool { return !f.waits() })
+	f.end()
+	f = newFakeSwitchWith(t, 5, 1, "state: "+dir+"\n", bridgePorts(5), func(f *fakeSwitch) { f.spoof(0, 4, 66) })
+	f.looked(0)
+	f.control.do(func() {
+		if h := f.control.dir.hosts.byIP[fakeHost(0)]; h.location.Ifindex != 1 || h.pinned.Ifindex != 1 {
+			t.Errorf("the host is at %+v, and pinned at %+v", h.location, h.pinned)
+		}
+	})
+	f.end()
+}

@@ -95,6 +95,11 @@ func (c *control) storeConnections(now time.Duration) {
 			}
 		}
 		change.SetCreated(ip, b)
+		for i := range connections[ip] {
+			if h := c.dir.hosts.byIP[connections[ip][i].Record.IP]; h != nil && h.pinned.Known() {
+				change.PutHost(h.ip, c.savedHost(h))
+			}
+		}
 	}
 	n := c.keeper.file.Append(&change)
 	c.outbox.determine(x.unkept.groups, n)
@@ -130,15 +135,17 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	}
 	made.byREQ, l.Temporary = k.ByREQ, k.ByREQ
 	x := &c.connections
+	for i := range k.Connections {
+		ip := k.Connections[i].Record.IP
+		c.recallConnected(ip)
+		defer c.followConnections(ip)
+	}
 	reg := c.connectedRegistration(ip)
 	if err := x.manager.Restore(c.now(), l, reg, k.Connections, &x.out); err != nil {
 		return err
 	}
 	x.add(made)
 	c.sendConnections()
-	for i := range k.Connections {
-		c.followConnections(k.Connections[i].Record.IP)
-	}
 	n := 0
 	for i := range k.Connections {
 		if !k.Connections[i].Waited() {

@@ -60,6 +60,22 @@ func (c *control) recallHosts(s *statefile.State) []*host {
 	return hosts
 }
 
+// recallConnected gives a host that had connections by RDMA-CM alone the place where it was pinned: what
+// the connections' end has to say goes there, and not to where a stranger's frames have it.
+func (c *control) recallConnected(ip netip.Addr) {
+	c.dir.hosts.setConnected(ip, true)
+	h := c.dir.hosts.byIP[ip]
+	was := c.keeper.found.State.Hosts[ip]
+	if was == nil || h.pinned.Known() {
+		return
+	}
+	if held, ok := c.dir.held(&was.Pinned); ok {
+		if at, err := c.locator.Recall(ip, held); err == nil {
+			c.dir.setHostLocation(h, at)
+		}
+	}
+}
+
 // recallHost gives h, in groups of these keys, the places that it had.
 func (c *control) recallHost(h *host, was *statefile.Host, keys map[envelope.KeyID]bool) {
 	recall := func(x *statefile.Location) (locate.Location, error) {
