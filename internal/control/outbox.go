@@ -22,10 +22,10 @@ import (
 // While the file cannot be written, what promises nothing leaves all the same and the rest
 // waits: docs/ARCHITECTURE.md has the reasons. Without a state file nothing waits.
 
-// maxOutbox bounds the messages that wait. Above it a message is dropped: each is repeated
-// until it is answered. A request is not served while maxOutboxPerPort answers to requests of
-// its port wait. A message that has waited for outboxTTL is dropped, too: it was repeated meanwhile, or
-// nobody waits for it any more.
+// maxOutbox bounds the messages that wait. Beyond it a message that would have to wait is dropped: each is
+// repeated until it is answered. What need not wait leaves, however many others do. A request is not served
+// while maxOutboxPerPort answers to requests of its port wait. A message that has waited for outboxTTL is
+// dropped, too: it was repeated meanwhile, or nobody waits for it any more.
 const (
 	maxOutbox        = 4096
 	maxOutboxPerPort = maxOutbox / 16
@@ -56,6 +56,7 @@ type outbox struct {
 	changes map[netip.Addr]uint64 // the newest change of each group, unless it was durable at the last look
 	stored  uint64                // as the file was at the last look
 	failing bool
+	dropped uint64 // messages for which there was no room since the counter was read
 }
 
 func newOutbox() outbox {
@@ -63,18 +64,12 @@ func newOutbox() outbox {
 }
 
 // hasRoom reports whether a request from a port is served.
-func (o *outbox) hasRoom(port int) bool {
-	return len(o.waiting)+len(o.fresh) < maxOutbox && o.byPort[port] < maxOutboxPerPort
-}
+func (o *outbox) hasRoom(port int) bool { return o.byPort[port] < maxOutboxPerPort }
 
-// add queues a message. It returns false if there is no room.
-func (o *outbox) add(m message) bool {
-	if len(o.waiting)+len(o.fresh) >= maxOutbox {
-		return false
-	}
+// add queues a message.
+func (o *outbox) add(m message) {
 	o.byPort[m.port]++
 	o.fresh = append(o.fresh, m)
-	return true
 }
 
 // expire drops the messages that have waited for outboxTTL, and returns their number.
@@ -130,13 +125,17 @@ func (o *outbox) release(stored uint64, failing bool, delay func(group netip.Add
 	o.fresh = o.fresh[:0]
 }
 
-// pass sends m, or appends it to keep.
+// pass sends m, or appends it to keep, if there is room.
 func (o *outbox) pass(m *message, keep []message, send func(*message)) []message {
-	if m.change > o.stored && (m.promises || !o.failing) {
+	waits := m.change > o.stored && (m.promises || !o.failing)
+	if waits && len(keep) < maxOutbox {
 		return append(keep, *m)
 	}
-	o.forget(m)
-	send(m)
+	if o.forget(m); waits {
+		o.dropped++
+	} else {
+		send(m)
+	}
 	return keep
 }
 
@@ -166,9 +165,7 @@ func (c *control) sendRelays() {
 
 func (c *control) enqueue(m message) {
 	m.at = c.now()
-	if !c.outbox.add(m) {
-		c.count.outboxFull++
-	}
+	c.outbox.add(m)
 }
 
 // emptyOutbox sends what may leave: the last step of an iteration of the control loop.
@@ -179,6 +176,8 @@ func (c *control) emptyOutbox() {
 	}
 	c.count.outboxFull += uint64(c.outbox.expire(c.now()))
 	c.outbox.release(stored, failing, c.connections.unkept.delay, c.onLeave)
+	c.count.outboxFull += c.outbox.dropped
+	c.outbox.dropped = 0
 	if len(c.relays) > 0 {
 		c.plane.SendRelays(c.relays)
 		clear(c.relays)

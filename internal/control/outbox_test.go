@@ -82,26 +82,28 @@ func TestOutboxIsBounded(t *testing.T) {
 	n := map[int]int{}
 	for range 2 * maxOutbox {
 		for port := range 3 {
-			if o.hasRoom(port) && o.add(message{group: fakeGroup(0), port: port, promises: true}) {
+			if o.hasRoom(port) {
+				o.add(message{group: fakeGroup(0), port: port, promises: true})
 				n[port]++
 			}
 		}
+		leaves(&o, 0, false)
 	}
 	if want := map[int]int{0: maxOutboxPerPort, 1: maxOutboxPerPort, 2: maxOutboxPerPort}; !maps.Equal(n, want) {
 		t.Errorf("the ports have %v, want %v", n, want)
 	}
-	for o.add(message{group: fakeGroup(0), port: -1, promises: true}) {
-		n[-1]++
-	}
-	if n[-1] != maxOutbox-3*maxOutboxPerPort || o.hasRoom(3) {
-		t.Errorf("the switch has %d", n[-1])
+	for range maxOutbox {
+		o.add(message{group: fakeGroup(0), port: -1, promises: true})
 	}
 	leaves(&o, 0, false)
+	if n := o.byPort[-1]; n != maxOutbox-3*maxOutboxPerPort || o.dropped != 3*maxOutboxPerPort || len(o.waiting) != maxOutbox {
+		t.Errorf("the switch has %d, %d wait, %d were dropped", n, len(o.waiting), o.dropped)
+	}
 	if n := o.expire(outboxTTL - 1); n != 0 {
 		t.Errorf("%d messages expire early", n)
 	}
-	if !(len(leaves(&o, 1, false)) == maxOutbox && o.hasRoom(0) && o.add(message{group: fakeGroup(0)})) {
-		t.Error("there is no room afterwards")
+	if n := len(leaves(&o, 1, false)); n != maxOutbox || !o.hasRoom(0) || len(o.byPort) != 0 {
+		t.Errorf("%d messages leave, and these count still: %v", n, o.byPort)
 	}
 	o = newOutbox()
 	o.note(fakeGroup(0), 1)
@@ -114,6 +116,32 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 	if left := leaves(&o, 1, false); !slices.Equal(left, []int{2}) {
 		t.Errorf("%v leave", left)
+	}
+}
+
+// However many messages wait for a file that cannot be written, those of the switch itself included, the
+// answer to a renewal leaves, and what tells a neighbour of one: else the groups of others end with
+// their leases. Requests of a port whose answers do not wait are served.
+func TestFullOutboxKeepsNobodysLease(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		failing bool
+		group   netip.Addr // of the renewal
+	}{{"the same group, a file that fails", true, fakeGroup(0)}, {"another group, a file that is slow", false, fakeGroup(1)}} {
+		o := newOutbox()
+		o.note(fakeGroup(0), 1)
+		for range 2 * maxOutbox { // the notices of large groups that end, and their repeats
+			o.add(message{group: fakeGroup(0), port: -1, promises: true})
+		}
+		leaves(&o, 0, c.failing)
+		if !o.hasRoom(3) {
+			t.Errorf("%s: no request is served", c.name)
+		}
+		o.add(message{group: c.group, port: 7})
+		o.add(message{group: c.group, port: -1, isRelay: true})
+		if got := leaves(&o, 0, c.failing); !slices.Equal(got, []int{7, -1}) {
+			t.Errorf("%s: %v leave", c.name, got)
+		}
 	}
 }
 
