@@ -168,7 +168,7 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 // refuse answers a REQ, of no connection, by a REJ, and reports that.
 func (m *Manager) refuse(from, group netip.Addr, x *Message, why Refusal) {
 	m.reject(from, group, x, why)
-	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: x.Request.QPN, State: closed.String(), Refusal: why})
+	m.out.Events = append(m.out.Events, Event{Group: group, Member: from, QPN: x.Request.QPN, State: closed.String(), Refusal: why, Refused: true})
 }
 
 // reject answers a REQ, of no connection, by a REJ.

@@ -66,6 +66,7 @@ type Event struct {
 	QPN           rocev2.QPN
 	State         string // the new one
 	Left          bool   // a member's host has disconnected it, by a DREQ
+	Refused       bool   // a REQ was refused: there is no connection
 	Refusal       Refusal
 }
 

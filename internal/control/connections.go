@@ -241,9 +241,13 @@ func (c *control) sendConnections() {
 		c.count.cm[d]++
 	}
 	for i := range x.out.Events {
-		c.reportConnection(&x.out.Events[i])
-		c.followConnections(x.out.Events[i].Member)
-		c.keepCreation(x.out.Events[i].Group)
+		e := &x.out.Events[i]
+		c.reportConnection(e)
+		if e.Refused {
+			continue // nothing has changed
+		}
+		c.followConnections(e.Member)
+		c.keepCreation(e.Group)
 	}
 	for i := range x.out.Packets {
 		p := &x.out.Packets[i]

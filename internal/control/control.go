@@ -141,7 +141,9 @@ func (c *control) sendOutput() {
 
 // report tells the operator of e, and gives a local registration's waiter its outcome.
 func (c *control) report(e *envelope.Event) {
-	defer c.keep(e.Group)
+	if e.Kind != envelope.RegistrationFailed || c.dir.groups[e.Group] != nil { // else the file has nothing of it
+		defer c.keep(e.Group)
+	}
 	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: api.QPN(e.Member.QPN), By: c.audit(e)}
 	g := c.dir.groups[e.Group]
 	switch e.Kind {
