@@ -5,6 +5,7 @@ package control
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
@@ -73,8 +74,9 @@ type hosts struct {
 	onPinChange   func(*host)        // called with hosts whose pin may have changed
 	unlocated     map[*host]struct{} // hosts without a location, or without one in the groups of a key
 	heldAt        func(*locate.Location) statefile.Location
-	guests        []guest       // hosts that are not members; the next one to expire is first
-	now           time.Duration // of the control loop's iteration
+	former        map[netip.Addr][]netip.Addr // hosts that have left their last group, by that, until the file is told
+	guests        []guest                     // hosts that are not members; the next one to expire is first
+	now           time.Duration               // of the control loop's iteration
 }
 
 // index finds hosts by a key.
@@ -101,7 +103,7 @@ func (x index[K]) remove(k K, h *host) (last bool) {
 func newHosts() *hosts {
 	return &hosts{
 		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
-		unlocated: make(map[*host]struct{}), lookupPolicer: dataplane.NewPolicer(maxChangeLookups), onPinChange: func(*host) {},
+		former: make(map[netip.Addr][]netip.Addr), unlocated: make(map[*host]struct{}), lookupPolicer: dataplane.NewPolicer(maxChangeLookups), onPinChange: func(*host) {},
 		heldAt: func(*locate.Location) statefile.Location { return statefile.Location{} },
 	}
 }
@@ -190,15 +192,25 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 	if p := h.places[g.key]; p.groups > 1 {
 		p.groups--
 	} else {
-		was := h.dependencies()
 		h.left[g.key] = leftPlace{p.at, x.now}
-		delete(h.places, g.key)
-		x.changeDependencies(h, was)
-		x.noteUnlocated(h)
+		x.removePlace(h, g.key)
+	}
+	if !h.isMember() {
+		x.former[g.reg.Group] = append(x.former[g.reg.Group], ip)
 	}
 	if !h.isPinned() {
 		x.unpin(h)
 	}
+}
+
+// takeFormer returns the hosts that were members of a group, and are of none now.
+func (x *hosts) takeFormer(group netip.Addr) []netip.Addr {
+	list := slices.DeleteFunc(x.former[group], func(ip netip.Addr) bool {
+		h := x.byIP[ip]
+		return h != nil && h.isMember()
+	})
+	delete(x.former, group)
+	return list
 }
 
 // unpin makes h, which is in no group and has no connections, a guest.

@@ -166,12 +166,17 @@ func (c *control) outcomeInterval() time.Duration {
 	return outcomeInterval
 }
 
-// keep has the present registration of a group stored, or that it is gone.
+// keep has the present registration of a group stored, or that it is gone; with it the places of its
+// members, and that hosts which have left their last group with it have none any more.
 func (c *control) keep(ip netip.Addr) {
+	former := c.dir.hosts.takeFormer(ip)
 	if c.keeper == nil || !ip.IsValid() {
 		return
 	}
 	var change statefile.Change
+	for _, ip := range former {
+		change.PutHost(ip, &statefile.Host{})
+	}
 	s, ok := c.registrar.Saved(ip)
 	g := c.dir.groups[ip]
 	if !ok || g == nil || c.dir.defaults.psnProbe == 0 || c.dir.isSession(ip) {

@@ -115,6 +115,14 @@ func (x *hosts) setPlace(h *host, p *place, at locate.Location) {
 	x.noteUnlocated(h)
 }
 
+// removePlace forgets where h is in the groups of a key.
+func (x *hosts) removePlace(h *host, key envelope.KeyID) {
+	was := h.dependencies()
+	delete(h.places, key)
+	x.changeDependencies(h, was)
+	x.noteUnlocated(h)
+}
+
 // noteUnlocated updates x.unlocated for h.
 func (x *hosts) noteUnlocated(h *host) {
 	if delete(x.unlocated, h); !h.location.Known() || h.hasUnknownPlace() {

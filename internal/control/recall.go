@@ -119,7 +119,7 @@ func (c *control) releaseRecalled(h *host, change *statefile.Change) {
 	}
 	for key, p := range h.places {
 		if p.groups == 0 {
-			delete(h.places, key)
+			c.dir.hosts.removePlace(h, key)
 		}
 	}
 	change.PutHost(h.ip, c.savedHost(h))
