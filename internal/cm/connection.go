@@ -155,5 +155,5 @@ func (m *Manager) send(c *connection, x *Message) {
 }
 
 func (m *Manager) sendTo(group, to netip.Addr, x *Message) {
-	m.out.Packets = append(m.out.Packets, Packet{From: group, To: to, MAD: x.Append(make([]byte, 0, rocev2.MADLen)), Promises: x.Attribute != MsgReceived && x.Attribute != ConnectReject})
+	m.out.Packets = append(m.out.Packets, Packet{From: group, To: to, MAD: x.Append(make([]byte, 0, rocev2.MADLen)), Promises: x.Attribute != MsgReceived && x.Attribute != ConnectReject, Lasts: x.Attribute == DisconnectRequest})
 }

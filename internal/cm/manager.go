@@ -58,6 +58,8 @@ type Packet struct {
 	// Promises: a host that gets it may be connected, wait for an answer, or forget the
 	// connection. It leaves when a file has Connections as they are now.
 	Promises bool
+	// Lasts: it waits for that however long it takes. It is a DREQ, for which nobody asks.
+	Lasts bool
 }
 
 // Event is a change of a connection.

@@ -251,7 +251,7 @@ func (c *control) sendConnections() {
 	}
 	for i := range x.out.Packets {
 		p := &x.out.Packets[i]
-		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD, Promises: p.Promises})
+		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD, Promises: p.Promises, Lasts: p.Lasts})
 	}
 	x.changed = append(x.changed, x.out.Changed...)
 	x.vacant = append(x.vacant, x.out.Vacant...)

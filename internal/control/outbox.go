@@ -25,7 +25,8 @@ import (
 // maxOutbox bounds the messages that wait. Beyond it a message that would have to wait is dropped: each is
 // repeated until it is answered. What need not wait leaves, however many others do. A request is not served
 // while maxOutboxPerPort answers to requests of its port wait. A message that has waited for outboxTTL is
-// dropped, too: it was repeated meanwhile, or nobody waits for it any more.
+// dropped, too: it was repeated meanwhile, or nobody waits for it any more. One that tells of the end of a
+// membership is not: whoever counts on the member has not asked, and would not hear of it.
 const (
 	maxOutbox        = 4096
 	maxOutboxPerPort = maxOutbox / 16
@@ -41,10 +42,11 @@ type message struct {
 	at       time.Duration // of its queueing
 	change   uint64        // of the file
 	promises bool
+	lasts    bool            // it is not dropped for its age, and counts for no port
 	port     int             // that the request came by which it answers; -1: none
 	asker    requester       // of that request, if m is for it; the zero value: nobody has asked
 	packet   envelope.Packet // or
-	relay    dataplane.Relay // to a neighbour switch, if isRelay
+	relay    envelope.Relay  // to a neighbour switch, if isRelay
 	isRelay  bool
 }
 
@@ -56,7 +58,8 @@ type outbox struct {
 	changes map[netip.Addr]uint64 // the newest change of each group, unless it was durable at the last look
 	stored  uint64                // as the file was at the last look
 	failing bool
-	dropped uint64 // messages for which there was no room since the counter was read
+	expiry  time.Duration // no message has waited for outboxTTL before
+	dropped uint64        // messages for which there was no room since the counter was read
 }
 
 func newOutbox() outbox {
@@ -68,17 +71,30 @@ func (o *outbox) hasRoom(port int) bool { return o.byPort[port] < maxOutboxPerPo
 
 // add queues a message.
 func (o *outbox) add(m message) {
-	o.byPort[m.port]++
+	if !m.lasts {
+		o.byPort[m.port]++
+	}
 	o.fresh = append(o.fresh, m)
 }
 
 // expire drops the messages that have waited for outboxTTL, and returns their number.
 func (o *outbox) expire(now time.Duration) (n int) {
-	for n < len(o.waiting) && o.waiting[n].at+outboxTTL <= now {
-		o.forget(&o.waiting[n])
-		n++
+	if now < o.expiry {
+		return 0
 	}
-	o.waiting = slices.Delete(o.waiting, 0, n)
+	o.expiry = now + outboxTTL
+	o.waiting = slices.DeleteFunc(o.waiting, func(m message) bool {
+		switch until := m.at + outboxTTL; {
+		case m.lasts:
+		case until > now:
+			o.expiry = min(o.expiry, until)
+		default:
+			o.forget(&m)
+			n++
+			return true
+		}
+		return false
+	})
 	return n
 }
 
@@ -141,6 +157,9 @@ func (o *outbox) pass(m *message, keep []message, send func(*message)) []message
 
 // forget counts m no more.
 func (o *outbox) forget(m *message) {
+	if m.lasts {
+		return
+	}
 	if o.byPort[m.port]--; o.byPort[m.port] == 0 {
 		delete(o.byPort, m.port)
 	}
@@ -148,7 +167,7 @@ func (o *outbox) forget(m *message) {
 
 // send queues a datagram of a group, whose address it comes from.
 func (c *control) send(p *envelope.Packet) {
-	m := message{group: p.Src.Addr(), promises: p.Promises, port: c.asker.from.Port, packet: *p}
+	m := message{group: p.Src.Addr(), promises: p.Promises, lasts: p.Lasts, port: c.asker.from.Port, packet: *p}
 	if c.asker.ip == p.Dst.Addr() {
 		m.asker = c.asker
 	}
@@ -159,7 +178,7 @@ func (c *control) send(p *envelope.Packet) {
 func (c *control) sendRelays() {
 	for i := range c.out.Relays {
 		r := &c.out.Relays[i]
-		c.enqueue(message{group: r.Group, promises: r.Promises, port: -1, isRelay: true, relay: dataplane.Relay{To: r.To, Group: r.Group, Payload: r.Data}})
+		c.enqueue(message{group: r.Group, promises: r.Promises, lasts: r.Lasts, port: -1, isRelay: true, relay: *r})
 	}
 }
 
@@ -187,9 +206,11 @@ func (c *control) emptyOutbox() {
 
 // leave sends a message that has waited for nothing more.
 func (c *control) leave(m *message) {
-	if m.isRelay {
-		c.relays = append(c.relays, m.relay)
-	} else {
+	if !m.isRelay {
 		c.transmit(m)
+		return
+	}
+	if r := &m.relay; m.at >= c.iterationStart || c.registrar.Reseal(r) { // else it has waited, and is void
+		c.relays = append(c.relays, dataplane.Relay{To: r.To, Group: r.Group, Payload: r.Data})
 	}
 }

@@ -145,6 +145,28 @@ func TestFullOutboxKeepsNobodysLease(t *testing.T) {
 	}
 }
 
+// That a membership has ended is told however long the file could not be written: the master and the member
+// count on it until then. It takes no share of the port whose request has ended it.
+func TestEndsAreKeptInTheOutbox(t *testing.T) {
+	o := newOutbox()
+	o.note(fakeGroup(0), 1)
+	for name := range 2 * maxOutboxPerPort {
+		o.add(message{group: fakeGroup(0), port: name % 2, promises: true, lasts: name%2 == 0})
+	}
+	leaves(&o, 0, true)
+	if !o.hasRoom(0) || o.hasRoom(1) {
+		t.Errorf("shares: %v", o.byPort)
+	}
+	for hours := range 3 {
+		if n := o.expire(time.Duration(hours) * time.Hour); n != map[int]int{1: maxOutboxPerPort}[hours] {
+			t.Errorf("%d messages expire after %d hours", n, hours)
+		}
+	}
+	if left := leaves(&o, 1, false); len(left) != maxOutboxPerPort || slices.Contains(left, 1) || len(o.byPort) != 0 {
+		t.Errorf("%v leave, shares %v", left, o.byPort)
+	}
+}
+
 // A port whose requests' answers wait has no other request served; a renewal is.
 func TestRequestsBeyondTheOutbox(t *testing.T) {
 	f := newFakeSwitch(t, 2, 1)

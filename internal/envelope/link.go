@@ -44,7 +44,7 @@ func (l *endpointLink) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message,
 	if err != nil {
 		panic("envelope: a message of our own making: " + err.Error())
 	}
-	out.Packets = append(out.Packets, Packet{Src: src, Dst: dst, Data: b, Key: key, Promises: promises(m.Body)})
+	out.Packets = append(out.Packets, Packet{Src: src, Dst: dst, Data: b, Key: key, Promises: promises(m.Body), Lasts: lasts(m.Body)})
 }
 
 // backoff paces retransmissions: each wait is twice the one before, up to max. A jitter

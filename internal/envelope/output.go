@@ -20,6 +20,7 @@ type Packet struct {
 	Data     []byte
 	Key      KeyID // of its MAC; 0: it has none
 	Promises bool  // Registrar: it leaves when what it says is durable
+	Lasts    bool  // Registrar: it waits for that however long it takes
 }
 
 // EventKind is the kind of an Event.

@@ -16,6 +16,16 @@ func promises(b Body) bool {
 	return true
 }
 
+// lasts reports whether a message says what nobody asks for: that a membership has ended. Its driver
+// keeps it until it has left, also when it is repeated no more.
+func lasts(b Body) bool {
+	_, is := b.(*Gone)
+	return is
+}
+
+// lasts is that of messages between switches.
+func (k relayKind) lasts() bool { return k == relayGone || k == relayEnd }
+
 // promises is that of messages between switches: a neighbour that gets one forgets, or takes for
 // granted, what the sender has done.
 func (k relayKind) promises() bool {

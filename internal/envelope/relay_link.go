@@ -37,6 +37,7 @@ type Relay struct {
 	Group    netip.Addr
 	Data     []byte
 	Promises bool // it leaves when what it says is durable
+	Lasts    bool // it waits for that however long it takes
 }
 
 // relayLabel is covered by the MAC of a relay, before its own bytes.
@@ -159,8 +160,22 @@ func (r *Registrar) sendRelay(to mcast.Neighbor, m *relay, out *Output) {
 
 func (r *Registrar) sendSealed(to mcast.Neighbor, ip netip.Addr, b []byte, out *Output) {
 	if n := r.neighbours[to]; n != nil {
-		out.Relays = append(out.Relays, Relay{to, ip, r.seal(n, b), relayKind(b[relayKindOffset]).promises()})
+		kind := relayKind(b[relayKindOffset])
+		out.Relays = append(out.Relays, Relay{to, ip, r.seal(n, b), kind.promises(), kind.lasts()})
 	}
+}
+
+// Reseal gives a relay that has waited the number that is the next one now: its neighbour takes the
+// number that it has for an old one if 64 others have left meanwhile. It returns false if the relay is
+// void: the neighbour is not there any more, or was not all the time and the relay does not last.
+func (r *Registrar) Reseal(x *Relay) bool {
+	n := r.neighbours[x.To]
+	if n == nil || !x.Lasts && binary.BigEndian.Uint64(x.Data[relaySessionOffset:]) != n.Session {
+		return false
+	}
+	b, _ := cutProof(x.Data[:len(x.Data)-MACLen])
+	x.Data = r.seal(n, b)
+	return true
 }
 
 // encodeRelay encodes m. Its contents were checked: failure is a bug of this package.
