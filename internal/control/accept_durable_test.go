@@ -219,9 +219,8 @@ func TestMemberLeftBeforeKill(t *testing.T) {
 	f = newFakeSwitchWith(t, 4, 1, config+"state: "+killed+"\n")
 	f.control.do(func() { f.control.dir.kernelDecides = true; f.know(4) })
 	time.Sleep(50 * time.Millisecond)
-	f.feed(0, answer(1, 999, rocev2.SyndromeACK)) // its answer to the keepalive probe
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
-		f.feed(0, send(0, 0))
+		f.feed(0, answer(1, 999, rocev2.SyndromeACK), send(0, 0)) // its answer to a keepalive probe
 		if g, err := f.Group(fakeGroup(0)); err != nil || g.NextPSN == 1 {
 			f.end()
 			return
