@@ -10,39 +10,39 @@ type start struct {
 	// them (scripts/test, scripts/need, test/rxe/run.sh): what they need is installed, its programs are started, tests are
 	// built and listed, the virtual machine boots.
 	runs bool
-	// The quick form is without it: it needs Go alone, or what another line needs too.
+	// The quick form is without it: it needs Go alone, or what another line or a part of .ci/run needs too, or takes long.
 	long bool
 }
 
 var starts = []start{
-	{lines: "make test"},
-	{lines: "make check"},
+	{lines: "make test", long: true},
+	{lines: "make check", long: true},
 	{lines: "make help build demo ARGS='--size 1MiB'", runs: true},
 	{lines: "make build; make install DESTDIR=/tmp/to; make uninstall DESTDIR=/tmp/to", runs: true},
 	{lines: "make libgleam; make install-libgleam DESTDIR=/tmp/to; make uninstall-libgleam DESTDIR=/tmp/to; make clean", runs: true},
-	{lines: "make generate-check", runs: true},
+	{lines: "make generate-check", runs: true, long: true},
 	{lines: "make generate", runs: true, long: true},
 	{lines: "make static", runs: true, long: true},
-	{lines: "make deb", runs: true},
+	{lines: "make deb", runs: true, long: true},
 	{lines: "make deb ARCH=arm64", runs: true, long: true},
-	{lines: "make test-deb KEEP=1"},
+	{lines: "make test-deb KEEP=1", long: true},
 	{lines: "make site", runs: true},
 	{lines: "make test-docs"},
-	{lines: "make test-workers"},
-	{lines: "make test-fast"},
-	{lines: "make test-trees"},
-	{lines: "make test-restarts"},
-	{lines: "make test-libgleam"},
-	{lines: "make mutants-libgleam"},
+	{lines: "make test-workers", long: true},
+	{lines: "make test-fast", long: true},
+	{lines: "make test-trees", long: true},
+	{lines: "make test-restarts", long: true},
+	{lines: "make test-libgleam", long: true},
+	{lines: "make mutants-libgleam", long: true},
 	{lines: "make test-web"},
-	{lines: "make screens"},
+	{lines: "make screens", long: true},
 	{lines: "make test-metrics"},
 	{lines: "make test-wireshark"},
 	{lines: "make test-block"},
-	{lines: "make soak-block"},
-	{lines: "make test-arm64"},
+	{lines: "make soak-block", long: true},
+	{lines: "make test-arm64", long: true},
 	{lines: "make soak-workers", long: true},
-	{lines: "make soak-trees"},
+	{lines: "make soak-trees", long: true},
 	{lines: "make floods", long: true},
 	{lines: "make test-rxe; make test-cm; make examples; make cm-compare", long: true}, // they differ by the cases alone
 	{lines: "make test-mpi", long: true},
