@@ -8,14 +8,14 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to meet floods of envelopes.
 var _ = []mutant.Mutant{
 	mutant.New("there is a lookup for a receiver that cannot be waited for", "Flood", mutant.In((*control).transmit,
-		"(h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(port)",
+		"(h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.port)",
 		"h == nil && h != nil")),
 	mutant.New("the answers to one port's envelopes take all places", "Flood", mutant.In((*parkedEnvelopes).hasRoom,
 		"port < 0 || n < parkShare",
 		"port < 0 || n < 1000")),
-	mutant.New("an answer is not told from the switch's own messages", "Flood", mutant.In((*control).serveEnvelope,
-		"c.from = d.origin.port\nd.give()",
-		"c.from = -1\nd.give()")),
+	mutant.New("an answer is not told from the switch's own messages", "Flood", mutant.In((*control).send,
+		"port: c.asker.from.Port",
+		"port: -1")),
 	mutant.New("each request has an iteration of the control loop", "Flood", mutant.In((*control).serveRequests,
 		"c.requests.take(c.began)\n",
 		"")),

@@ -34,9 +34,8 @@ var _ = []mutant.Mutant{
 	mutant.New("a changed route is not followed", "Places", mutant.In((*hosts).admits,
 		"return sameLocation(*at, p.at) || !sameRoute(*at, p.at)",
 		"return sameLocation(*at, p.at)")),
-	mutant.New("pins outlive the groups", "Places", mutant.In((*hosts).removeMember,
-		`h.pin, h.seen = locate.Location{}, nil
-		x.pinned(h)`,
+	mutant.New("pins outlive the groups", "Places", mutant.In((*hosts).unpin,
+		"h.pinned, h.seenElsewhere = locate.Location{}, nil\n\tx.onPinChange(h)",
 		"")),
 	mutant.New("a MAC address at two ports is watched at one", "Places", mutant.In((*watchedHosts).mac,
 		"return w.list.SetMAC(mac, 0)",

@@ -17,4 +17,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a file of somebody else is taken", "priv", mutant.In(Check,
 		"s.Uid != 0 && int(s.Uid) != os.Geteuid()",
 		"s.Uid == 0 && int(s.Uid) != os.Geteuid()")),
+	mutant.New("a file that its group may change is taken", "priv", mutant.In(Check,
+		"mode&closed != 0",
+		"mode&closed&0o007 != 0")),
 }
