@@ -26,6 +26,18 @@ func (f *fake) RemoteAddr() net.Addr {
 
 func (f *fake) Close() error { f.closed++; return nil }
 
+// Addresses in the 64 bits of one host of IPv6 are one network; each address of IPv4 is one.
+func TestNetwork(t *testing.T) {
+	for from, want := range map[string]string{
+		"[fd00::2]:1": "fd00::/64", "[fd00::3%eth0]:2": "fd00::/64", "[fd00:0:0:1::2]:1": "fd00:0:0:1::/64",
+		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:1": "10.0.0.1/32",
+	} {
+		if got := Network((&fake{from: from}).RemoteAddr()).String(); got != want {
+			t.Errorf("%s is of %s, want %s", from, got, want)
+		}
+	}
+}
+
 // The address that has the most gives way, with its oldest connection. Settled ones stay, and
 // count. IPv6 addresses of one host's 64 bits are one.
 func TestDisplaced(t *testing.T) {
