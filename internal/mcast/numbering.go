@@ -125,11 +125,10 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			n.deferUntil(t)
 		}
 		v.probedAgain = v.answeredOnce
-		v.probesSent = min(v.probesSent, 254) + 1
 		if v.wrongAnswer {
 			v.probesSinceAnswer = min(v.probesSinceAnswer+1, wrongAnswerProbes)
 		}
-		out.Probes = append(out.Probes, Probe{Group: g.id, Leg: n.nextLeg, PSN: g.members[g.legs[n.nextLeg].member].ePSN.Add(-probePSNOffset)})
+		g.sendKeepalive(n.nextLeg, out)
 	}
 	later := n.deferredUntil
 	n.nextLeg, n.deferredUntil = 0, 0
@@ -144,6 +143,13 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 		n.probeAt = min(n.probeAt, later)
 	}
 	n.backoff = min(2*n.backoff, maxProbeBackoff*n.interval)
+}
+
+// sendKeepalive sends a probe to the member behind leg i, whose answers are counted.
+func (g *group) sendKeepalive(i LegID, out *Output) {
+	v := &g.numbering.checks[i]
+	v.probesSent = min(v.probesSent, 254) + 1
+	out.Probes = append(out.Probes, Probe{Group: g.id, Leg: i, PSN: g.members[g.legs[i].member].ePSN.Add(-probePSNOffset)})
 }
 
 // deferUntil has the next round at t, or earlier.

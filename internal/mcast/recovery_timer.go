@@ -142,6 +142,14 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 		return true
 	}
 	psn := g.livenessProbe(i)
+	if psn == g.acks[i].acked && g.hadNothing(i) && g.numbering.checks != nil {
+		if len(out.Probes) >= probeBurst {
+			return false
+		}
+		g.noteProbe(now, i, psn)
+		g.sendKeepalive(LegID(i), out)
+		return true
+	}
 	e := g.repair.store.find(psn)
 	if e == nil {
 		return true
@@ -154,10 +162,18 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 	return true
 }
 
-// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained or a NAK of
-// the leg waits, which una would end (R08), the last one that a member has, which is retained while another leg lacks it, and the newest one of a switch, which
-// takes packets in any order. A member that lacks what a quorum has is asked by the newest one too: its
-// NAK shows that it is stranded (R37).
+// hadNothing reports whether the member behind leg i has acknowledged nothing of this turn: the packet
+// before una never went to it, and where it has just joined, rdma_rxe answers a duplicate as if it were
+// of another numbering (R52). A keepalive probe asks such a member.
+func (g *group) hadNothing(i int) bool {
+	b, l := &g.acks[i], &g.legs[i]
+	return l.connected() && b.acked.Add(1+int32(b.delta)) == g.members[l.member].ePSN
+}
+
+// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained or a
+// NAK of the leg waits, which una would end (R08), the last one that a member has, which is retained
+// while another leg lacks it, and the newest one of a switch, which takes packets in any order. A member
+// that lacks what a quorum has is asked by the newest one too: its NAK shows that it is stranded (R37).
 func (g *group) livenessProbe(i int) rocev2.PSN {
 	b := &g.acks[i]
 	switch {

@@ -125,6 +125,7 @@ func TestR57_BehindAHole(t *testing.T)                { runTranscript(t) }
 func TestR57_ASwitchIsAsked(t *testing.T)             { runTranscript(t) }
 func TestR57_ASwitchAnswers(t *testing.T)             { runTranscript(t) }
 func TestR57_ASwitchThatWaitsAnswers(t *testing.T)    { runTranscript(t) }
+func TestR57_HadNothing(t *testing.T)                 { runTranscript(t) }
 func TestR57_BehindAQuorum(t *testing.T)              { runTranscript(t) }
 func TestR57_AMemberIsToldNothing(t *testing.T)       { runTranscript(t) }
 func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
