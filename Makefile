@@ -185,7 +185,7 @@ model: ## try everything that a small network can do to the switch (some minutes
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModelOf' -parallel 16 ./internal/control
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
-	$(GO) test ./internal/mcast ./internal/rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)
+	$(GO) test ./internal/mcast ./internal/rc -run 'Property|C72|Transfer|R110_TheLivingStay' -timeout 60m -rapid.checks=$(CHECKS)
 
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers

@@ -4,7 +4,9 @@
 package mcast
 
 import (
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -14,10 +16,8 @@ import (
 // of a tree, die at random. No living member is evicted, each dead one is within a bound, and
 // everything is complete at the living ones.
 func TestR110_TheLivingStay(t *testing.T) {
-	runs := 400
-	if testing.Short() {
-		runs = 100
-	}
+	runs, _ := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	runs = max(runs/2, 1) // a run is long: the usual number takes 20 s of CPU under the race detector
 	for _, kind := range []struct {
 		name     string
 		switches int
