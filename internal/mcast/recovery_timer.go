@@ -142,7 +142,7 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 		return true
 	}
 	psn := g.livenessProbe(i)
-	if psn == g.acks[i].acked && g.hadNothing(i) && g.numbering.checks != nil {
+	if psn == g.acks[i].acked && g.hadNothing(i) {
 		if len(out.Probes) >= probeBurst {
 			return false
 		}
@@ -164,7 +164,8 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 
 // hadNothing reports whether the member behind leg i has acknowledged nothing of this turn: the packet
 // before una never went to it, and where it has just joined, rdma_rxe answers a duplicate as if it were
-// of another numbering (R52). A keepalive probe asks such a member.
+// of another numbering (R52). A keepalive probe asks such a member, or, in a group without these, the
+// newest packet.
 func (g *group) hadNothing(i int) bool {
 	b, l := &g.acks[i], &g.legs[i]
 	return l.connected() && b.acked.Add(1+int32(b.delta)) == g.members[l.member].ePSN
@@ -179,7 +180,7 @@ func (g *group) livenessProbe(i int) rocev2.PSN {
 	switch {
 	case b.pending == sevNone && g.repair.store.find(b.acked.Next()) != nil:
 		return b.acked.Next()
-	case b.flags&isConnected != 0 && g.agg.acked.LessEq(b.acked):
+	case b.flags&isConnected != 0 && g.agg.acked.LessEq(b.acked) && (g.numbering.checks != nil || !g.hadNothing(i)):
 		return b.acked
 	}
 	return g.fwd.nxt.Prev()
