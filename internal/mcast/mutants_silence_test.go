@@ -17,8 +17,10 @@ var _ = []mutant.Mutant{
 		"if !serves && g.live.deadAfter == 0 {",
 		"if !serves && (b.$1 != sevNone || g.live.deadAfter == 0) {", ackState{}.pending)),
 	mutant.New("a member is asked by what nobody has", "R57", mutant.In((*group).livenessProbe,
-		"return b.acked\n",
-		"return b.acked.$1()\n", rocev2.PSN.Next)),
+		`(g.numbering.checks != nil || !g.hadNothing(i)):
+		return b.acked`,
+		`(g.numbering.checks != nil || !g.hadNothing(i)):
+		return b.acked.$1()`, rocev2.PSN.Next)),
 	mutant.New("who lacks what a quorum has is asked by what it has", "R57", mutant.In((*group).livenessProbe,
 		"&& g.agg.acked.LessEq(b.acked) &&",
 		"&&")),
