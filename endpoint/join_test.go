@@ -29,7 +29,7 @@ type table struct{ verdict envelope.Verdict }
 func (t *table) Install(*envelope.Registration, envelope.KeyID) envelope.Verdict { return t.verdict }
 func (t *table) Remove(netip.Addr, envelope.EndReason)                           {}
 func (*table) HadSource(netip.Addr) bool                                         { return false }
-func (*table) FromMember(_, _ netip.Addr, _ bool) bool                           { return true }
+func (*table) FromMember(_, _ netip.Addr, _ envelope.KeyID, _ bool) bool         { return true }
 
 func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.EndReason) {}
 

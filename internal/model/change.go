@@ -350,7 +350,9 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 		if f, spec, err = w.restartForm(sw, key.since, key.absent); err != nil {
 			return nil, err
 		}
-		spec.Resume = f.positions(&record{})
+		if w.cfg.Stored {
+			spec.Resume = f.positions(&record{})
+		}
 	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
 	var out mcast.Output

@@ -277,7 +277,9 @@ func (w *World) restart(sw int, newer, loss bool) {
 		w.fault(sw, "%v", err)
 		return
 	}
-	spec.Resume = f.positions(n)
+	if w.cfg.Stored {
+		spec.Resume = f.positions(n)
+	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
 	w.stepOp, w.op = "restart", mcast.PutGroup{Spec: spec}
 	f.dev = s
