@@ -43,7 +43,9 @@ func (t *table) Install(r *envelope.Registration, _ envelope.KeyID) envelope.Ver
 func (t *table) Remove(ip netip.Addr, _ envelope.EndReason)                      { delete(t.groups, ip) }
 func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.EndReason) {}
 func (t *table) HadSource(netip.Addr) bool                                       { return t.world.r.IntN(8) == 0 }
-func (t *table) FromMember(_, _ netip.Addr, _ bool) bool                         { return t.world.r.IntN(200) > 0 }
+func (t *table) FromMember(_, _ netip.Addr, _ envelope.KeyID, _ bool) bool {
+	return t.world.r.IntN(200) > 0
+}
 
 type flight struct {
 	at time.Duration
