@@ -31,7 +31,7 @@ type claimant struct {
 type nonces struct {
 	secret [sha256.Size]byte
 	spent  map[claimant]spending
-	order  []claimant      // who has shown a nonce in the last two periods, the latest one last
+	order  []claimant      // claimants that have shown a nonce in the last two periods, the latest one last
 	times  []time.Duration // when
 }
 

@@ -15,8 +15,8 @@ type Refusal struct {
 	Reason RejectReason
 	Code   Code // with ConsumerReject
 	Text   string
-	mtu    uint8  // with InvalidMTU: the right one, IBTA's code
-	nonce  uint64 // with Unproven
+	mtu    uint8  // right MTU by IBTA's code, with InvalidMTU
+	nonce  uint64 // nonce that the next REQ has to show, with Unproven
 }
 
 // Code is the second byte of the private data of a REJ with ConsumerReject.

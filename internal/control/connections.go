@@ -22,7 +22,7 @@ import (
 type connections struct {
 	manager *cm.Manager
 	out     cm.Output
-	groups  map[netip.Addr]*created // by the address that programs connect to
+	groups  map[netip.Addr]*created // groups by the address that programs connect to
 	// reserved has the group of each address that connections are registered under.
 	reserved map[netip.Addr]*created
 	// outcomes are what the registrar has reported of them since they were served.
@@ -30,7 +30,7 @@ type connections struct {
 	changed  []netip.Addr
 	vacant   []netip.Addr // groups made by REQs that have no connection left
 	refused  *sampler[cm.Event]
-	strays   *sampler[strayMAD] // by port
+	strays   *sampler[strayMAD] // MADs from elsewhere, by port
 	heldMADs heldMADs
 	ending   netip.Addr // a group whose registration the manager itself ends
 	unkept   unkept

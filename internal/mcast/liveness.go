@@ -93,7 +93,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 	}
 	g.live.armed, g.live.sourceRewound = true, false
 	if g.repair.store != nil {
-		g.noteAckReq(now, g.fwd.nxt.Prev()) // who has not acknowledged that is asked (R45)
+		g.noteAckReq(now, g.fwd.nxt.Prev()) // a receiver that has not acknowledged that packet is asked (R45)
 	}
 	if evicted {
 		g.evaluate(out)

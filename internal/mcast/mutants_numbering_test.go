@@ -27,9 +27,9 @@ var _ = []mutant.Mutant{
 	if !p.Verified {`,
 		`	}
 	if !p.Verified && false {`)),
-	mutant.New("a probe has the PSN that it asks for", "R52", mutant.In((*group).sendKeepalives,
-		".r.Add(-probeBack)",
-		".r")),
+	mutant.New("a probe has the PSN that it asks for", "R52", mutant.In((*group).sendKeepalive,
+		".ePSN.Add(-probePSNOffset)",
+		".ePSN")),
 	mutant.New("one wrong answer is enough", "R55", mutant.In((*group).dismissUnverified,
 		"case v.wrong && v.probes >= wrongAnswers:",
 		"case v.wrong:")),

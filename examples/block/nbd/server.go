@@ -259,14 +259,14 @@ type session struct {
 	c        net.Conn
 	r        *bufio.Reader
 	d        Device
-	patience time.Duration // for a reply
+	patience time.Duration // longest time for a reply
 	requests sync.WaitGroup
 
 	replies sync.Mutex // one at a time
 	unread  error      // the connection has ended by it; guarded by replies
 
 	mu   sync.Mutex
-	used int // of budget
+	used int // bytes of the budget in use
 	room sync.Cond
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways to read what decides who is trusted.
+// Mistakes in the reading of files that decide who is trusted.
 var _ = []mutant.Mutant{
 	mutant.New("a pipe is waited for", "priv", mutant.In(Read,
 		"os.O_RDONLY|unix.O_NONBLOCK",
