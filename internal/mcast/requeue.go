@@ -26,8 +26,8 @@ func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 	}
 	b, m := &g.acks[c.Leg], &g.activity[c.Leg].recovery
 	psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-	if b.flags&isReceiver == 0 || !m.storeServes(b) || g.repair.store.find(psn) == nil {
-		return false
+	if b.flags&isReceiver == 0 || psn.LessEq(b.acked) || !m.storeServes(b) || g.repair.store.find(psn) == nil {
+		return false // acked asks, and repairs nothing: its timer asks again (R57)
 	}
 	if m.state == inSync || psn.Less(m.cursor) {
 		m.cursor = psn

@@ -124,6 +124,21 @@ func TestR51_QuestionPutOff(t *testing.T) {
 	}
 }
 
+// TestR51_QuestionOfWhatALegHas: the packet that only asks a leg, which has it, and that its port did not
+// take, is lost: the leg stays in sync, and is not sent that packet as if it lacked it.
+func TestR51_QuestionOfWhatALegHas(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true})
+	toB := out.Copies[0]
+	in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 100, Syndrome: rocev2.SyndromeACK})
+	if s.Requeue(&toB, time.Millisecond) {
+		t.Error("the question is put off as a repair is")
+	}
+	if out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 1}); !slices.Equal(sentTo(out, 1), []rocev2.PSN{101}) {
+		t.Errorf("B is sent %v", sentTo(out, 1))
+	}
+}
+
 // TestR51_NakBelowWhatWaits: a NAK of a PSN below the deferred copy is served at once,
 // and the deferred copy goes out after the resent ones.
 func TestR51_NakBelowWhatWaits(t *testing.T) {
