@@ -259,7 +259,7 @@ func checkSkew(r *Report, p *pinger, groups []api.Group) {
 				d, way = -d, "behind"
 			}
 			found = append(found, Finding{
-				Severity: Warning, Text: fmt.Sprintf("the clock of master %s is %s %s of the one here", ip, d.Round(10*time.Millisecond), way),
+				Severity: Warning, Text: fmt.Sprintf("the clock of master %s is %s %s of the one here", ip, d.Round(100*time.Millisecond), way),
 				Cost:    "events and logs of the two cannot be put in order. Groups are not affected: leases are measured by clocks that nobody sets",
 				Command: "timedatectl set-ntp true", At: "at host " + ip.String(), Remedy: "and here, if this clock is the wrong one",
 			})
