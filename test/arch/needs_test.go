@@ -285,3 +285,19 @@ func TestSkipsExist(t *testing.T) {
 		}
 	}
 }
+
+// The tests that run without the race detector are those of the pure rooms, all of them.
+func TestCoreRunsWithoutRaceDetector(t *testing.T) {
+	m := regexp.MustCompile(`core=\$\("\$go" list (.*)\)`).FindStringSubmatch(read(t, "scripts/test"))
+	if m == nil {
+		t.Fatal("scripts/test does not name the packages of the core")
+	}
+	for i := range rooms {
+		r := &rooms[i]
+		if in := covers(strings.Fields(m[1]), r.dir); in && !r.pure {
+			t.Errorf("scripts/test runs the tests of %s without the race detector, and it is not pure", r.dir)
+		} else if !in && r.pure && !strings.HasPrefix(r.dir, "internal/config/") {
+			t.Errorf("scripts/test runs the tests of %s, which is pure, with the race detector", r.dir)
+		}
+	}
+}
