@@ -35,7 +35,8 @@ type Group struct {
 	NextPSN       PSN        `json:"next_psn"`                // nxt: the PSN after the last that was forwarded
 	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for
 	StallSeconds  float64    `json:"stall_seconds,omitempty"` // for which ack_psn has not moved, though packets are outstanding, from StallTime on
-	SlowedBy      netip.Addr `json:"slowed_by,omitzero"`      // the member for which alone the group's ACK has waited nearly always in the last SlowTime
+	SlowedBy      netip.Addr `json:"slowed_by,omitzero"`      // the member that has cost the group most in the last SlowTime, of those with a Slow
+	SlowCause     string     `json:"slow_cause,omitempty"`    // the Slow of that member
 	Members       []Member   `json:"members"`
 	Counters      Counters   `json:"counters"`
 
@@ -103,6 +104,10 @@ type Member struct {
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
 	Pending string     `json:"pending,omitempty"` // kind of the pending NAK; repair: the switch resends missing packets
 	Window  bool       `json:"window"`
+	// Slow is the cause for which the member costs its group time now, SlowLoss
+	// and so on; empty if it costs none, or no more than others.
+	Slow string `json:"slow,omitempty"`
+	Cost *Cost  `json:"cost,omitempty"` // absent of the source, and of a member that has received nothing yet
 	// Diagnosis is the known cause, in words, that keeps the member from receiving;
 	// empty if there is none.
 	Diagnosis string `json:"diagnosis,omitempty"`
@@ -112,6 +117,8 @@ type Member struct {
 type Counters struct {
 	DataIn      uint64 `json:"data_in"`
 	DataBytes   uint64 `json:"data_bytes"` // payload of data_in
+	Repeated    uint64 `json:"repeated"`   // of data_in, packets that the source has sent again
+	GoodBytes   uint64 `json:"good_bytes"` // payload of data_in without repetitions
 	Copies      uint64 `json:"copies"`
 	FeedbackIn  uint64 `json:"feedback_in"`
 	FeedbackOut uint64 `json:"feedback_out"`

@@ -305,6 +305,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, DataBytes: now.Bytes, Copies: st.Counters.Copies,
+			Repeated: st.Counters.Repeated, GoodBytes: now.Bytes - min(now.Bytes, st.Counters.RepeatedBytes),
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
 	if b := c.plane.RepairSpec().Bytes; b > 0 && !g.reg.NoRepair {

@@ -33,7 +33,10 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 	}{
 		"new":                 {all, send(1), Counters{DataIn: 1, Copies: 2}, None},
 		"new behind a gap":    {all, send(4), Counters{DataIn: 1, Copies: 2}, None},
-		"a duplicate":         {all, send(0), Counters{DataIn: 1, FeedbackOut: 1}, DuplicateData},
+		"a duplicate":         {all, send(0), Counters{DataIn: 1, FeedbackOut: 1, Repeated: 1}, DuplicateData},
+		"sent again":          {append(all[:3:3], send(1), send(2)), send(1), Counters{DataIn: 1, Copies: 2, Repeated: 1, RepeatedBytes: 10}, None},
+		"lost, sent again":    {append(all[:3:3], send(2)), send(1), Counters{DataIn: 1, Copies: 2, Repeated: 1}, None},
+		"not lost, beside it": {append(all[:3:3], send(2)), send(2), Counters{DataIn: 1, Copies: 2, Repeated: 1, RepeatedBytes: 10}, None},
 		"a READ":              {all, read, Counters{DataIn: 1, FeedbackOut: 1}, NotMulticastable},
 		"too long":            {all, long, Counters{DataIn: 1, FeedbackOut: 1}, BadLength},
 		"beyond a READ":       {append(all[:3:3], read), send(2), Counters{}, NotMulticastable},
@@ -53,7 +56,8 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 		out := in(time.Millisecond, c.p)
 		s.Snapshot(0, &after)
 		b, a := before.Counters, after.Counters
-		got := Counters{DataIn: a.DataIn - b.DataIn, Copies: a.Copies - b.Copies, FeedbackIn: a.FeedbackIn - b.FeedbackIn, FeedbackOut: a.FeedbackOut - b.FeedbackOut}
+		got := Counters{DataIn: a.DataIn - b.DataIn, Copies: a.Copies - b.Copies, FeedbackIn: a.FeedbackIn - b.FeedbackIn, FeedbackOut: a.FeedbackOut - b.FeedbackOut,
+			Repeated: a.Repeated - b.Repeated, RepeatedBytes: a.RepeatedBytes - b.RepeatedBytes}
 		if got != c.want || out.Drop != c.drop {
 			t.Errorf("%s: %+v, %v; want %+v, %v", name, got, out.Drop, c.want, c.drop)
 		}

@@ -133,6 +133,9 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		g.noteMessageStart(p, psn, f)
 	}
 	again := psn.Less(g.fwd.nxt)
+	if again {
+		g.noteRepeated(p, psn)
+	}
 	g.forward(now, p, psn, f, out)
 	if out.Retained && g.fwd.nxt.Less(psn) {
 		g.nakGap(psn, out)
@@ -167,6 +170,16 @@ func (g *group) noteNAKServed(now time.Duration, psn rocev2.PSN) {
 	g.agg.nakServed = true
 }
 
+// noteRepeated counts psn, which the source sends again. Its payload is new if the packet was lost
+// before the switch.
+func (g *group) noteRepeated(p *Packet, psn rocev2.PSN) {
+	c := g.counters.rare()
+	c.Repeated++
+	if n := &g.numbering; !n.gap || psn.Less(n.gapFrom) || !psn.Less(n.gapNext) || g.repair.store != nil && g.repair.store.find(psn) != nil {
+		c.RepeatedBytes += uint64(p.Payload)
+	}
+}
+
 // answerDuplicate answers a packet that is acknowledged, and makes no copies: they would
 // only make every receiver acknowledge again (R12).
 func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
@@ -176,6 +189,7 @@ func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, ou
 	}
 	g.noteReceived(now, psn)
 	g.counters.DataIn++
+	g.counters.rare().Repeated++
 	g.live.sourceRewound = true
 	if p.AckReq || rewind {
 		g.sendACK(out)

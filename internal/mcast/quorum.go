@@ -60,6 +60,7 @@ func (g *group) forwardAgain(now time.Duration, p *Packet, psn rocev2.PSN, f roc
 		return None
 	}
 	g.answerDuplicate(now, p, psn, out)
+	g.counters.rare().RepeatedBytes += uint64(p.Payload)
 	g.forward(now, p, psn, f, out)
 	return None
 }

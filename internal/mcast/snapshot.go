@@ -20,7 +20,10 @@ type Counters struct {
 	Probes      uint64 // probes to receivers whose ACK was overdue
 	Resent      uint64 // copies of retained frames, of Copies
 	NotRetained uint64 // frames for which the store had no room
-	Drops       [NumReasons]uint64
+	Repeated    uint64 // packets that the source has sent again, of DataIn
+
+	RepeatedBytes uint64 // payload of those of Repeated that were served, and had come before
+	Drops         [NumReasons]uint64
 }
 
 // tally is a group's form of Counters, in two parts: many groups never need the second

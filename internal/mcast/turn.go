@@ -115,6 +115,7 @@ func (g *group) quarantineMember(now time.Duration, k MemberID, p *Packet, out *
 func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 	m := &g.members[k]
 	g.counters.DataIn++
+	g.counters.rare().Repeated++
 	if p.AckReq || p.Op.Is(rocev2.OpEnd) {
 		g.counters.FeedbackOut++
 		out.Feedback = append(out.Feedback, Feedback{
