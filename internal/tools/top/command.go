@@ -145,7 +145,7 @@ func (o *options) print(ctx context.Context, w io.Writer, m *model) error {
 			return err
 		}
 		if before = s; n == 0 {
-			if m.group != "" && s.group(m.group) == nil {
+			if m.group != "" && groupOf(s, m.group) == nil {
 				return fmt.Errorf("there is no group %s: gleam group list has them", m.group)
 			}
 			continue
@@ -165,7 +165,7 @@ func (m *model) text(w io.Writer) error {
 	views := []string{viewGroups, viewPorts}
 	if m.view == viewMembers {
 		views = []string{viewMembers}
-		if g := m.sample.group(m.group); g != nil {
+		if g := groupOf(m.sample, m.group); g != nil {
 			fmt.Fprintln(&b, strings.Join(groupLines(g, m.sample.Time, 0), "\n"))
 		}
 	}

@@ -48,7 +48,7 @@ func scene(n uint64) *Sample {
 		}
 	}
 	flows, stands, failed := group(1, api.PSN(12000*n), api.PSN(12000*n+33)), group(2, 0x80, 0x100), group(3, 0, 1)
-	flows.Counters = api.Counters{DataIn: 12000 * n, DataBytes: 12000 * 1024 * n, Copies: 24000 * n}
+	flows.Counters = api.Counters{DataIn: 12000 * n, GoodBytes: 12000 * 1024 * n, Copies: 24000 * n}
 	flows.Repair.Copies, flows.WaitsFor, flows.FastPath = 12*n, ip("10.77.0.3"), &api.FastPath{Way: api.WayFast}
 	stands.WaitsFor, stands.StallSeconds, stands.Members[2].Diagnosis = ip("10.77.0.3"), float64(4+n), "it has not answered probes since its link went down"
 	failed.State, failed.Failure = "failed", "10.77.0.2 has answered with NAK 0x62"
@@ -62,7 +62,7 @@ func scene(n uint64) *Sample {
 		{Name: "p2", State: api.PortOpen, Up: true, XDPMode: "native", Driver: "veth", MTU: 1500, RxFrames: 1500 * n, TxFrames: 12000 * n},
 		{Name: "p3", State: api.PortOpen, Up: false, XDPMode: "generic", Driver: "e1000", MTU: 9000, Egress: api.Egress{Dropped: 40 * n, Bytes: 65536}},
 	}
-	s.rates([]api.Group{flows, stands, failed}, ports, before)
+	s.Fill([]api.Group{flows, stands, failed}, ports, before)
 	return s
 }
 
@@ -204,7 +204,7 @@ func TestRates(t *testing.T) {
 	again := scene(2)
 	again.Version.Pid++
 	groups, ports := []api.Group{s.Groups[0].Group}, []api.Port{s.Ports[0].Port}
-	if again.rates(groups, ports, scene(1)); again.Groups[0].Rates != nil || again.Ports[0].RxRate != 0 {
+	if again.Fill(groups, ports, scene(1)); again.Groups[0].Rates != nil || again.Ports[0].RxRate != 0 {
 		t.Errorf("another gleamd: %+v", again.Groups[0].Rates)
 	}
 }

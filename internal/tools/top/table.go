@@ -152,7 +152,7 @@ var memberColumns = []column{
 // memberTable lists the members of a group by address.
 func memberTable(s *Sample, group string) *table {
 	t := &table{columns: memberColumns}
-	g := s.group(group)
+	g := groupOf(s, group)
 	if g == nil {
 		return t
 	}
@@ -209,16 +209,6 @@ func portTable(s *Sample) *table {
 		}, state != "up" || p.DropRate > 0 || watch.WasDown(&p.Port, s.Time)})
 	}
 	return t
-}
-
-// group returns the group of an address, or nil.
-func (s *Sample) group(ip string) *Group {
-	for i := range s.Groups {
-		if s.Groups[i].IP.String() == ip {
-			return &s.Groups[i]
-		}
-	}
-	return nil
 }
 
 // filter leaves the rows that have a text in one of their cells.

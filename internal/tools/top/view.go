@@ -128,7 +128,7 @@ func (m *model) head() []string {
 		what = "group " + m.group
 	}
 	if m.view == viewMembers {
-		if g := s.group(m.group); g != nil {
+		if g := groupOf(s, m.group); g != nil {
 			lines = append(lines, groupLines(g, m.sample.Time, m.width)...)
 			what = "members"
 		} else {
@@ -191,7 +191,7 @@ func groupLines(g *Group, now time.Time, width int) []string {
 
 // memberLines is all that is known of a member.
 func memberLines(s *Sample, group, ip string, width int) (lines []string) {
-	g := s.group(group)
+	g := groupOf(s, group)
 	if g == nil {
 		return nil
 	}
