@@ -84,6 +84,35 @@ func TestLinkGoesDown(t *testing.T) {
 	}
 }
 
+// TestSuspend stops the receiver's device in a transfer. It takes nothing until it is resumed.
+func TestSuspend(t *testing.T) {
+	const size = 1 << 20
+	p := newPair(t, pairConfig{pathMTU: 1024, memory: size, qp: endpoint.QPConfig{Timeout: 10, RetryCount: 7}})
+	fill(p.send.Bytes(), 5)
+	resume, err := p.dev[1].Suspend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(resume)
+	p.postWrite(t, 1, size)
+	until(t, p.dev[0], "frames sent again", func(s Stats) bool { return s.TxFrames > 2*size/1024 })
+	if !bytes.Equal(p.recv.Bytes(), make([]byte, size)) {
+		t.Error("a device that is stopped has taken data")
+	}
+	resume()
+	resume()
+	poll(t, p.ctx, p.qp[0], 1)
+	if !bytes.Equal(p.send.Bytes(), p.recv.Bytes()) {
+		t.Error("other bytes arrived")
+	}
+	if err := p.dev[1].Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.dev[1].Suspend(); !errors.Is(err, endpoint.ErrClosed) {
+		t.Errorf("suspend of a closed device: %v", err)
+	}
+}
+
 // TestLinkVanishes deletes the sender's interface during a transfer.
 func TestLinkVanishes(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 1 << 20, qp: endpoint.QPConfig{Timeout: 8, RetryCount: 2}})
