@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -25,11 +26,21 @@ func TestBrowserSeesADeath(t *testing.T) {
 	b := browser.New(t)
 	group, dead := l.Group.String(), l.Star.Hosts[3].IPv4.String()
 	b.Do("the page of a group with data", chromedp.EmulateViewport(1000, 830), chromedp.Navigate("http://"+relay(t, l.Star.Switch)+"/"),
-		browser.Has("#connection", "connected"), browser.Has("#groups", group), browser.Has("#groups", "running"), browser.Has("#members", dead), browser.Has("#plots", "packet/s"))
+		browser.Has("#connection", "connected"), browser.Has("#groups", group), browser.Has("#groups", "running"), browser.Has("#members", dead), browser.Has("#plots", "packets/s"), browser.Has("#picture .member.well", dead), browser.Has("#plots .legend", "Mbit/s"))
+	b.Shot("well", chromedp.CaptureScreenshot())
 
 	l.Kill(3)
-	b.Do("the stall and its culprit", browser.Has("#attention li", "Group "+group+" stalls: its ACK waits for "+dead+" at port "+l.Star.Ports[3]), browser.Has("#groups .bad", "stalled"), browser.Has("#members .bad", dead))
+	b.Do("the stall and its culprit", browser.Has("#attention li", "Group "+group+" stalls: its ACK waits for "+dead+" at port "+l.Star.Ports[3]), browser.Has("#groups .bad", "stalled"), browser.Has("#members .bad", dead), browser.Has("#picture .member.bad", "stalls"))
+	b.Do("the culprit's panel, by the remark's button", chromedp.Click("#attention li button"), browser.Has("#panel-title", dead), browser.Has("#panel-window-text", "packets under way"), browser.Has("#panel-texts", "What ends it"),
+		browser.Until(`() => document.activeElement.id === "panel-title"`))
 	b.Shot("page", chromedp.CaptureScreenshot())
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	if _, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, dark); err != nil {
+		t.Fatal(err)
+	}
+	b.Do("a phone", chromedp.EmulateViewport(360, 720), browser.Until(`() => document.querySelector("#picture").getBoundingClientRect().right <= 360`))
+	b.Shot("phone", chromedp.CaptureScreenshot())
+	b.Do("Escape closes it", chromedp.KeyEvent(kb.Escape), browser.Until(`() => document.querySelector("#panel").hidden && document.activeElement.dataset.key.startsWith("member ")`))
 	b.Do("the eviction", browser.Has("#events li", dead+" at port "+l.Star.Ports[3]+" evicted"))
 	b.Do("the group goes on", browser.Has("#events li", "resumed"), browser.Has("#groups", "running"),
 		browser.Until(`() => !document.querySelector("#attention li") && !document.querySelector("#calm").hidden`))
@@ -37,7 +48,7 @@ func TestBrowserSeesADeath(t *testing.T) {
 
 	const focused = `document.activeElement.closest("table") ? document.activeElement.textContent : document.activeElement.id`
 	found := false
-	for range 20 {
+	for range 60 {
 		b.Do("Tab", chromedp.KeyEvent(kb.Tab))
 		found = found || b.Text(focused) == "events"
 	}

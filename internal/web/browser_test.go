@@ -82,7 +82,7 @@ func TestBrowser(t *testing.T) {
 	if err := bed.Star.Switch.SetDown(bed.Star.Ports[2]); err != nil {
 		t.Fatal(err)
 	}
-	b.Do("a port goes down", browser.Has("#attention li", bed.Star.Ports[2]))
+	b.Do("a port goes down", browser.Has("#attention li", bed.Star.Ports[2]), browser.Has("#picture .port.bad", bed.Star.Ports[2]), browser.Has("#picture .member.bad", bed.Star.Hosts[2].IPv4.String()))
 
 	// By keyboard: the link that skips to the groups, and the second group's button.
 	const focused = `document.activeElement.textContent`

@@ -12,25 +12,32 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
-// Interval is the least time between two samples, for all browsers together.
-const Interval = time.Second
+// Least times between two samples, for all browsers together.
+const (
+	Interval     = time.Second
+	idleInterval = 10 * time.Second // while there is no browser: for the history
+)
 
 // share bounds the part of the time for which the switch is asked: a sample that took long
 // makes the next one wait.
 const share = 10
 
-// sampler asks the switch, once for all browsers, and not at all while there are none.
+// sampler asks the switch, once for all browsers, and seldom while there are none.
 type sampler struct {
-	ctx      context.Context // ends with the server
-	backend  Backend
-	version  api.Version
-	interval time.Duration
+	ctx            context.Context // ends with the server
+	backend        Backend
+	version        api.Version
+	interval, idle time.Duration // between two samples, with browsers and without
+
+	history *history
+	before  *watch.Sample // the last one; run's alone
+	came    chan struct{} // a browser came while there was none
 
 	mu      sync.Mutex
 	readers map[*reader]struct{}
-	running bool
 	events  *api.Events // the last ones, for browsers that come
 }
 
@@ -38,8 +45,10 @@ type sampler struct {
 // when the next is there is dropped.
 type reader struct{ in chan []byte }
 
-func newSampler(ctx context.Context, b Backend, v api.Version, interval time.Duration) *sampler {
-	return &sampler{ctx: ctx, backend: b, version: v, interval: interval, readers: make(map[*reader]struct{})}
+func newSampler(ctx context.Context, b Backend, v api.Version, interval, idle time.Duration) *sampler {
+	return &sampler{
+		ctx: ctx, backend: b, version: v, interval: interval, idle: idle, history: newHistory(), came: make(chan struct{}, 1), readers: make(map[*reader]struct{}),
+	}
 }
 
 // join returns a channel of samples, which is closed when the browser is dropped, and what it
@@ -56,9 +65,9 @@ func (s *sampler) join() (in <-chan []byte, leave func(), ok bool) {
 		r.in <- message("events", s.events)
 	}
 	s.readers[r] = struct{}{}
-	if !s.running {
-		s.running = true
-		go s.run()
+	select {
+	case s.came <- struct{}{}:
+	default:
 	}
 	return r.in, func() {
 		s.mu.Lock()
@@ -74,19 +83,26 @@ func (s *sampler) drop(r *reader) {
 	}
 }
 
-// run sends samples until no browser is left.
+// run sends samples until the server ends.
 func (s *sampler) run() {
-	for {
+	for s.ctx.Err() == nil {
 		begin := time.Now()
-		text := s.take(begin)
-		if !s.send(text) {
-			return
+		looked := s.send(s.take(begin))
+		took := time.Since(begin)
+		s.wait(max(s.interval-took, (share-1)*took), nil)
+		if !looked {
+			s.wait(s.idle-s.interval, s.came)
 		}
-		wait := max(s.interval-time.Since(begin), (share-1)*time.Since(begin))
-		select {
-		case <-time.After(wait):
-		case <-s.ctx.Done():
-		}
+	}
+	s.send(nil)
+}
+
+// wait waits for a time, or until a browser comes.
+func (s *sampler) wait(d time.Duration, came <-chan struct{}) {
+	select {
+	case <-time.After(d):
+	case <-came:
+	case <-s.ctx.Done():
 	}
 }
 
@@ -105,8 +121,7 @@ func (s *sampler) send(text []byte) bool {
 			s.drop(r)
 		}
 	}
-	s.running = len(s.readers) > 0
-	return s.running
+	return len(s.readers) > 0
 }
 
 // take asks the switch, and returns the messages to the browsers.

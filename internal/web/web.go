@@ -8,10 +8,14 @@ package web
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -41,6 +45,7 @@ type Backend interface {
 	Topology() (*api.Topology, error)
 	Stats() (*api.Stats, error)
 	Events(ctx context.Context, after uint64) (*api.Events, error)
+	ExplainACK(group netip.Addr) (*api.ACKExplanation, error)
 }
 
 // site answers requests for the page.
@@ -56,7 +61,7 @@ func newSite(ctx context.Context, b Backend, v api.Version, c Config) (*site, er
 	if err != nil {
 		return nil, err
 	}
-	s := &site{sampler: newSampler(ctx, b, v, Interval), files: http.FileServerFS(files)}
+	s := &site{sampler: newSampler(ctx, b, v, Interval, idleInterval), files: http.FileServerFS(files)}
 	c.Section = "web"
 	s.guarded = Guard(c, http.HandlerFunc(s.serve))
 	return s, nil
@@ -70,6 +75,10 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v api.Version, c Con
 	if err != nil {
 		return err
 	}
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	defer cancel()
+	sampling.Go(s.sampler.run)
 	return ServeHandler(ctx, ln, c.TLS, s, "live page")
 }
 
@@ -78,11 +87,33 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guarded.Ser
 
 // serve answers a request of somebody who may read.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/live" {
+	switch r.URL.Path {
+	case "/live":
 		s.live(w, r)
+	case "/history":
+		s.history(w, r)
+	default:
+		s.files.ServeHTTP(w, r)
+	}
+}
+
+// history answers with the series of the switch, of its ports, or of one group.
+func (s *site) history(w http.ResponseWriter, r *http.Request) {
+	of := r.URL.Query().Get("of")
+	if group, ok := strings.CutPrefix(of, "group/"); ok {
+		ip, err := netip.ParseAddr(group)
+		if of = "group/" + ip.String(); err != nil {
+			of = ""
+		}
+	} else if of != "switch" && of != "port" {
+		of = ""
+	}
+	if of == "" {
+		http.Error(w, "of which series? of=switch, of=port or of=group/ADDRESS", http.StatusBadRequest)
 		return
 	}
-	s.files.ServeHTTP(w, r)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s.sampler.history.read(of + "/")) // else the browser has gone
 }
 
 // live sends samples as server-sent events, until the browser goes or is too slow.

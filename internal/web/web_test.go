@@ -275,10 +275,16 @@ func TestBrowsersShareSamples(t *testing.T) {
 }
 
 // A browser that does not take its samples is dropped, and nobody waits for it. Without
-// browsers the switch is not asked.
+// browsers the switch is asked seldom, and one that comes gets a sample at once.
 func TestSlowBrowserIsDropped(t *testing.T) {
 	b := &counting{Backend: apitest.Switch()}
-	s := newSampler(t.Context(), b, api.Version{}, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newSampler(ctx, b, api.Version{}, time.Millisecond, time.Hour)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.run()
+	}()
 	slow, _, _ := s.join()
 	fast, leave, _ := s.join()
 	for range 20 {
@@ -294,21 +300,23 @@ func TestSlowBrowserIsDropped(t *testing.T) {
 		t.Errorf("%d samples for a browser that takes none", n)
 	}
 	leave()
-	for ended := false; !ended; {
-		s.mu.Lock()
-		ended = !s.running
-		s.mu.Unlock()
-	}
 	before := b.samples.Load()
-	if in, _, ok := s.join(); !ok {
-		t.Error("no browser is admitted any more")
-	} else {
-		<-in
-		<-in
+	for last := int64(-1); last != before; time.Sleep(20 * time.Millisecond) {
+		last, before = before, b.samples.Load()
 	}
+	in, _, ok := s.join()
+	if !ok {
+		t.Fatal("no browser is admitted any more")
+	}
+	<-in // the events of before
+	<-in
 	if b.samples.Load() == before {
 		t.Error("no sample for a browser that comes later")
 	}
+	cancel()
+	for range in {
+	}
+	<-ended
 }
 
 // A sample is bounded, has the member that a group waits for, and counts what it leaves out.
@@ -321,7 +329,7 @@ func TestSampleIsBounded(t *testing.T) {
 		}
 		list = append(list, g)
 	}
-	s := newSampler(t.Context(), &apitest.Backend{GroupList: list, Totals: &api.Stats{}}, api.Version{}, Interval)
+	s := newSampler(t.Context(), &apitest.Backend{GroupList: list, Totals: &api.Stats{}}, api.Version{}, Interval, idleInterval)
 	x, err := s.sample(time.Now())
 	if err != nil {
 		t.Fatal(err)
