@@ -38,8 +38,17 @@ type gleam struct {
 // standard error.
 func start(t *testing.T, text string, as *syscall.Credential, args ...string) *gleam {
 	t.Helper()
+	return startTyped(t, nil, text, as, args...)
+}
+
+// startTyped is start with what is typed.
+func startTyped(t *testing.T, typed *os.File, text string, as *syscall.Credential, args ...string) *gleam {
+	t.Helper()
 	g := &gleam{Cmd: exec.Command(programs.Path(t, "gleam"), args...), t: t, say: labtest.NewOutput(text), ended: make(chan struct{})}
 	g.Stdout, g.Stderr = &g.out, g.say
+	if typed != nil {
+		g.Stdin = typed
+	}
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as}
 	g.WaitDelay = 5 * time.Second
 	if err := g.Start(); err != nil {

@@ -27,6 +27,7 @@ const (
 	outBase      = uint64(0x1000_0000_0000) // of a host's data to send; no peer addresses it
 	joinTimeout  = 30 * time.Second
 	deadAfter    = 100 * time.Millisecond // a silent member is dead, where one is killed
+	retries      = 7                      // of a queue pair
 	keptLease    = 10 * time.Minute       // of the group in a lab that is kept, where no master renews it
 )
 
@@ -95,7 +96,7 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 		return nil, err
 	}
 	if o.Web != "" {
-		return r.showPage(ctx)
+		return nil, r.showPage(ctx)
 	}
 	return r.transfers(ctx)
 }
@@ -263,6 +264,9 @@ func (r *run) masterConfig() endpoint.MasterConfig {
 	if r.opts.KillMember != "" {
 		c.DeadAfter = deadAfter
 	}
+	if r.opts.Web != "" {
+		c.DeadAfter, c.SenderTimeout, c.SenderRetries = pageDeadAfter, pageTimeout, retries
+	}
 	if r.opts.Keep {
 		c.Lease = keptLease
 	}
@@ -282,10 +286,14 @@ func (r *run) local(h *host) endpoint.Local {
 }
 
 func (r *run) qpConfig(h *host) endpoint.QPConfig {
-	return endpoint.QPConfig{
+	c := endpoint.QPConfig{
 		LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
-		MaxSend: depth, MaxRecv: 2 * depth, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+		MaxSend: depth, MaxRecv: 2 * depth, Timeout: 14, RetryCount: retries, RNRRetry: 7,
 	}
+	if r.opts.Web != "" {
+		c.Timeout = pageTimeout
+	}
+	return c
 }
 
 // sendByGroup sends the payload once, to the group, and fills in the measurements.

@@ -22,7 +22,7 @@ func build(ctx context.Context, o *Options) (*testbed.Testbed, error) {
 	if o.Keep {
 		c.Star.Name = fmt.Sprintf("demo%d", os.Getpid())
 	}
-	if o.Web != "" {
+	if c.State = o.Web != ""; c.State {
 		c.More = "web: {listen: " + pageAddress + "}\n"
 	}
 	s, err := testbed.Build(ctx, c)

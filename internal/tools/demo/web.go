@@ -7,16 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
+	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 const (
-	pageAddress = "127.0.0.1:8477" // of the live page: in the switch's namespace, and in front of it unless told
-	pageRate    = 50_000_000       // bits a second that the source sends, so that the machine has CPU for a browser
-	pageMembers = 5                // of the group, unless told
+	pageAddress   = "127.0.0.1:8477" // of the live page: in the switch's namespace, and in front of it unless told
+	pageRate      = 50_000_000       // bits a second that the source sends, so that the machine has CPU for a browser
+	pageMembers   = 5                // of the group, unless told
+	pagePolicy    = "evict"          // unless told
+	pageDeadAfter = 10 * time.Second // a silent receiver is dead: long enough to look at it
+	pageTimeout   = 19               // 2 s: the source waits longer for an acknowledgement than a receiver may be silent
+	drainTime     = time.Second      // for what receivers have to take after a round
 )
 
 // checkWeb reports a flag that does not go with --web.
@@ -37,40 +44,88 @@ func (o *Options) checkWeb(f *pflag.FlagSet) error {
 	if !f.Changed("members") {
 		o.Members = pageMembers
 	}
+	if !f.Changed("policy") {
+		o.Policy = pagePolicy
+	}
 	return nil
 }
 
 // showPage serves the live page of the switch, and has the source send the payload to the group again
-// and again, until ctx ends.
-func (r *run) showPage(ctx context.Context) (res *Result, err error) {
+// and again, until ctx ends. Keys break things meanwhile.
+func (r *run) showPage(ctx context.Context) (err error) {
 	l, err := net.Listen("tcp", r.opts.Web)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the live page: %w; another one: --web=127.0.0.1:0", err)
+		return fmt.Errorf("the address of the live page: %w; another one: --web=127.0.0.1:0", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- r.testbed.Star.Switch.Relay(l, pageAddress) }()
 	defer func() { err = errors.Join(err, l.Close(), <-ended) }()
 	if err := r.join(ctx); err != nil {
-		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.said())
+		return fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.said())
 	}
-	say := r.log
-	say.printf("group %s registered: %d members, and host %s sends to it at %d Mbit/s", r.group, len(r.hosts), r.hosts[0].Name, pageRate/1_000_000)
-	say.printf("the live page: http://%s/\nCtrl-C ends it, and removes the lab", l.Addr())
-	r.log = &progress{w: io.Discard}
+	r.log.printf("group %s registered: %d members, and host %s sends to it at %d Mbit/s", r.group, len(r.hosts), r.hosts[0].Name, pageRate/1_000_000)
+	r.log.printf("the live page: http://%s/\nCtrl-C ends it, and removes the lab", l.Addr())
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	b := newBreaker(r, quit)
+	defer b.mend() // a device that is stopped could not be closed
+	keys, restore := readKeys(os.Stdin)
+	defer restore()
+	b.help()
+	go b.obey(ctx, keys)
+	return r.sendOn(ctx)
+}
+
+// sendOn sends rounds until ctx ends, or the group does.
+func (r *run) sendOn(ctx context.Context) error {
 	for rounds := 0; ; rounds++ {
-		res = r.result()
-		err := r.sendByGroup(ctx, res)
+		err := r.round(ctx)
 		if ctx.Err() != nil {
-			say.printf("%s sent to each receiver, and more; every byte of it arrived", sizeString(int64(rounds)*r.plan.total))
-			return res, nil
+			r.log.printf("%s sent to each receiver, and more; every byte of it arrived", sizeString(int64(rounds)*r.plan.total))
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, v := range res.Receivers {
-			if !v.OK {
-				return res, fmt.Errorf("receiver %s does not have the sender's bytes", v.Name)
+	}
+}
+
+// round sends the payload once, and compares what the members have that are there in the end.
+func (r *run) round(ctx context.Context) error {
+	drain, stop := context.WithCancel(ctx)
+	var draining sync.WaitGroup
+	defer draining.Wait()
+	defer stop()
+	for _, h := range r.hosts[1:] {
+		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
+			return err
+		}
+		// What becomes of receives does not matter, as hosts are killed: what arrived does.
+		q := &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, killed: true}
+		_ = q.prime()
+		draining.Go(func() { _ = q.drain(drain) })
+	}
+	window := r.hosts[0].group.Info().Window
+	if err := r.plan.send(ctx, r.hosts[0].group.QP(), r.hosts[0].out, window.Base, window.RKey, func(int) {}); err != nil {
+		return r.explain(err)
+	}
+	time.AfterFunc(drainTime, stop)
+	draining.Wait()
+	return r.compare(ctx)
+}
+
+// compare looks at the bytes of all who are members; while gleamd does not answer it does not know them.
+func (r *run) compare(ctx context.Context) error {
+	g, err := r.client.Group(ctx, r.group)
+	if err != nil {
+		return nil
+	}
+	for i := range g.Members {
+		for _, h := range r.hosts[1:] {
+			if g.Members[i].IP == h.ip && g.Members[i].Live && digest(h.mem) != r.data.sum {
+				return fmt.Errorf("receiver %s does not have the sender's bytes", h.Name)
 			}
 		}
 	}
+	return nil
 }

@@ -31,6 +31,8 @@ type Config struct {
 	Members int
 	// Frames of gleamd's UMEM, a power of two [enough for the rings of every port].
 	Frames int
+	// State has gleamd keep its groups over a restart, in memory.
+	State bool
 	// FastPath turns the fast path on, at hosts that take its copies.
 	FastPath bool
 	// More are further lines of gleamd's configuration file. []
@@ -73,6 +75,9 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 		return nil, err
 	}
 	s.dir = runDir(c.Dir, c.Star.Name)
+	if c.State {
+		c.More += "state: " + stateIn(s.dir) + "\n"
+	}
 	set := settings{
 		key: s.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, c.Star.Hosts), more: c.More,
 		ring: 1024, frames: cmp.Or(c.Frames, umemFrames(len(s.Star.Ports), 1024)),
