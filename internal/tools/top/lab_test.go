@@ -125,6 +125,8 @@ func TestTerminal(t *testing.T) {
 	x.See("sorting", "-- groups, by STATE")
 	x.Tmux("resize-window", "-x", "120", "-y", "30")
 	x.See("a wider window", "SOURCE", "WORKER")
+	x.Tmux("resize-window", "-x", "160", "-y", "30")
+	x.See("ports beside groups", "PORT  STATE", "p3    up", "RATE SO FAR")
 	x.Tmux("resize-window", "-x", "40", "-y", "10")
 	x.See("a narrow window", "10.77.254.1", "no room for: ")
 	if err := b.Star.Switch.SetDown("p3"); err != nil {

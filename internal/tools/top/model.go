@@ -28,6 +28,7 @@ type model struct {
 	interval time.Duration
 
 	sample *Sample
+	trails trails
 	err    error // of the last attempt
 	paused bool
 	help   bool
@@ -47,7 +48,7 @@ type model struct {
 }
 
 func newModel(ctx context.Context, c source, interval time.Duration, group string) *model {
-	m := &model{ctx: ctx, source: c, interval: interval, view: viewGroups, width: 80, height: 24, sorts: map[string]int{viewGroups: -1, viewMembers: -1, viewPorts: -1}}
+	m := &model{ctx: ctx, source: c, interval: interval, trails: make(trails), view: viewGroups, width: 80, height: 24, sorts: map[string]int{viewGroups: -1, viewMembers: -1, viewPorts: -1}}
 	if group != "" {
 		m.view, m.group = viewMembers, group
 	}
@@ -76,6 +77,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case taken:
 		if m.err = msg.err; msg.err == nil {
 			m.sample = msg.sample
+			m.trails.add(m.sample)
 		}
 		m.follow()
 		return m, tea.Tick(m.interval, func(time.Time) tea.Msg { return due{} })

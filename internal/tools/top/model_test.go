@@ -51,6 +51,7 @@ func scene(n uint64) *Sample {
 	flows.Counters = api.Counters{DataIn: 12000 * n, GoodBytes: 12000 * 1024 * n, Copies: 24000 * n}
 	flows.Repair.Copies, flows.WaitsFor, flows.FastPath = 12*n, ip("10.77.0.3"), &api.FastPath{Way: api.WayFast}
 	stands.WaitsFor, stands.StallSeconds, stands.Members[2].Diagnosis = ip("10.77.0.3"), float64(4+n), "it has not answered probes since its link went down"
+	stands.Members[2].Cost = &api.Cost{NAKs: 3, Repaired: 211, Probes: 9, RTTp50: 21e-5, RTTp99: 9e-4, Waited: 6.2}
 	failed.State, failed.Failure = "failed", "10.77.0.2 has answered with NAK 0x62"
 	s := &Sample{Time: at, Version: api.Version{Version: "v1.2.3", Started: at.Add(-time.Hour - time.Duration(n)*time.Second), Pid: 7}, Stats: &api.Stats{Uptime: 3600 + float64(n), FramesFree: 16000, Frames: 16384}}
 	var before *Sample
@@ -103,9 +104,18 @@ func TestScreens(t *testing.T) {
 		name string
 		keys []string
 	}{
-		{"groups", nil}, {"members", []string{"down", "enter"}}, {"member", []string{"down", "enter", "down", "down", "enter"}}, {"ports", []string{"tab"}}, {"help", []string{"?"}}, {"filter", []string{"/", "f", "a", "i", "l"}},
+		{"wide", nil}, {"groups", nil}, {"members", []string{"down", "enter"}}, {"member", []string{"down", "enter", "down", "down", "enter"}}, {"ports", []string{"tab"}}, {"help", []string{"?"}}, {"filter", []string{"/", "f", "a", "i", "l"}},
 	} {
 		m := screenOf(80, 18)
+		if c.name == "wide" {
+			m = screenOf(160, 12)
+			for n := range uint64(20) {
+				s := scene(3 + n)
+				s.Groups[0].BitRate *= float64(n%7) / 6
+				s.Ports[0].RxRate /= float64(1 + n%5)
+				m.Update(taken{sample: s})
+			}
+		}
 		press(m, c.keys...)
 		got := strings.TrimRight(regexp.MustCompile(`(?m)[ ]+$`).ReplaceAllString(shown(m), ""), "\n") + "\n"
 		file := filepath.Join("testdata", c.name+".txt")
@@ -143,6 +153,7 @@ func TestKeys(t *testing.T) {
 		{"no further than the last", []string{"end", "down", "enter"}, "group 10.77.254.3  failed", ""},
 		{"a member", []string{"down", "enter", "end", "enter"}, "holds         the group's ACK, for 6 s without progress", "MEMBER"},
 		{"and back", []string{"down", "enter", "end", "enter", "esc", "esc"}, "-- groups", ""},
+		{"costs of a member", []string{"down", "enter", "end", "enter"}, "3 NAKs, 0 RNR NAKs, 211 packets sent again, 9 probes", ""},
 		{"ports", []string{"tab"}, "DROP/s", "WAITS FOR"},
 		{"ports by name", []string{"p"}, "DROP/s", ""},
 		{"and groups", []string{"tab", "tab"}, "WAITS FOR", ""},
@@ -230,6 +241,31 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// A sparkline has the newest values at its right, and nothing is lower than what is not.
+func TestSparkline(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		width  int
+		want   string
+	}{{nil, 3, "   "}, {[]float64{0, 0}, 3, " ▁▁"}, {[]float64{0, 1, 1000}, 3, "▁▂█"}, {[]float64{9, 1, 2, 4, 8}, 4, "▂▃▅█"}, {[]float64{5}, 0, ""}} {
+		if got := sparkline(c.values, c.width); got != c.want {
+			t.Errorf("%v in %d: %q, want %q", c.values, c.width, got, c.want)
+		}
+	}
+	tr := make(trails)
+	for n := range uint64(100) {
+		tr.add(scene(n))
+	}
+	if got := tr[viewGroups+" 10.77.254.1"]; len(got) != trailLength || got[0] != 12000*1024*8 {
+		t.Errorf("%d values are remembered: %v", len(got), got)
+	}
+	s := scene(100)
+	s.Groups = nil
+	if tr.add(s); len(tr) != len(s.Ports) {
+		t.Errorf("of rows that have gone values are remembered: %d trails", len(tr))
+	}
+}
+
 func TestScaled(t *testing.T) {
 	for n, want := range map[float64]string{0: "0", 1: "1", 0.5: "0.5", 42: "42", 999: "999", 999.6: "1.0k", 1500: "1.5k", 12000: "12k", 98304000: "98M", 2.5e9: "2.5G", 1e13: "10T"} {
 		if got := scaled(n); got != want {
@@ -282,7 +318,7 @@ func TestTextOfOthers(t *testing.T) {
 		g.Failure, g.MTUText, g.IsolationText, g.Policy = "f"+controls, "m"+controls, "i"+controls, g.Policy+controls
 		for j := range g.Members {
 			x := &g.Members[j]
-			x.Port, x.MAC, x.Switch, x.Pending, x.Diagnosis = x.Port+controls, x.MAC+controls, "s"+controls, "p"+controls, "d"+controls
+			x.Port, x.MAC, x.Switch, x.Pending, x.Diagnosis, x.Slow = x.Port+controls, x.MAC+controls, "s"+controls, "p"+controls, "d"+controls, "w"+controls
 		}
 	}
 	for i := range s.Ports {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -46,6 +47,11 @@ func scaled(n float64) string {
 		n /= 1000
 	}
 	return fmt.Sprintf("%.0fT", n)
+}
+
+// seconds shows a time.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond).String()
 }
 
 // row is a line of a table.
@@ -146,7 +152,7 @@ func lag(g *api.Group) (most int) {
 
 var memberColumns = []column{
 	{"MEMBER", false, 0}, {"ROLE", false, 0}, {"LIVE", false, 0}, {"ACKED", false, 2}, {"ACK/s", true, 0}, {"LAG", true, 0}, {"PENDING", false, 1},
-	{"PORT", false, 1}, {"ACK HELD", false, 0}, {"QPN", false, 4}, {"MAC", false, 5},
+	{"PORT", false, 1}, {"ACK HELD", false, 0}, {"NAKS", true, 3}, {"RNR", true, 3}, {"AGAIN", true, 3}, {"WAITED", true, 3}, {"QPN", false, 4}, {"MAC", false, 5},
 }
 
 // memberTable lists the members of a group by address.
@@ -175,8 +181,12 @@ func memberTable(s *Sample, group string) *table {
 		if m.Switch != "" {
 			at = "by " + m.Port
 		}
+		naks, rnr, again, waited := word(""), word(""), word(""), word("")
+		if c := m.Cost; c != nil {
+			naks, rnr, again, waited = count(float64(c.NAKs)), count(float64(c.RNRNAKs)), count(float64(c.Repaired)), cell{seconds(c.Waited), c.Waited}
+		}
 		t.rows = append(t.rows, row{m.IP.String(), []cell{
-			{text: m.IP.String(), number: order(m.IP)}, word(m.Role), word(live), acked, speed, behind, word(m.Pending), word(at), word(held),
+			{text: m.IP.String(), number: order(m.IP)}, word(m.Role), word(live), acked, speed, behind, word(m.Pending), word(at), word(held), naks, rnr, again, waited,
 			word(fmt.Sprintf("0x%06x", uint32(m.QPN))), word(m.MAC),
 		}, !m.Live || m.Diagnosis != "" || held != "" && (g.StallSeconds > 0 || g.SlowedBy.IsValid())})
 	}

@@ -37,6 +37,7 @@ var helpText = []string{
 	"IN, OUT, REPAIR     packets a second: from the source, copies, sent again here",
 	"LAG                 packets that the slowest receiver has not acknowledged",
 	"WAITS FOR, ACK HELD the member whose acknowledgement the group waits for",
+	"AGAIN, WAITED       sent to it again; time that the ACK waited beyond the others",
 	"PATH                fast: XDP programs make the copies; slow: a worker does",
 }
 
@@ -74,35 +75,6 @@ func (m *model) screen() []string {
 		}
 	}
 	return append(lines, cut(foot, m.width))
-}
-
-// body is the table of a view.
-func (m *model) body() []string {
-	t := m.table()
-	title, rows, left := t.lines(m.width - 2)
-	lines := []string{bold + cut("  "+title, m.width) + plain}
-	page := m.page()
-	for i := m.top; i < min(len(rows), m.top+page); i++ {
-		mark, style := "  ", ""
-		if t.rows[i].bad {
-			mark, style = "* ", red
-		}
-		if t.rows[i].key == m.cursor {
-			style += reverse
-		}
-		line := mark + rows[i]
-		if style != "" {
-			line = style + line + strings.Repeat(" ", max(0, m.width-len([]rune(line)))) + plain
-		}
-		lines = append(lines, line)
-	}
-	if len(rows) == 0 {
-		lines = append(lines, "  none")
-	}
-	if len(left) > 0 && len(lines) <= page {
-		lines = append(lines, cut("  no room for: "+strings.Join(left, ", "), m.width))
-	}
-	return lines
 }
 
 // head is what stands above the table.
@@ -176,6 +148,9 @@ func groupLines(g *Group, now time.Time, width int) []string {
 	}
 	if g.SlowedBy.IsValid() {
 		ack += "  SLOWED BY IT"
+		if g.SlowCause != "" {
+			ack += ": " + g.SlowCause
+		}
 	}
 	lines = append(lines, cut(ack, width))
 	for _, m := range watch.Evicted(g.Former, now) {
@@ -213,6 +188,16 @@ func memberLines(s *Sample, group, ip string, width int) (lines []string) {
 			}
 		}
 		add("pending", "%s", word(m.Pending).text)
+		if m.Slow != "" {
+			add("slow", "%s", m.Slow)
+		}
+		if c := m.Cost; c != nil {
+			add("cost", "%d NAKs, %d RNR NAKs, %d packets sent again, %d probes", c.NAKs, c.RNRNAKs, c.Repaired, c.Probes)
+			add("waited for", "%s beyond the others", seconds(c.Waited))
+			if c.RTTp50 > 0 {
+				add("round trip", "half below %s, 99 %% below %s", seconds(c.RTTp50), seconds(c.RTTp99))
+			}
+		}
 		if ip == waits(&g.Group) {
 			switch {
 			case g.SlowedBy.IsValid():
