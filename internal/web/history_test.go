@@ -21,11 +21,11 @@ import (
 // old ones are forgotten.
 func TestHistory(t *testing.T) {
 	h, begin := newHistory(), time.Unix(1_000_000, 0)
-	for s := range 25 {
+	for s := -2 * tiers[0].points; s < 25; s++ { // a ring goes round
 		if s == 21 {
 			continue // no sample
 		}
-		h.add(begin.Add(time.Duration(s)*time.Second), []point{{series: "x/rate", value: float64(s)}, {series: "x/lag", value: float64(s), peak: true}, {series: "y/rate"}})
+		h.add(begin.Add(time.Duration(s)*time.Second), []point{{series: "x/rate", value: float64(s)}, {series: "x/lag", value: float64(100 - s), peak: true}, {series: "y/rate"}})
 	}
 	got := h.read("x/")
 	fine, coarse := got[0].Series, got[1].Series
@@ -44,8 +44,8 @@ func TestHistory(t *testing.T) {
 		back int
 		want string
 	}{
-		{"newest second", fine["x/rate"], 0, "24"}, {"second without a sample", fine["x/rate"], 3, "none"}, {"before all", fine["x/rate"], 25, "none"},
-		{"mean of ten seconds", coarse["x/rate"], 1, "14.5"}, {"most of ten seconds", coarse["x/lag"], 1, "19"}, {"mean of some seconds", coarse["x/rate"], 0, "22.25"}, {"most of some seconds", coarse["x/lag"], 0, "24"},
+		{"newest second", fine["x/rate"], 0, "24"}, {"second without a sample", fine["x/rate"], 3, "none"}, {"oldest second", fine["x/rate"], 119, "-95"}, {"before all", coarse["x/rate"], 30, "none"},
+		{"mean of ten seconds", coarse["x/rate"], 1, "14.5"}, {"most of ten seconds", coarse["x/lag"], 1, "90"}, {"mean of some seconds", coarse["x/rate"], 0, "22.25"}, {"most of some seconds", coarse["x/lag"], 0, "80"},
 	} {
 		if got := at(c.list, c.back); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
