@@ -167,8 +167,14 @@ func TestBrowserScenes(t *testing.T) {
 		chromedp.Click("#attention summary"), browser.Has("#attention details[open] li", "Group 10.77.254.1 stalls"))
 	looks("many")
 
-	if hosts := b.Hosts(); len(hosts) != 5 || !strings.HasPrefix(strings.Join(hosts, " "), "127.0.0.1:") {
-		t.Errorf("requests went to %q, want the five switches alone", hosts)
+	url, _ = play(t, nil)
+	b.Do("a switch without groups", chromedp.Navigate(url+"/"), browser.Has("#groups-note", "No group is registered"), browser.Has("#picture .port", "p1"))
+	alone := groupOf(1, 0, "idle")
+	url, _ = play(t, nil, alone)
+	b.Do("a group without members", chromedp.Navigate(url+"/"), browser.Has("#picture .port", "p1"), browser.Has("#members-title", alone.IP.String()))
+
+	if hosts := b.Hosts(); len(hosts) != 7 || !strings.HasPrefix(strings.Join(hosts, " "), "127.0.0.1:") {
+		t.Errorf("requests went to %q, want the seven switches alone", hosts)
 	}
 	if said := b.Console(); len(said) > 0 {
 		t.Errorf("the console has %q", said)

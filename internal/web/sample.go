@@ -80,8 +80,10 @@ func (s *sampler) waits(groups []watch.Group) map[string]*api.ACKExplanation {
 
 // bound reduces the groups' members to the most important ones.
 func bound(list []watch.Group) (kept []group) {
+	kept = make([]group, len(list))
 	for i := range list {
-		kept = append(kept, group{Group: list[i]})
+		kept[i].Group = list[i]
+		kept[i].Members = append([]api.Member{}, list[i].Members...) // an empty list, not null
 	}
 	room := maxMembers
 	for i := range kept {

@@ -47,10 +47,10 @@ function describe(sample, g, chosen) {
 function ofOne(sample, g, m) {
   const c = m.cost, series = "group/" + g.ip + "/" + m.ip + "/", receives = m.role !== "source" && g.source;
   const others = sample.groups.filter(x => x.ip !== g.ip && memberOf(x, m.ip));
-  const wait = (sample.waits && sample.waits[g.ip] ? sample.waits[g.ip].waits : []).find(w => w.members.includes(m.ip));
+  const explained = sample.waits && sample.waits[g.ip], wait = (explained && explained.waits || []).find(w => w.members.includes(m.ip));
   return {
     title: m.ip, state: ofMember(sample, g, m),
-    texts: [m.diagnosis, ...(wait ? [...wait.reasons.map(r => r.text), ...wait.ended_by.map(e => "What ends it" + (e.in_seconds === undefined ? "" : ", in " + seconds(e.in_seconds)) + ": " + e.text)] : [])],
+    texts: [m.diagnosis, ...(wait ? [...(wait.reasons || []).map(r => r.text), ...(wait.ended_by || []).map(e => "What ends it" + (e.in_seconds === undefined ? "" : ", in " + seconds(e.in_seconds)) + ": " + e.text)] : [])],
     facts: [
       ["Group", g.ip + ", " + ofGroup(g).text], ["Role", m.role], ["Port", m.port + (m.switch ? " of the way to switch " + m.switch : "")], ["QPN", m.qpn], ["MAC", m.mac], ["VLAN", m.vlan],
       ...(receives ? [["Lag", plural(m.lag, "packet")], ["Gets", packets(g.rates && g.rates.progress[m.ip] || 0)], ["Pending", m.pending]] : []),

@@ -48,7 +48,7 @@ const byAddress = (a, b) => a.id.localeCompare(b.id, "en", { numeric: true });
 // switchesOf has the other switches of a group's tree.
 function switchesOf(g) {
   const length = g.rates && g.rates.data_in > 0 ? g.bit_rate / g.rates.data_in : 0;
-  return (g.tree ? g.tree.legs : []).map(l => {
+  return (g.tree && g.tree.legs || []).map(l => {
     const s = ofLeg(g, l), rate = l.source ? g.bit_rate : (g.rates && g.rates.progress[l.switch] || 0) * length;
     return {
       key: "switch " + l.switch, kind: "neighbour", id: l.switch, port: l.port, level: s.level, rate, sends: l.source, label: bits(rate),
