@@ -16,6 +16,9 @@ import (
 	"github.com/gleam-rdma/gleam/test/livegroup"
 )
 
+// plotted waits until plots have the last seconds.
+var plotted = browser.Until(`() => document.querySelector("#plots .curves path").getAttribute("d").split("L").length > 12`)
+
 // TestBrowserSeesADeath kills a receiver under traffic while a browser shows the page: the stall, the
 // member with its port, the eviction and that the group goes on are seen as they happen. The member's row
 // is found by keyboard.
@@ -27,6 +30,7 @@ func TestBrowserSeesADeath(t *testing.T) {
 	group, dead := l.Group.String(), l.Star.Hosts[3].IPv4.String()
 	b.Do("the page of a group with data", chromedp.EmulateViewport(1000, 830), chromedp.Navigate("http://"+relay(t, l.Star.Switch)+"/"),
 		browser.Has("#connection", "connected"), browser.Has("#groups", group), browser.Has("#groups", "running"), browser.Has("#members", dead), browser.Has("#plots", "packets/s"), browser.Has("#picture .member.well", dead), browser.Has("#plots .legend", "Mbit/s"))
+	b.Do("some history", plotted)
 	b.Shot("well", chromedp.CaptureScreenshot())
 
 	l.Kill(3)

@@ -97,8 +97,8 @@ const edgeOf = item => ({ key: item.key, level: item.level, rate: item.rate, lab
 
 // curve is a link from the switch's side at (x1, y1) to the item's at (x2, y2), in the direction of the data.
 function curve(item, x1, y1, x2, y2) {
-  const mid = (x1 + x2) / 2, sends = item.sends;
-  const path = sends ? `M${x2} ${y2}C${mid} ${y2} ${mid} ${y1} ${x1} ${y1}` : `M${x1} ${y1}C${mid} ${y1} ${mid} ${y2} ${x2} ${y2}`;
+  const mid = (x1 + x2) / 2;
+  const path = item.gives ? `M${x2} ${y2}C${mid} ${y2} ${mid} ${y1} ${x1} ${y1}` : `M${x1} ${y1}C${mid} ${y1} ${mid} ${y2} ${x2} ${y2}`;
   return { ...edgeOf(item), path, at: [mid, (y1 + y2) / 2], room: Math.abs(x2 - x1) };
 }
 

@@ -37,7 +37,7 @@ function membersOf(sample, g) {
     const rate = sends ? g.bit_rate : (g.rates && g.rates.progress[m.ip] || 0) * length;
     return {
       key: "member " + m.ip, kind: "member", id: m.ip, port: m.port, behind: m.switch && g.tree ? m.switch : undefined, sends: sends && !m.switch, level: s.level, rate,
-      lines: [m.ip, (sends ? "source, " : "") + s.text], label: m.switch && !sends ? undefined : bits(rate),
+      lines: [m.ip, (sends ? "source, " : "") + s.text], label: m.switch ? undefined : bits(rate), gives: sends,
       says: m.role + " " + m.ip + (m.port ? " at port " + m.port : "") + ": " + s.text + (sends ? "" : ", lag " + count(m.lag)) + ", " + bits(rate),
     };
   }).sort(byAddress);
@@ -51,7 +51,7 @@ function switchesOf(g) {
   return (g.tree && g.tree.legs || []).map(l => {
     const s = ofLeg(g, l), rate = l.source ? g.bit_rate : (g.rates && g.rates.progress[l.switch] || 0) * length;
     return {
-      key: "switch " + l.switch, kind: "neighbour", id: l.switch, port: l.port, level: s.level, rate, sends: l.source, label: bits(rate),
+      key: "switch " + l.switch, kind: "neighbour", id: l.switch, port: l.port, level: s.level, rate, gives: l.source, label: bits(rate),
       lines: ["switch " + short(l.switch), (l.source ? "the source is behind it" : plural(l.live, "member") + ", " + s.text)],
       says: "switch " + l.switch + " at port " + l.port + ": " + count(l.live) + " of " + plural(l.members, "member") + " live, " + s.text + ", lag " + count(l.lag),
     };
@@ -74,7 +74,7 @@ function hostsOf(sample) {
   return [...hosts.values()].map(h => {
     const p = sample.ports.find(p => p.name === h.port), rate = p ? Math.max(p.rx_bit_rate, p.tx_bit_rate) : 0;
     return {
-      key: "member " + h.ip, kind: "member", id: h.ip, port: h.port, behind: neighbours.has(h.behind) ? h.behind : undefined, sends: h.sends && !h.behind, level: h.state.level, rate,
+      key: "member " + h.ip, kind: "member", id: h.ip, port: h.port, behind: neighbours.has(h.behind) ? h.behind : undefined, sends: h.sends && !h.behind, gives: h.sends, level: h.state.level, rate,
       lines: [h.ip, plural(h.groups, "group") + (h.state.level === "idle" || h.state.level === "well" ? "" : ", " + h.state.text)], label: h.behind ? undefined : bits(rate),
       says: "host " + h.ip + (h.port ? " at port " + h.port : "") + ", in " + plural(h.groups, "group") + ": " + h.state.text,
     };
