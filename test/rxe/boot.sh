@@ -55,31 +55,39 @@ if [ -w /dev/kvm ]; then
 	accel=$(sed -n 2p "$cache/accel")
 fi
 
-: >"$share/output"
-rm -f "$share/rc" "$share/up"
-echo "booting $(basename "$kernel") ($accel)"
-(qemu "$accel" "" "$share/console" \
-	-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap") &
-guest=$!
-trap 'kill $guest 2>/dev/null || true' EXIT
-tail -n +1 -f --pid=$guest -s 0.2 "$share/output" 2>/dev/null &
-printer=$!
-begin=$(date +%s%N)
-up=""
-deadline=$((SECONDS + seconds))
-while kill -0 $guest 2>/dev/null; do
-	if [ -z "$up" ] && [ -e "$share/up" ]; then
-		up=$((($(date +%s%N) - begin) / 100000000))
+# An emulated guest may crash while its kernel patches its own text, before anything of Gleam runs in it: QEMU
+# translates code on one CPU while another CPU changes it. Such a guest is booted again, once.
+for attempt in 1 2; do
+	: >"$share/output"
+	rm -f "$share/rc" "$share/up"
+	echo "booting $(basename "$kernel") ($accel)"
+	(qemu "$accel" "" "$share/console" \
+		-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap") &
+	guest=$!
+	trap 'kill $guest 2>/dev/null || true' EXIT
+	tail -n +1 -f --pid=$guest -s 0.2 "$share/output" 2>/dev/null &
+	printer=$!
+	begin=$(date +%s%N)
+	up=""
+	deadline=$((SECONDS + seconds))
+	while kill -0 $guest 2>/dev/null; do
+		if [ -z "$up" ] && [ -e "$share/up" ]; then
+			up=$((($(date +%s%N) - begin) / 100000000))
+		fi
+		if [ $SECONDS -ge $deadline ]; then
+			kill $guest
+			echo "the guest was still running after $seconds s; its console is in $share/console" >&2
+			wait $printer || true
+			exit 124
+		fi
+		sleep 0.2
+	done
+	wait $printer || true
+	if [ -e "$share/up" ] || [ $attempt = 2 ]; then
+		break
 	fi
-	if [ $SECONDS -ge $deadline ]; then
-		kill $guest
-		echo "the guest was still running after $seconds s; its console is in $share/console" >&2
-		wait $printer || true
-		exit 124
-	fi
-	sleep 0.2
+	echo "the guest's kernel crashed before it was up: $(grep -m 1 'Kernel panic' "$share/console" || echo 'its console does not say why')" >&2
 done
-wait $printer || true
 echo "the guest was up after ${up%?}.${up#"${up%?}"} s, and gone after $((($(date +%s%N) - begin) / 1000000000)) s"
 if grep -E 'BUG:|WARNING:|Oops|Call Trace' "$share/dmesg" >&2 2>/dev/null; then
 	echo "the guest's kernel complains: see $share/dmesg" >&2
