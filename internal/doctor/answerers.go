@@ -63,12 +63,13 @@ type survey struct {
 const (
 	maxAnswerers = 16
 	surveyRounds = 2
-	// resolveWait is longer than a proxy waits before it answers: up to 0.8 s by default
-	// (proxy_delay).
-	resolveWait  = 1200 * time.Millisecond
 	resolveAgain = 200 * time.Millisecond
 	askWait      = 500 * time.Millisecond
 )
+
+// resolveWait is longer than a proxy waits before it answers: up to 0.8 s by default
+// (proxy_delay). Tests make both shorter.
+var resolveWait = 1200 * time.Millisecond
 
 // newSurvey opens its sockets in the namespace of the calling thread.
 func newSurvey(ifindex int, mac net.HardwareAddr, src, hop, group netip.Addr, auth envelope.Auth) (s *survey, done func(), err error) {
@@ -163,6 +164,9 @@ func (s *survey) resolved(f *rocev2.Frame) bool {
 // ask asks each of those found whether it is a switch.
 func (s *survey) ask() error {
 	for range surveyRounds {
+		if s.complete() {
+			break
+		}
 		for _, a := range s.found {
 			for _, frame := range s.frames(a) {
 				if err := s.socket.send(frame); err != nil {
@@ -175,6 +179,13 @@ func (s *survey) ask() error {
 		}
 	}
 	return nil
+}
+
+// complete reports whether nothing more can be heard of those found.
+func (s *survey) complete() bool {
+	return !slices.ContainsFunc(s.found, func(a *answerer) bool {
+		return !a.claims || len(s.auth.Keys) > 0 && !a.proved
+	})
 }
 
 // frames are the identification for an answerer, and the request under the key.
@@ -200,6 +211,12 @@ func (s *survey) answered(f *rocev2.Frame) bool {
 	if f.Kind == rocev2.KindARP || f.Src() != s.group || f.Dst() != s.from.Addr() {
 		return true
 	}
+	s.note(f)
+	return !s.complete()
+}
+
+// note notes what a frame of the group to this host says.
+func (s *survey) note(f *rocev2.Frame) {
 	from := f.Eth().Src()
 	if x, ok := rocev2.DecodeIdentification(f); ok {
 		for _, a := range s.found {
@@ -213,11 +230,11 @@ func (s *survey) answered(f *rocev2.Frame) bool {
 		}
 	}
 	if f.Kind != rocev2.KindUDP || f.UDP().DstPort() != s.from.Port() {
-		return true
+		return
 	}
 	m, err := s.auth.Keys.Open(f.UDPPayload(), true)
 	if err != nil || m.Group != s.group {
-		return true
+		return
 	}
 	for _, a := range s.found {
 		if m.Epoch != a.attempt || m.Transaction != a.requested {
@@ -232,5 +249,4 @@ func (s *survey) answered(f *rocev2.Frame) bool {
 			a.refused = a.refused || body.Reason == envelope.BadAuthentication
 		}
 	}
-	return true
 }

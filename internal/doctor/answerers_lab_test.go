@@ -30,9 +30,9 @@ func TestStrangersAnswer(t *testing.T) {
 		mends string
 	}{
 		{"the address of another host", labGroup, "ip address add 10.77.254.1/16 dev eth0", "answers as its own address", "16"},
-		{"proxy ARP", labGroup, "ip route add 10.77.254.0/24 dev v0; sysctl -qw net.ipv4.conf.eth0.proxy_arp=1 net.ipv4.ip_forward=1", "answers for another host (proxy ARP)", ""},
+		{"proxy ARP", labGroup, "ip route add 10.77.254.0/24 dev v0; sysctl -qw net.ipv4.conf.eth0.proxy_arp=1 net.ipv4.ip_forward=1 net.ipv4.neigh.eth0.proxy_delay=0", "answers for another host (proxy ARP)", ""},
 		{"the IPv6 address of another host", group6, "ip address add fd77::6c65:1/64 dev eth0 nodad", "answers as its own address", "64"},
-		{"proxy neighbour discovery", group6, "ip route add fd77::6c65:0/112 dev v0; sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv6.conf.eth0.proxy_ndp=1; ip neighbour add proxy fd77::6c65:1 dev eth0", "answers for another host (proxy neighbour discovery)", ""},
+		{"proxy neighbour discovery", group6, "ip route add fd77::6c65:0/112 dev v0; sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv6.conf.eth0.proxy_ndp=1 net.ipv6.neigh.eth0.proxy_delay=0; ip neighbour add proxy fd77::6c65:1 dev eth0", "answers for another host (proxy neighbour discovery)", ""},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			look := w.lookAtHost(HostOptions{Group: c.group})

@@ -23,7 +23,10 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
 
-func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
+func TestMain(m *testing.M) {
+	resolveWait = 500 * time.Millisecond
+	os.Exit(programs.Run(m))
+}
 
 var labGroup = netip.MustParseAddr("10.77.254.1")
 
