@@ -227,6 +227,9 @@ func (c *control) warnUndeclared(g *group) {
 }
 
 func (c *control) answer(group netip.Addr, err error) {
+	if text := c.refusedText(err); text != "" {
+		err = fmt.Errorf("%w%s", err, text)
+	}
 	c.connections.note(registrationOutcome{group: group, err: err, kind: registrationAnswered})
 	if ch := c.localWaiters[group]; ch != nil {
 		delete(c.localWaiters, group)
@@ -280,9 +283,7 @@ func (c *control) registerByOperator(reg envelope.Registration, replace bool) er
 	}
 	var problem *envelope.Problem
 	if errors.As(err, &problem) {
-		var place string
-		c.do(func() { place = c.refusedText(err) })
-		msg := fmt.Sprintf("group %s rejected: %s%s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)), place)
+		msg := fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))
 		if problem.Reason == envelope.UnknownMemberLocation {
 			msg += " (gleamd --check says what is missing here)"
 		}
