@@ -80,7 +80,7 @@ func DecodeNeighborSolicitation(f *Frame, s *NeighborSolicitation) Reason {
 type NeighborAdvertisement struct {
 	Target   netip.Addr
 	MAC      MAC  // target link-layer address option, or the frame's source without one
-	Override bool // it is the target itself that answers: a proxy leaves it out (§7.2.8)
+	Override bool // it is the target itself that answers: a proxy leaves it out (RFC 4861 §7.2.8)
 }
 
 // DecodeNeighborAdvertisement reads the neighbour advertisement in frame f with all the
