@@ -41,7 +41,7 @@ type driver struct {
 func listenUDP(local netip.AddrPort) (*net.UDPConn, error) {
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: another process here takes part in groups with this address; within one process, share a Host", err)
+		return nil, fmt.Errorf("%w: another process here takes part in groups with this address, and package endpoint serves one process for each (ss -lunp 'sport = :%d' names it): end it, give this one another address of the host, or, within one process, share a Host", err, local.Port())
 	}
 	return c, err
 }

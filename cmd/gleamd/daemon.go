@@ -20,6 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/internal/privilege"
@@ -114,8 +115,8 @@ func (d *daemon) check(file string) error {
 // one has the ports as well, and its switch is left alone. Clients that connect
 // before the switch is ready wait in the socket's backlog.
 func (d *daemon) run(ctx context.Context, file string) (err error) {
-	started := time.Now()
-	cfg, err := config.Load(file)
+	started, files := time.Now(), &trusted.Files{}
+	cfg, err := config.LoadBy(file, files)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		again := &reloader{file: file, start: cfg, running: cfg, eng: eng, remote: remote, log: log}
+		again := &reloader{file: file, files: files, start: cfg, running: cfg, eng: eng, remote: remote, log: log}
 		err = d.serve(ctx, &reloadable{backend: eng, reload: again.reload, remote: remote, page: page, scraping: scraping}, eng, ln, build, access, log)
 	}
 	if closing := eng.Close(); closing != nil {

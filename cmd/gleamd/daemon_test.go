@@ -335,7 +335,7 @@ func TestCheckPortsRefusesLoopback(t *testing.T) {
 // The folder of the state file is checked for the user that gleamd becomes.
 func TestCheckLooksAtTheState(t *testing.T) {
 	labtest.Require(t)
-	missing := filepath.Join(t.TempDir(), "missing")
+	missing := filepath.Join(t.TempDir(), "missing", "folder")
 	found := doctor.Start(&config.Config{User: config.UserAuto, State: missing}, nil)
 	if !slices.ContainsFunc(found, func(f control.Finding) bool {
 		return f.Fatal && strings.Contains(f.String(), "key state: ") && strings.Contains(f.String(), missing)

@@ -8,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // reloadable is the switch with its configuration file: SIGHUP and the API reload that one
@@ -62,6 +67,7 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 // reloader reads the configuration file again.
 type reloader struct {
 	file    string
+	files   *trusted.Files // that the configuration names, as they were read at the start
 	start   *config.Config // as gleamd was started
 	running *config.Config // what is in effect
 	eng     engine
@@ -69,13 +75,27 @@ type reloader struct {
 	log     *zap.Logger
 }
 
+// unreadable adds to an error what lets the user that gleamd runs as read files.
+func unreadable(err error, paths []string) error {
+	group := strconv.Itoa(os.Getegid())
+	if g, err := user.LookupGroupId(group); err == nil {
+		group = g.Name
+	}
+	list := strings.Join(paths, " ")
+	return fmt.Errorf("%w\n%s cannot be read by the user that gleamd runs as (uid %d), and is new or has changed since the start, when root read it; run: chgrp %s %s && chmod 640 %s; then gleam reload", err, list, os.Geteuid(), group, list, list)
+}
+
 // reload reads the file again and applies what needs no restart. After an error nothing has
 // changed.
 func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
-	next, err := config.Load(r.file)
+	next, err := config.LoadBy(r.file, r.files)
+	denied := r.files.TakeDenied()
+	if errors.Is(err, fs.ErrPermission) {
+		denied = []string{r.file}
+	}
 	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", r.file)
+	case len(denied) > 0:
+		return nil, unreadable(err, denied)
 	case err != nil:
 		return nil, err
 	}

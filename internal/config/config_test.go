@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 
@@ -93,7 +94,7 @@ func TestEveryKeyIsReadAndInTheReference(t *testing.T) {
 		t.Fatalf("found only %d keys in Config: %v", len(want), want)
 	}
 
-	known := parse(referenceIn(t, t.TempDir()), mustRead(t, "reference.yaml"), nil).known
+	known := parse(referenceIn(t, t.TempDir()), mustRead(t, "reference.yaml"), nil, &trusted.Files{}).known
 	if !maps.Equal(known, want) {
 		t.Errorf("keys the parser knows: %v\nkeys of Config: %v", slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(want)))
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // decoder walks the syntax tree and collects errors. It does without the
@@ -17,6 +19,7 @@ import (
 // prints the source around it, secrets included.
 type decoder struct {
 	file  string
+	files *trusted.Files // that the configuration names
 	errs  Errors
 	known map[string]bool // every key path that a mapping has read, with [] for list elements
 

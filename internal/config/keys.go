@@ -94,7 +94,7 @@ func (d *decoder) secretFile(file *string, dst *Secret, v value) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(filepath.Dir(d.file), full)
 	}
-	s, err := readSecret(full)
+	s, err := readSecret(full, d.files.Read)
 	var pathErr *fs.PathError
 	switch {
 	case errors.As(err, &pathErr): // the path is in the message already

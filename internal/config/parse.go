@@ -20,7 +20,11 @@ import (
 
 // Load reads and parses a configuration file. One with secrets that others may read or change
 // is refused, as the files of secrets are.
-func Load(path string) (*Config, error) {
+func Load(path string) (*Config, error) { return LoadBy(path, &trusted.Files{}) }
+
+// LoadBy is Load for a process that has given up rights since files has read the files that
+// the configuration names.
+func LoadBy(path string, files *trusted.Files) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -34,19 +38,19 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return parse(path, data, st).result()
+	return parse(path, data, st, files).result()
 }
 
 // Parse parses a configuration. name stands for the file in errors, and a
 // relative secret_file is looked up in its directory. The error is of type
 // Errors.
 func Parse(name string, data []byte) (*Config, error) {
-	return parse(name, data, nil).result()
+	return parse(name, data, nil, &trusted.Files{}).result()
 }
 
 // parse parses a configuration, of the file st if it is one.
-func parse(name string, data []byte, st fs.FileInfo) *decoder {
-	d := &decoder{file: name, known: make(map[string]bool), configuration: Default()}
+func parse(name string, data []byte, st fs.FileInfo, files *trusted.Files) *decoder {
+	d := &decoder{file: name, files: files, known: make(map[string]bool), configuration: Default()}
 	if root, line := d.document(data); len(d.errs) == 0 {
 		if d.config(d.configuration, root) {
 			d.check(d.configuration, line)

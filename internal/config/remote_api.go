@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
 
 // endpoint reads an address and a port.
@@ -34,7 +35,7 @@ func (d *decoder) endpoint(dst *netip.AddrPort) func(value) {
 }
 
 // identityFile reads the path of a file in PEM, and the file.
-func (d *decoder) identityFile(dst **identity.File, read func(string) (*identity.File, error)) func(value) {
+func (d *decoder) identityFile(dst **identity.File, read func(string, trusted.Reader) (*identity.File, error)) func(value) {
 	return func(v value) {
 		path, ok := d.str(v)
 		if !ok {
@@ -43,7 +44,7 @@ func (d *decoder) identityFile(dst **identity.File, read func(string) (*identity
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(d.file), path)
 		}
-		f, err := read(path)
+		f, err := read(path, d.files.Read)
 		if err != nil {
 			d.failAt(v, "%v", err)
 			return

@@ -84,8 +84,8 @@ func parseSecret(digits string) (Secret, error) {
 
 // readSecret reads a secret from a file of hexadecimal digits, with or without
 // the prefix, as `openssl rand -hex 32` writes them.
-func readSecret(path string) (Secret, error) {
-	data, err := trusted.Read(path, secretFileMax, trusted.Secret)
+func readSecret(path string, by trusted.Reader) (Secret, error) {
+	data, err := by(path, secretFileMax, trusted.Secret)
 	if err != nil {
 		return Secret{}, err
 	}

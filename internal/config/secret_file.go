@@ -3,13 +3,17 @@
 
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
+)
 
 // ReadSecret reads a secret from a file as secret_file in the configuration
 // does: hexadecimal digits, which others may not read. Programs of hosts take the
 // key that they share with the switch by it.
 func ReadSecret(path string) (Secret, error) {
-	s, err := readSecret(path)
+	s, err := readSecret(path, trusted.Read)
 	if err != nil {
 		return s, fmt.Errorf("read the secret: %w", err)
 	}

@@ -297,6 +297,7 @@ func (c *control) logRefused(e cm.Event, suppressed uint64) {
 	if e.Refusal.Text != "" {
 		reason += ": " + e.Refusal.Text
 	}
+	reason += c.atText(e.Member)
 	c.notify(true, "connection refused or ended", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
 	c.journal.add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: "RDMA-CM: " + reason})
 }

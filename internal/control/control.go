@@ -24,30 +24,31 @@ import (
 // owns the directory. It receives envelopes and changed groups from the workers, changes
 // of links and neighbours from netlink, and closures by do.
 type control struct {
-	plane          *dataplane.Plane
-	ports          []*port
-	dir            *directory
-	keeper         *keeper // nil: groups are not kept over a restart
-	registrar      *envelope.Registrar
-	locator        locator
-	notify         Notify
-	closures       chan func()
-	ended          chan struct{}
-	out            envelope.Output
-	journal        *journal
-	endedGroups    []api.Group         // the last states of groups that have ended, oldest first
-	refusals       *sampler[refusal]   // by envelope.Drop
-	rejected       *sampler[rejection] // by envelope.Reason
-	unchanged      *sampler[unchanged] // by envelopes, and by hand
-	unsendable     *sampler[unsendable]
-	reports        turnReports
-	parked         parkedEnvelopes   // envelopes for hosts that are being resolved
-	outbox         outbox            // what waits for the state file
-	onLeave        func(*message)    // leave
-	relays         []dataplane.Relay // to neighbours, that leave at the end of the iteration
-	datagrams      []dataplane.UDP   // that leave at the end of the iteration
-	asker          requester         // of the envelope that is being served
-	requestPolicer dataplane.Policer // iterations of the loop that serve requests
+	plane            *dataplane.Plane
+	ports            []*port
+	dir              *directory
+	keeper           *keeper // nil: groups are not kept over a restart
+	registrar        *envelope.Registrar
+	locator          locator
+	notify           Notify
+	closures         chan func()
+	ended            chan struct{}
+	out              envelope.Output
+	journal          *journal
+	endedGroups      []api.Group         // the last states of groups that have ended, oldest first
+	refusals         *sampler[refusal]   // by envelope.Drop
+	rejected         *sampler[rejection] // by envelope.Reason
+	unchanged        *sampler[unchanged] // by envelopes, and by hand
+	unsendable       *sampler[unsendable]
+	reports          turnReports
+	parked           parkedEnvelopes   // envelopes for hosts that are being resolved
+	outbox           outbox            // what waits for the state file
+	onLeave          func(*message)    // leave
+	relays           []dataplane.Relay // to neighbours, that leave at the end of the iteration
+	datagrams        []dataplane.UDP   // that leave at the end of the iteration
+	asker            requester         // of the envelope that is being served
+	reresolvePolicer dataplane.Policer
+	requestPolicer   dataplane.Policer // iterations of the loop that serve requests
 	// localWaiters are the channels for the outcomes of local registrations, by group.
 	localWaiters map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports in one call.
@@ -86,7 +87,7 @@ type control struct {
 func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
-		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), delayReports: dataplane.NewPolicer(delayReportRate),
+		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), reresolvePolicer: dataplane.NewPolicer(maxReresolved), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
 		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
@@ -226,6 +227,9 @@ func (c *control) warnUndeclared(g *group) {
 }
 
 func (c *control) answer(group netip.Addr, err error) {
+	if text := c.refusedText(err); text != "" {
+		err = fmt.Errorf("%w%s", err, text)
+	}
 	c.connections.note(registrationOutcome{group: group, err: err, kind: registrationAnswered})
 	if ch := c.localWaiters[group]; ch != nil {
 		delete(c.localWaiters, group)
@@ -281,7 +285,7 @@ func (c *control) registerByOperator(reg envelope.Registration, replace bool) er
 	if errors.As(err, &problem) {
 		msg := fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))
 		if problem.Reason == envelope.UnknownMemberLocation {
-			msg += " (gleamd's log says what the kernel answered, gleamd --check what is missing here)"
+			msg += " (gleamd --check says what is missing here)"
 		}
 		return &api.Error{Reason: problem.Reason.String(), Message: msg}
 	}

@@ -84,6 +84,7 @@ type groupDefaults struct {
 // long.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
+	Invalidate(ip netip.Addr) error
 	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
 	Link(ifindex int, name string) locate.Link
 	Recall(ip netip.Addr, h locate.Held) (locate.Location, error)

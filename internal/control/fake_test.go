@@ -50,6 +50,9 @@ type fakeLocator struct {
 	asked map[netip.Addr]int
 	mtu   map[int]int
 	stuck chan struct{} // not nil: questions for host 0 wait until it is closed
+
+	really      map[netip.Addr]locate.Location // hosts that are elsewhere than at has them
+	invalidated map[netip.Addr]int
 }
 
 func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
@@ -62,6 +65,17 @@ func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
 	defer l.mu.Unlock()
 	l.asked[ip]++
 	return l.at[ip], l.err[ip]
+}
+
+// Invalidate has the next Locate find a host where it really is.
+func (l *fakeLocator) Invalidate(ip netip.Addr) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.invalidated[ip]++
+	if now, moved := l.really[ip]; moved {
+		l.at[ip] = now
+	}
+	return nil
 }
 
 func (l *fakeLocator) LocateHop(ifindex int, hop netip.Addr) (locate.Location, error) {
@@ -151,6 +165,7 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ..
 	t.Helper()
 	f := &fakeSwitch{t: t, changes: locate.NewChanges(), locator: &fakeLocator{
 		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{}, mtu: map[int]int{},
+		really: map[netip.Addr]locate.Location{}, invalidated: map[netip.Addr]int{},
 	}}
 	if !strings.Contains(more, "envelope:") {
 		more += "envelope: {insecure: true}\n"

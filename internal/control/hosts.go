@@ -34,6 +34,8 @@ type host struct {
 	urgent          bool                         // is in hosts.urgent
 	lookupPending   bool                         // a lookup has been submitted
 	lookupAgain     bool                         // something has changed since the lookup was submitted
+	reresolve       bool                         // the next lookup has the kernel ask all hosts for it
+	reresolvedAt    time.Duration                // when the last such lookup was wanted
 	answered        bool                         // there was an answer: lookupErr, at time answeredAt
 	lookupErr       error                        // of the last answer
 	answeredAt      time.Duration                // when that answer came

@@ -177,7 +177,9 @@ func (c *control) sendProofs() {
 		if s := c.lastSeenElsewhere(p.host); s != nil && p.answeredFrom == nil {
 			c.requestAtNewOrigin(p, *s, group) // the kernel may hold the host where another key's holder says that it is
 		}
-		if p.timesSent++; p.timesSent >= len(x.steps) {
+		if p.timesSent++; p.timesSent == reresolveAfter {
+			c.reresolve(p.host)
+		} else if p.timesSent >= len(x.steps) {
 			c.dir.hosts.enqueueUrgent(p.host) // the tables may have been corrected
 		}
 		x.schedule(p, now)

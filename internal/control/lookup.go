@@ -20,6 +20,7 @@ import (
 type lookup struct {
 	ip    netip.Addr
 	held  map[envelope.KeyID]locate.Held // places of the host that have no location
+	anew  bool                           // the kernel is to ask all hosts for it
 	ports []portName                     // by slot
 }
 
@@ -71,6 +72,9 @@ func (a *lookupQueue) run(l locator) {
 					}
 					x.recalled[key] = at
 				}
+			}
+			if q.anew {
+				_ = l.Invalidate(q.ip) // the answer is that of the lookup then
 			}
 			x.location, x.hops, x.err = a.locate(l, q.ip)
 		}
@@ -156,7 +160,8 @@ func (c *control) submitLookups() {
 		if h == nil {
 			return
 		}
-		c.lookups.submit(now, lookup{ip: h.ip, held: c.dir.heldPlaces(h)})
+		c.lookups.submit(now, lookup{ip: h.ip, held: c.dir.heldPlaces(h), anew: h.reresolve})
+		h.reresolve = false
 	}
 }
 

@@ -89,7 +89,11 @@ func (c *control) transmit(m *message) {
 		c.sendBy(at, p)
 		return
 	}
-	switch h := c.dir.hosts.byIP[p.Dst.Addr()]; {
+	h := c.dir.hosts.byIP[p.Dst.Addr()]
+	if h != nil && m.asker.ip == h.ip && p.Key != 0 {
+		c.askedFromElsewhere(h, m.asker.from)
+	}
+	switch {
 	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.port):
 		c.countUnsent()
 	case c.trySend(p):

@@ -89,7 +89,7 @@ type rejection struct {
 	member envelope.MemberKey // that is the reason, if one is
 	by     envelope.Actor
 	why    string // all reasons
-	more   string // inquiries at the member's location
+	more   string // port and cause, inquiries at the member's location
 }
 
 // noteRejection reports a rejection to audit trail, log and journal, once in refusalInterval
@@ -102,7 +102,7 @@ func (c *control) noteRejection(e *envelope.Event) {
 		reason = p.Reason
 	}
 	c.count.rejected[reason]++
-	x := rejection{group: e.Group, member: e.Member, by: e.By, why: e.Err.Error() + moreText(e), more: c.unprovenText(e)}
+	x := rejection{group: e.Group, member: e.Member, by: e.By, why: e.Err.Error() + moreText(e), more: c.refusedText(e.Err) + c.unprovenText(e)}
 	if suppressed, report := c.rejected.add(c.now(), int(reason), x); report {
 		c.logRejection(x, suppressed)
 	}
@@ -114,7 +114,7 @@ func (c *control) logRejection(x rejection, suppressed uint64) {
 		j.By = x.by.String()
 		c.notify(false, AuditMark, "by", j.By, "group", x.group, "action", "register group", "result", x.why, "suppressed", suppressed)
 	}
-	c.notify(true, "group rejected", "group", x.group, "error", x.why, "suppressed", suppressed)
+	c.notify(true, "group rejected", "group", x.group, "error", x.why+x.more, "suppressed", suppressed)
 	if suppressed > 0 {
 		j.Reason += fmt.Sprintf(" (and %d others for the same reason since the last report)", suppressed)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
@@ -29,6 +30,7 @@ type HostOptions struct {
 	Retries   uint8
 	RNRRetry  uint8
 	DeadAfter time.Duration // of the group; 0: it never removes anybody
+	Auth      envelope.Auth // the group's key; without one nothing proves who answers
 }
 
 // Host looks at a host of groups, in the network namespace of the calling thread.
@@ -51,7 +53,7 @@ func (m *machine) examineHost(o HostOptions) (*Report, error) {
 			m.checkDevice(r, name, sourceOf(route, link, o.Group), &o)
 		}
 		if o.Group.IsValid() && route != nil {
-			m.checkGroupAddress(r, name, route, &o)
+			checkGroupAddress(r, link, route, &o)
 		}
 	}
 	if !o.Verbs {
@@ -59,6 +61,7 @@ func (m *machine) examineHost(o HostOptions) (*Report, error) {
 	}
 	if !o.Group.IsValid() {
 		r.skip("group-address", "no group is named (--group)")
+		r.skip("switch-key", "no group is named (--group)")
 		r.skip("path-mtu", "no group is named (--group)")
 	}
 	checkLoopback(r)
@@ -250,95 +253,6 @@ func checkHostOffloads(r *Report, name string, ask func(string) (map[string]bool
 		}
 	}
 	r.add("offloads", found...)
-}
-
-// checkGroupAddress checks that a switch answers for a group's address, also in packets of full
-// length.
-func (m *machine) checkGroupAddress(r *Report, name string, route *netlink.Route, o *HostOptions) {
-	p, err := openPinger()
-	if err != nil {
-		r.skip("group-address", err.Error())
-		r.skip("path-mtu", err.Error())
-		return
-	}
-	defer p.close()
-	size := o.PathMTU + rocev2.MaxHeaders(o.Group.Is4())
-	answers, failed := p.ask([]probe{{to: o.Group}, {to: o.Group, size: size}})
-	_, small := answers[0]
-	_, large := answers[1]
-	hop := o.Group
-	if gw, ok := netip.AddrFromSlice(route.Gw); ok {
-		hop = gw.Unmap()
-	}
-	if !small {
-		r.add("group-address", noAnswer(hop, name, o.Group))
-		r.skip("path-mtu", "nobody answers for the group")
-		return
-	}
-	if e := neighbour(hop); e != nil && e.State&netlink.NUD_PERMANENT != 0 {
-		r.add("group-address", Finding{
-			Severity: Warning, Group: o.Group, Text: fmt.Sprintf("the neighbour table has an entry by hand for %s, at %s", hop, e.HardwareAddr),
-			Cost: "when the switch gets another port or MAC address, the host goes on sending to this one", Command: fmt.Sprintf("ip neighbour del %s dev %s", hop, name),
-		})
-	} else {
-		r.add("group-address")
-	}
-	switch {
-	case large:
-		r.add("path-mtu")
-	case errors.Is(failed[1], unix.EMSGSIZE):
-		r.skip("path-mtu", "the MTU of "+name+" is too small")
-	default:
-		r.add("path-mtu", Finding{
-			Severity: Error, Group: o.Group, Text: fmt.Sprintf("packets of %d bytes do not get to the switch and back, as path MTU %d needs; short ones do", size, o.PathMTU),
-			Cost: "what the host sends in full length, or is to get, is lost each time that it is sent", At: "at the switch",
-			Command: fmt.Sprintf("ip link set PORT mtu %d", max(1500, size)), Remedy: "the same at each interface on the way; gleam port list at the switch has the MTUs of its ports",
-		})
-	}
-}
-
-// noAnswer says why nobody answers for a group, by the kernel's neighbour entry of the next hop.
-func noAnswer(hop netip.Addr, name string, group netip.Addr) Finding {
-	f := Finding{
-		Severity: Error, Group: group, Cost: "the host cannot join the group, and its packets do not get there",
-		Remedy: "at the switch: gleam port list, and gleam doctor; the address has to be in group_prefixes, and the host in the port's allow lists",
-	}
-	if e := neighbour(hop); e != nil && e.State&netlink.NUD_PERMANENT != 0 {
-		f.Text = fmt.Sprintf("nobody answers for its address at %s, which is an entry by hand in the neighbour table", e.HardwareAddr)
-		f.Command = fmt.Sprintf("ip neighbour del %s dev %s", hop, name)
-		return f
-	} else if e != nil && e.State&unsettled == 0 {
-		f.Text = fmt.Sprintf("%s has its address, and does not answer", e.HardwareAddr)
-		f.Command = fmt.Sprintf("ip neighbour flush to %s dev %s", hop, name)
-		return f
-	}
-	what := "ARP requests"
-	if hop.Is6() {
-		what = "neighbour solicitations"
-	}
-	f.Text = fmt.Sprintf("nobody answers %s for %s at %s", what, hop, name)
-	return f
-}
-
-// neighbour returns the kernel's neighbour entry of an address; nil: there is none.
-func neighbour(ip netip.Addr) *netlink.Neigh {
-	list, err := netlink.NeighList(0, familyOf(ip))
-	if err != nil {
-		return nil
-	}
-	for i := range list {
-		if x, ok := netip.AddrFromSlice(list[i].IP); ok && x.Unmap() == ip {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
-func familyOf(ip netip.Addr) int {
-	if ip.Is6() {
-		return netlink.FAMILY_V6
-	}
-	return netlink.FAMILY_V4
 }
 
 // checkSettings checks timeout and retries of queue pairs.

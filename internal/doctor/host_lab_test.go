@@ -9,22 +9,25 @@ import (
 	"testing"
 )
 
+// lookAtHost examines the first host.
+func (w *ward) lookAtHost(o HostOptions) func(t *testing.T) *Report {
+	return func(t *testing.T) (r *Report) {
+		t.Helper()
+		if o.PathMTU = max(o.PathMTU, 1024); o.Timeout == 0 {
+			o.Timeout, o.Retries, o.RNRRetry = 14, 7, 7
+		}
+		if err := w.Hosts[0].NS.Do(func() (err error) { r, err = Host(t.Context(), o); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
 // Each fault of a host is found, and its remedy ends it.
 func TestFaultsOfAHost(t *testing.T) {
 	w := newWard(t, "")
 	const h1 = "at host 10.77.0.1"
-	look := func(o HostOptions) func(t *testing.T) *Report {
-		return func(t *testing.T) (r *Report) {
-			t.Helper()
-			if o.PathMTU = max(o.PathMTU, 1024); o.Timeout == 0 {
-				o.Timeout, o.Retries, o.RNRRetry = 14, 7, 7
-			}
-			if err := w.Hosts[0].NS.Do(func() (err error) { r, err = Host(t.Context(), o); return err }); err != nil {
-				t.Fatal(err)
-			}
-			return r
-		}
-	}
+	look := w.lookAtHost
 	usual := HostOptions{Group: labGroup}
 	if r := look(usual)(t); r.Errors > 0 || len(findings(r, "clock", "")) != r.Warnings {
 		t.Fatalf("findings without a fault: %+v", r.Findings)

@@ -23,7 +23,10 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
 
-func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
+func TestMain(m *testing.M) {
+	resolveWait = 500 * time.Millisecond
+	os.Exit(programs.Run(m))
+}
 
 var labGroup = netip.MustParseAddr("10.77.254.1")
 
@@ -32,15 +35,21 @@ type ward struct {
 	*lab.Star
 	client *api.Client
 	config string
+	key    []byte // of groups
 }
 
 // newWard makes one, whose members have no queue pairs. more are lines of gleamd's configuration.
 func newWard(t *testing.T, more string) *ward {
 	t.Helper()
+	return newWardOf(t, lab.StarConfig{Hosts: 3}, more)
+}
+
+func newWardOf(t *testing.T, star lab.StarConfig, more string) *ward {
+	t.Helper()
 	labtest.Require(t)
 	labtest.Needs(t, "ethtool", "bridge", "ip")
 	dir := t.TempDir()
-	b, err := testbed.Build(t.Context(), testbed.Config{Dir: dir, Star: lab.StarConfig{Hosts: 3}, Gleamd: programs.Path(t, "gleamd"), More: "psn_probe: 0s\n" + more})
+	b, err := testbed.Build(t.Context(), testbed.Config{Dir: dir, Star: star, Gleamd: programs.Path(t, "gleamd"), More: "psn_probe: 0s\n" + more})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +58,7 @@ func newWard(t *testing.T, more string) *ward {
 			t.Error(err)
 		}
 	})
-	w := &ward{b.Star, b.Client, filepath.Join(dir, fmt.Sprintf("run-%d", os.Getpid()), "gleamd.yaml")}
+	w := &ward{b.Star, b.Client, filepath.Join(dir, fmt.Sprintf("run-%d", os.Getpid()), "gleamd.yaml"), b.Key}
 	g := &api.Register{Group: labGroup, QPN: 0x10, PMTU: 1024, Policy: "strict"}
 	for i, h := range b.Star.Hosts {
 		g.Members = append(g.Members, api.RegisterMember{IP: h.IPv4, QPN: api.QPN(0x11 + i)})

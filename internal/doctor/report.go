@@ -39,7 +39,7 @@ type Finding struct {
 // Checks are the names of all checks, in the order of docs/DOCTOR.md.
 var Checks = append(startChecks[:len(startChecks):len(startChecks)],
 	"gleamd", "kernel", "config", "key-files", "ports", "xdp-mode", "offloads", "huge-pages", "memlock", "clock", "worker-cpus", "interrupts",
-	"groups", "neighbours", "path-mtu", "clock-skew", "switches", "interface", "loopback", "device", "route", "group-address", "qp-settings")
+	"groups", "neighbours", "path-mtu", "clock-skew", "switches", "interface", "loopback", "device", "route", "group-address", "switch-key", "qp-settings")
 
 // States of a check.
 const (

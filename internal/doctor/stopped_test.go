@@ -34,7 +34,7 @@ func stopped(t *testing.T, ports string) *ward {
 	}
 	client := api.Dial(filepath.Join(dir, "none.sock"))
 	t.Cleanup(client.Close)
-	return &ward{star, client, file}
+	return &ward{star, client, file, nil}
 }
 
 // Without a gleamd the machine and the configuration are looked at, and the rest is named.

@@ -160,7 +160,7 @@ func (p *Problem) Error() string {
 	case WrongBase:
 		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
 	case LocationUnconfirmed:
-		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; the switch's log says more)", macOfValue(p.Value))
+		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; gleam events at the switch names the port)", macOfValue(p.Value))
 	case FixedParameter:
 		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
 	case BadPolicy:

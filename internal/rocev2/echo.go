@@ -16,9 +16,9 @@ const (
 )
 
 // BuildEchoReply writes into b the reply to the echo request in frame f, from the address
-// that the request was sent to, at mac, with f's VLAN tag. It returns the reply's length
-// in bytes; 0 if b is too short or f has two tags. The reason is not OK unless f has a
-// valid echo request in one buffer.
+// that the request was sent to, at mac, with f's VLAN tag. An identification is answered
+// as a switch does. It returns the reply's length in bytes; 0 if b is too short or f has
+// two tags. The reason is not OK unless f has a valid echo request in one buffer.
 func BuildEchoReply(b []byte, f *Frame, mac MAC) (n int, r Reason) {
 	if f.Kind != KindICMP && f.Kind != KindICMPv6 || f.rest != 0 {
 		return 0, ReasonBadEcho
@@ -50,6 +50,7 @@ func BuildEchoReply(b []byte, f *Frame, mac MAC) (n int, r Reason) {
 	b[at] = reply
 	old, now := uint16(request)<<8, uint16(reply)<<8
 	binary.BigEndian.PutUint16(b[at+2:], ChecksumUpdate16(binary.BigEndian.Uint16(q[2:4]), old, now))
+	identify(&p, b[at:n])
 	return n, OK
 }
 

@@ -76,6 +76,40 @@ func DecodeNeighborSolicitation(f *Frame, s *NeighborSolicitation) Reason {
 	return OK
 }
 
+// NeighborAdvertisement is a message of RFC 4861 §4.4.
+type NeighborAdvertisement struct {
+	Target   netip.Addr
+	MAC      MAC  // target link-layer address option, or the frame's source without one
+	Override bool // it is the target itself that answers: a proxy leaves it out (RFC 4861 §7.2.8)
+}
+
+// DecodeNeighborAdvertisement reads the neighbour advertisement in frame f with all the
+// checks of RFC 4861 §7.1.2. It returns ReasonBadND or ReasonICMPv6Checksum if it has no
+// effect.
+func DecodeNeighborAdvertisement(f *Frame, a *NeighborAdvertisement) Reason {
+	*a = NeighborAdvertisement{}
+	if f.Kind != KindICMPv6 || f.rest != 0 {
+		return ReasonBadND
+	}
+	p := f.buf[f.l4:]
+	if len(p) < ndLen || p[0] != icmpNeighborAdvertisement || p[1] != 0 || f.IPv6().HopLimit() != ndHopLimit {
+		return ReasonBadND
+	}
+	if transportChecksum(f.Src(), f.Dst(), ProtoICMPv6, p) != 0 {
+		return ReasonICMPv6Checksum
+	}
+	target := netip.AddrFrom16([16]byte(p[8:24]))
+	lla, has, ok := linkLayerOption(p[ndLen:], optTargetLLA)
+	if !ok || target.IsMulticast() {
+		return ReasonBadND
+	}
+	if !has {
+		lla = f.Eth().Src()
+	}
+	*a = NeighborAdvertisement{Target: target, MAC: lla, Override: binary.BigEndian.Uint32(p[4:8])&naOverride != 0}
+	return OK
+}
+
 // linkLayerOption finds option kind in opts; ok is false if opts is malformed.
 func linkLayerOption(opts []byte, kind byte) (m MAC, has, ok bool) {
 	for len(opts) > 0 {

@@ -205,7 +205,7 @@ static void value_text(uint8_t reason, uint64_t v, char *text, size_t n)
 		break;
 	case 31:
 		snprintf(text, n, " (the switch's kernel has it at MAC address %02x:%02x:%02x:%02x:%02x:%02x, from where no answer came: a program of the group "
-		         "must run there, and nobody else may use the address; the switch's log says more)", (unsigned)(v >> 40 & 255),
+		         "must run there, and nobody else may use the address; gleam events at the switch names the port)", (unsigned)(v >> 40 & 255),
 		         (unsigned)(v >> 32 & 255), (unsigned)(v >> 24 & 255), (unsigned)(v >> 16 & 255), (unsigned)(v >> 8 & 255), (unsigned)(v & 255));
 		break;
 	case 20:

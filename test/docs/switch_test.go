@@ -22,17 +22,12 @@ func TestRunItAsASwitch(t *testing.T) {
 	}
 	m := newMachine(t)
 	said := "" // by all commands, in order
-	copied := false
 	for _, b := range bs {
 		if b.kind != typedHere || b.section != asSwitch {
 			continue
 		}
 		t.Logf("README.md:%d", b.line)
 		for _, where := range b.places {
-			if where != "switch" && !copied { // "copy bin/gleam and gleam.key to them"
-				m.run("switch", "cp /etc/gleam/gleam.key '"+m.folder()+"'")
-				copied = true
-			}
 			if b.says == "" {
 				said += m.run(where, b.text)
 				continue

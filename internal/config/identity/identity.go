@@ -34,8 +34,8 @@ func (f *File) String() string { return f.Path }
 func (f *File) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, f.Path) }
 
 // ReadCertificates reads a file of certificates. Nobody but its owner may write to it.
-func ReadCertificates(path string) (*File, error) {
-	f, err := read(path, trusted.Public)
+func ReadCertificates(path string, by trusted.Reader) (*File, error) {
+	f, err := read(path, trusted.Public, by)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func ReadCertificates(path string) (*File, error) {
 
 // ReadKey reads a file with a private key. Only its owner, and the file's group, may read
 // it, and nobody but the owner may write to it.
-func ReadKey(path string) (*File, error) {
-	f, err := read(path, trusted.Secret)
+func ReadKey(path string, by trusted.Reader) (*File, error) {
+	f, err := read(path, trusted.Secret, by)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func ReadKey(path string) (*File, error) {
 }
 
 // read reads a file none of whose mode bits is in closed.
-func read(path string, closed fs.FileMode) (*File, error) {
-	text, err := trusted.Read(path, maxFile, closed)
+func read(path string, closed fs.FileMode, by trusted.Reader) (*File, error) {
+	text, err := by(path, maxFile, closed)
 	if p, ok := errors.AsType[*fs.PathError](err); ok { // the path is in the message already
 		err = p.Err
 	}
@@ -107,10 +107,10 @@ func Load(certificate, key, ca string) (*Files, error) {
 	for _, one := range []struct {
 		to   **File
 		path string
-		read func(string) (*File, error)
+		read func(string, trusted.Reader) (*File, error)
 	}{{&f.Certificate, certificate, ReadCertificates}, {&f.Key, key, ReadKey}, {&f.CA, ca, ReadCertificates}} {
 		var err error
-		if *one.to, err = one.read(one.path); err != nil {
+		if *one.to, err = one.read(one.path, trusted.Read); err != nil {
 			return nil, fmt.Errorf("%s: %w", one.path, err)
 		}
 	}

@@ -25,26 +25,31 @@ const (
 
 // Read reads a regular file of at most most bytes that has none of the mode bits closed.
 func Read(path string, most int, closed fs.FileMode) ([]byte, error) {
+	text, _, err := read(path, most, closed)
+	return text, err
+}
+
+func read(path string, most int, closed fs.FileMode) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not block until it has a writer
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	st, err := f.Stat() // of the open file, not of the name's present one
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !st.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
+		return nil, nil, errors.New("not a regular file")
 	}
 	if err := Check(path, st, closed); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err == nil && len(text) > most {
-		return nil, fmt.Errorf("has %d bytes; want at most %d", max(int64(len(text)), st.Size()), most)
+		return nil, nil, fmt.Errorf("has %d bytes; want at most %d", max(int64(len(text)), st.Size()), most)
 	}
-	return text, err
+	return text, st, err
 }
 
 // Check refuses a file that belongs to another user than root and that of this process, or

@@ -145,6 +145,31 @@ func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, er
 	return nil, l.solicit(link, hop, 0, nil)
 }
 
+// Invalidate has the kernel give up the MAC address that it has for ip, so that the next Locate has
+// it ask all hosts of the link: the host that it would ask alone may have another one now. An entry
+// that was set for good stays, and so does that of a gateway.
+func (l *Locator) Invalidate(ip netip.Addr) error {
+	ifindex, hop, err := l.route(ip)
+	if err != nil || hop != ip {
+		return err
+	}
+	n, err := l.kernel.neighbour(ifindex, net.IP(ip.AsSlice()))
+	const lasting = netlink.NUD_PERMANENT | netlink.NUD_NOARP
+	switch {
+	case errors.Is(err, errNoEntry):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask for the neighbour %s: %w", ip, err)
+	case n.State&lasting != 0 || n.State&usable == 0:
+		return nil
+	}
+	err = l.handle.NeighSet(&netlink.Neigh{LinkIndex: ifindex, Family: family(net.IP(ip.AsSlice())), IP: net.IP(ip.AsSlice()), State: netlink.NUD_FAILED})
+	if err != nil {
+		return fmt.Errorf("have %s resolved anew: %w", ip, err)
+	}
+	return nil
+}
+
 // solicit makes the kernel send an ARP request or a neighbour solicitation for hop. It
 // always returns an error: ErrPending, or the reason why that failed.
 func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.HardwareAddr) error {

@@ -227,3 +227,44 @@ func TestVLANMessages(t *testing.T) {
 		t.Error("a truncated message is no error")
 	}
 }
+
+// A host with another MAC address is found once the kernel has given up the one that it has. An entry
+// that somebody has set stays.
+func TestInvalidate(t *testing.T) {
+	b := newBench(t, lab.StarConfig{Hosts: 3})
+	h := b.Hosts[1]
+	fresh := net.HardwareAddr{2, 0x67, 0x6c, 0x77, 0, 1}
+	for _, ip := range []netip.Addr{h.IPv4, h.IPv6} {
+		b.locate(ip)
+	}
+	if err := func() error {
+		link, err := h.NS.Handle().LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		return h.NS.Handle().LinkSetHardwareAddr(link, fresh)
+	}(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ip := range []netip.Addr{h.IPv4, h.IPv6} {
+		if at := b.locate(ip); at.MAC.String() != h.MAC.String() {
+			t.Logf("%s: the kernel has its new address by itself", ip)
+		}
+		if err := b.l.Invalidate(ip); err != nil {
+			t.Fatal(err)
+		}
+		if at := b.locate(ip); at.MAC.String() != fresh.String() {
+			t.Errorf("%s: it is at %v, want %v", ip, at.MAC, fresh)
+		}
+	}
+	on, set := b.link(lab.StarBridge).Attrs().Index, b.Hosts[2].IPv4
+	b.do(func(k *netlink.Handle) error {
+		return k.NeighSet(&netlink.Neigh{LinkIndex: on, Family: unix.AF_INET, IP: net.IP(set.AsSlice()), HardwareAddr: b.Hosts[0].MAC, State: netlink.NUD_PERMANENT})
+	})
+	if err := b.l.Invalidate(set); err != nil {
+		t.Fatal(err)
+	}
+	if at := b.locate(set); at.MAC.String() != b.Hosts[0].MAC.String() {
+		t.Errorf("an entry that was set for good is given up: %v", at.MAC)
+	}
+}

@@ -23,7 +23,12 @@ func Check(path string, owner int) (fatal bool, err error) {
 	}
 	stranger := os.Geteuid() != 0 && os.Geteuid() != owner // may not look everywhere
 	f := &folder{path: abs, name: filepath.Base(abs), uid: owner}
-	if f.dir, err = openDir(filepath.Dir(abs)); err != nil {
+	at := filepath.Dir(abs)
+	f.dir, err = openDir(at, owner)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && unix.Access(filepath.Dir(at), unix.W_OK) == nil:
+		return false, nil // Open makes it
+	case err != nil:
 		return true, unlessHidden(err, stranger)
 	}
 	defer f.dir.Close()

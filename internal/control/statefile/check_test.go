@@ -29,7 +29,10 @@ func TestCheckFindsWhatOpenWould(t *testing.T) {
 		words string // in the error; "": none
 	}{
 		{"no file", func(string) error { return nil }, false, ""},
-		{"no folder", func(p string) error { return os.Remove(filepath.Dir(p)) }, true, "make it"},
+		{"no folder", func(p string) error { return os.Remove(filepath.Dir(p)) }, false, ""},
+		{"no folder, and a file in its place", func(p string) error {
+			return errors.Join(os.Remove(filepath.Dir(p)), os.WriteFile(filepath.Dir(p), nil, 0o600))
+		}, true, "name another one"},
 		{"a folder of another user", func(p string) error { return os.Chown(filepath.Dir(p), 4712, 0) }, true, "belongs to user 4712"},
 		{"a folder that all may write", func(p string) error { return os.Chmod(filepath.Dir(p), 0o777) }, true, "chmod go-w"},
 		{"a folder of root for other things", func(p string) error { return os.Chmod(filepath.Dir(p), 0o755) }, true, "mode 0700"},

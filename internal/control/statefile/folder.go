@@ -41,7 +41,7 @@ func openFolder(path string, owner int) (*folder, error) {
 	if owner != 0 && f.uid == 0 {
 		f.uid = owner
 	}
-	if f.dir, err = openDir(filepath.Dir(abs)); err != nil {
+	if f.dir, err = makeDir(filepath.Dir(abs), f.uid); err != nil {
 		return nil, err
 	}
 	err = f.checkFolder()
@@ -55,12 +55,33 @@ func openFolder(path string, owner int) (*folder, error) {
 	return f, nil
 }
 
-func openDir(at string) (*os.File, error) {
+// dirMode is the mode of a folder that is made for the state file alone.
+const dirMode = 0o700
+
+// makeDir opens a folder, and makes it if it is missing and its parent is there.
+func makeDir(at string, owner int) (*os.File, error) {
+	if err := os.Mkdir(at, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, missing := os.Lstat(at); errors.Is(missing, fs.ErrNotExist) {
+			return nil, noDir(at, err, owner)
+		}
+	}
+	return openDir(at, owner)
+}
+
+func openDir(at string, owner int) (*os.File, error) {
 	dir, err := os.OpenFile(at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("folder of the state file: %w; make it, or name another file", err)
+		return nil, noDir(at, err, owner)
 	}
 	return dir, nil
+}
+
+// noDir says by which command a folder comes to be.
+func noDir(at string, err error, owner int) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("folder of the state file: %w; run: mkdir -p %s && chown %d %s && chmod %o %s", err, at, owner, at, dirMode, at)
+	}
+	return fmt.Errorf("folder of the state file: %w; make it, or name another one", err)
 }
 
 // checkFolder refuses a folder in which another user can replace files, and gives it to the

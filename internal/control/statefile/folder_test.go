@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -142,7 +143,37 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if _, err := os.Lstat(path + tempSuffix); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the new file is still there: %v", err)
 	}
-	refused(t, filepath.Join(filepath.Dir(path), "missing", "state"), "folder of the state file", "make it")
+	dir := filepath.Join(filepath.Dir(path), "missing")
+	refused(t, filepath.Join(dir, "more", "state"), "folder of the state file", "mkdir -p "+filepath.Join(dir, "more"), "chmod 700")
+	must(os.WriteFile(dir, nil, 0o600))
+	refused(t, filepath.Join(dir, "state"), "folder of the state file", "name another one")
+}
+
+// A folder that is missing is made, for this process and the one that it becomes alone.
+func TestFolderIsMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "state")
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 4711
+	}
+	if fatal, err := Check(path, owner); fatal || err != nil {
+		t.Errorf("Check: %v, %v", fatal, err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Check has made the folder: %v", err)
+	}
+	f, _, err := Open(path, Options{Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, f)
+	st, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := st.Sys().(*syscall.Stat_t); int(s.Uid) != owner || st.Mode().Perm() != dirMode {
+		t.Errorf("it belongs to user %d, want %d, with mode %04o", s.Uid, owner, st.Mode().Perm())
+	}
 }
 
 func TestTwoProcesses(t *testing.T) {

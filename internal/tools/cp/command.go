@@ -62,8 +62,8 @@ func Command(env *cli.Env) *cobra.Command {
 	x := &command{env: env, o: DefaultSendOptions()}
 	c := &cobra.Command{
 		Use: "cp (FILE... HOST... | --receive DIR)", Short: "Copy files and directories to many hosts at once, by a group", Long: long,
-		Example: `  gleam cp --receive /srv/models --key-file /etc/gleam/key
-  gleam cp --group 10.77.254.1 --key-file /etc/gleam/key weights.bin 10.77.0.2 10.77.0.3 10.77.0.4`,
+		Example: `  gleam cp --receive /srv/models --key-file /etc/gleam/gleam.key
+  gleam cp --group 10.77.254.1 --key-file /etc/gleam/gleam.key weights.bin 10.77.0.2 10.77.0.3 10.77.0.4`,
 		RunE: x.execute,
 	}
 	f := c.Flags()

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/doctor"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/tools/port"
 )
 
@@ -63,7 +65,8 @@ to masters timestamp requests (ICMP), at most 256 of each; --no-packets has it s
 func hostCommand(env *cli.Env) *cobra.Command {
 	var out cli.Output
 	o := doctor.HostOptions{PathMTU: 1024, Timeout: 14, Retries: 7, RNRRetry: 7, DeadAfter: 100 * time.Millisecond}
-	var group string
+	var group, keyFile string
+	var keyID uint16 = 1
 	backend := port.Soft
 	if devices, err := os.ReadDir("/sys/class/infiniband"); err == nil && len(devices) > 0 {
 		backend = port.Verbs
@@ -73,11 +76,17 @@ func hostCommand(env *cli.Env) *cobra.Command {
 		Short: "What keeps this host from being in a group",
 		Long: `Looks at this machine as a host of groups, with an RNIC (--backend verbs) or with
 software queue pairs: interface, MTU, offloads, RDMA device with a GID of type RoCE
-v2, route and ARP or neighbour discovery for the address of a group, packets of full
-length to the switch and back, and the settings of queue pairs. It changes nothing.
+v2, route to the address of a group, packets of full length to the switch and back, and
+the settings of queue pairs. It changes nothing.
+
+All who answer ARP or neighbour discovery for the group are asked, each at its MAC
+address, whether they are the switch: a host with the same address and a router with
+proxy ARP are named. Without a key the switch says so itself, which a host that
+wants to deceive can say too; with --key-file it proves that it has the group's key.
 
 ` + exitCodes,
 		Example: `  gleam doctor host --group 10.77.254.1
+  gleam doctor host --group 10.77.254.1 --key-file /etc/gleam/gleam.key
   gleam doctor host --backend verbs --device mlx5_0 --group 10.77.254.1 --mtu 4096 --qp-timeout 14 --retries 7`,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -92,6 +101,14 @@ length to the switch and back, and the settings of queue pairs. It changes nothi
 				}
 				o.Group = ip.Unmap()
 			}
+			if keyFile != "" {
+				secret, err := config.ReadSecret(keyFile)
+				if err != nil {
+					return cli.UsageErrorf("--key-file %s: %w", keyFile, err)
+				}
+				id := envelope.KeyID(keyID)
+				o.Auth = envelope.Auth{Keys: envelope.Keys{id: secret.Bytes()}, Send: id}
+			}
 			return report(env, &out, func() (*doctor.Report, error) { return doctor.Host(c.Context(), o) })
 		},
 	}
@@ -100,6 +117,8 @@ length to the switch and back, and the settings of queue pairs. It changes nothi
 	f.StringVar(&o.Interface, "interface", "", "network interface [that of the route to --group]")
 	f.StringVar(&o.Device, "device", "", "RDMA device, for verbs [the first on the interface]")
 	f.StringVar(&group, "group", "", "address of a group, registered or not")
+	f.StringVar(&keyFile, "key-file", "", "file with the group's key, in hexadecimal digits, by which the switch proves that it is one")
+	f.Uint16Var(&keyID, "key-id", keyID, "number of the key in envelope.keys of the switch")
 	f.IntVarP(&o.PathMTU, "mtu", "m", o.PathMTU, "path MTU in bytes")
 	f.Uint8Var(&o.Timeout, "qp-timeout", o.Timeout, "timeout of queue pairs, as in verbs (4.096 µs * 2^n)")
 	f.Uint8Var(&o.Retries, "retries", o.Retries, "their retry_cnt")

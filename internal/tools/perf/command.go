@@ -30,8 +30,8 @@ const long = `perf measures bandwidth and latency of a group as perftest does fo
 (ib_write_bw, ib_write_lat, ib_send_bw, ib_send_lat), and of what would be done
 without a group. Start a receiver on each host, then the sender:
 
-  receivers   gleam perf write-bw --listen --key-file K --key-id 1
-  sender      gleam perf write-bw --group 10.77.254.1 --key-file K --key-id 1 HOST...
+  receivers   gleam perf write-bw --listen --key-file /etc/gleam/gleam.key
+  sender      gleam perf write-bw --group 10.77.254.1 --key-file /etc/gleam/gleam.key HOST...
 
 Receivers follow the sender's parameters; those that are given to a receiver
 must agree with the sender's. A receiver serves one test, and ends.
@@ -117,9 +117,9 @@ func testCommand(env *cli.Env, test, short string) *cobra.Command {
 	x.size, x.chunk = bytesFlag(x.params.Size), bytesFlag(x.params.Chunk)
 	c := &cobra.Command{
 		Use: test + " (--listen[=ADDR:PORT] | RECEIVER[:PORT]...)", Short: short, Long: short + ".\n\n" + long,
-		Example: fmt.Sprintf(`  gleam perf %[1]s --listen --key-file /etc/gleam/key --key-id 1
-  gleam perf %[1]s --group 10.77.254.1 --key-file /etc/gleam/key --key-id 1 -a 10.77.0.2 10.77.0.3 10.77.0.4
-  gleam perf %[1]s --mode unicasts --key-file /etc/gleam/key -s 64K -D 5 -o json 10.77.0.2 10.77.0.3 10.77.0.4`, test),
+		Example: fmt.Sprintf(`  gleam perf %[1]s --listen --key-file /etc/gleam/gleam.key --key-id 1
+  gleam perf %[1]s --group 10.77.254.1 --key-file /etc/gleam/gleam.key --key-id 1 -a 10.77.0.2 10.77.0.3 10.77.0.4
+  gleam perf %[1]s --mode unicasts --key-file /etc/gleam/gleam.key -s 64K -D 5 -o json 10.77.0.2 10.77.0.3 10.77.0.4`, test),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              x.execute,
 	}

@@ -1,0 +1,70 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/envelope"
+)
+
+// What the switch alone knows about a refusal: the port behind which a member is, or should be, and
+// why it is not found there. The answer on the wire has no room for it; journal, log and operators'
+// commands have it.
+
+// refusedText names port and cause of a rejection, behind a semicolon; "": it is not about a place.
+func (c *control) refusedText(err error) string {
+	var p *envelope.Problem
+	if !errors.As(err, &p) {
+		return ""
+	}
+	if p.Reason == envelope.PathMTUMismatch {
+		return c.narrowText(int(p.Value))
+	}
+	h := c.dir.hosts.byIP[p.Member.IP]
+	if h == nil {
+		return ""
+	}
+	switch p.Reason {
+	case envelope.UnknownMemberLocation:
+		switch {
+		case errors.Is(h.lookupErr, locate.ErrPending):
+			return "; " + h.lookupErr.Error() + ", and no host answers there: see that it is up, and its address"
+		case h.lookupErr != nil:
+			return "; " + h.lookupErr.Error()
+		}
+	case envelope.NotAllowed:
+		if err := c.dir.checkAllowed(h.ip, &h.location); err != nil {
+			return "; " + err.Error()
+		}
+	case envelope.OverlappingMembers, envelope.UsedNumbers, envelope.BadMember, envelope.NotInTrees:
+		return c.atText(h.ip)
+	}
+	return ""
+}
+
+// atText says where the kernel has a host, behind a semicolon; "": it is not known.
+func (c *control) atText(ip netip.Addr) string {
+	if h := c.dir.hosts.byIP[ip.Unmap()]; h != nil && c.plane.PortIndex(h.location.Ifindex) >= 0 {
+		return "; it is at " + c.dir.locationText(h.location)
+	}
+	return ""
+}
+
+// narrowText names the ports whose MTU has room for no larger path MTU than limit.
+func (c *control) narrowText(limit int) string {
+	var names []string
+	for _, p := range c.ports {
+		if p.Name != "" && pathMTUWithin(p.mtu, true) <= limit {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; the MTU of " + strings.Join(names, ", ") + " has no room for more"
+}
