@@ -20,12 +20,12 @@ import (
 type Fault uint8
 
 const (
-	NoFault    Fault = iota // nothing: it is the last one
-	Lost                    // it has sent a sequence NAK
-	NotReady                // it has sent an RNR NAK
-	PortFull                // its port has taken no more packets
-	Asked                   // its acknowledgement was overdue, and it was asked once
-	AskedAgain              // it was asked again
+	NoFault     Fault = iota // nothing: it is the last one
+	Lost                     // it has sent a sequence NAK
+	NotReady                 // it has sent an RNR NAK
+	PortFull                 // its port has taken no more packets
+	Probed                   // its acknowledgement was overdue, and it was asked once
+	ProbedAgain              // it was asked again
 	NumFaults
 )
 
@@ -35,7 +35,7 @@ type Cost struct {
 	RNRNAKs  uint64
 	Repaired uint64 // packets that were sent to it again from the store
 	Probes   uint64 // times that it was asked, as its acknowledgement was overdue
-	Late     uint64 // of Probes, those that it has answered twice: it had acknowledged by itself
+	Spurious uint64 // of Probes, those that it has answered twice: it had acknowledged by itself
 	Waited   [NumFaults]time.Duration
 
 	RTTp50, RTTp99 time.Duration // of the lately measured round trips; 0: none was
@@ -76,12 +76,12 @@ func (c *costs) keepsRoundTrip(now time.Duration) bool {
 
 // legCost is what the core keeps of a leg's Cost.
 type legCost struct {
-	waited         [NumFaults]time.Duration
-	naks, repaired uint64
-	rnrNAKs        uint32
-	probes, late   uint32
-	roundTrips     histogram
-	pathRTT        time.Duration // as Cost.PathRTT
+	waited           [NumFaults]time.Duration
+	naks, repaired   uint64
+	rnrNAKs          uint32
+	probes, spurious uint32
+	roundTrips       histogram
+	pathRTT          time.Duration // as Cost.PathRTT
 }
 
 // noteFault notes what leg i has shown. The last NAK says more than those before it, a full port
@@ -89,9 +89,9 @@ type legCost struct {
 func (g *group) noteFault(i int, f Fault) {
 	m := &g.activity[i].recovery
 	switch {
-	case f == Asked && m.fault >= Asked:
-		f = AskedAgain
-	case f == Asked && m.fault != NoFault, f == PortFull && (m.fault == Lost || m.fault == NotReady):
+	case f == Probed && m.fault >= Probed:
+		f = ProbedAgain
+	case f == Probed && m.fault != NoFault, f == PortFull && (m.fault == Lost || m.fault == NotReady):
 		f = m.fault
 	}
 	m.fault, m.faultUntil = f, g.fwd.nxt.Prev()
@@ -114,13 +114,13 @@ func (g *group) costNAK(i int, sev severity, e rocev2.PSN) {
 // costProbe counts that leg i was asked.
 func (g *group) costProbe(i int) {
 	g.cost.legs[i].probes++
-	g.noteFault(i, Asked)
+	g.noteFault(i, Probed)
 }
 
 // costDuplicate counts an acknowledgement of leg i that says nothing new.
 func (g *group) costDuplicate(i int) {
-	if c := &g.cost.legs[i]; c.late < c.probes {
-		c.late++
+	if c := &g.cost.legs[i]; c.spurious < c.probes {
+		c.spurious++
 	}
 }
 
@@ -182,7 +182,7 @@ func (g *group) costOf(now time.Duration, i int) (c Cost) {
 		return c
 	}
 	l := &g.cost.legs[i]
-	c = Cost{NAKs: l.naks, RNRNAKs: uint64(l.rnrNAKs), Repaired: l.repaired, Probes: uint64(l.probes), Late: uint64(l.late), Waited: l.waited}
+	c = Cost{NAKs: l.naks, RNRNAKs: uint64(l.rnrNAKs), Repaired: l.repaired, Probes: uint64(l.probes), Spurious: uint64(l.spurious), Waited: l.waited}
 	m := &g.activityOf(i).recovery
 	c.RTT, c.PathRTT, c.Receives = m.rtt, l.pathRTT, g.ackStateOf(i).flags&isReceiver != 0
 	if g.cost.aloneSince != 0 && g.agg.numAtAcked == 1 && !g.failed && g.isAwaited(i) {

@@ -157,8 +157,8 @@ func TestWaitsHaveFaults(t *testing.T) {
 			x.say("D", 0, rocev2.SyndromeRNR|1)
 			x.pass(2 * ms)
 		}, NotReady, Cost{NAKs: 1, RNRNAKs: 1, Repaired: 4}},
-		{"silence", func(x *costGroup) { x.pass(6 * ms) }, Asked, Cost{Probes: 1, Repaired: 1}},
-		{"silence for long", func(x *costGroup) { x.pass(30 * ms) }, AskedAgain, Cost{Probes: 2, Repaired: 3}},
+		{"silence", func(x *costGroup) { x.pass(6 * ms) }, Probed, Cost{Probes: 1, Repaired: 1}},
+		{"silence for long", func(x *costGroup) { x.pass(30 * ms) }, ProbedAgain, Cost{Probes: 2, Repaired: 3}},
 		{"silence behind a loss", func(x *costGroup) { x.say("D", 0, rocev2.SyndromeNAKSequence); x.pass(6 * ms) }, Lost, Cost{NAKs: 1, Probes: 1, Repaired: 3}},
 	} {
 		x := newCostGroup(t, nil)
@@ -198,16 +198,16 @@ func TestLateAnswersAreCounted(t *testing.T) {
 	x.ack("BC", 0)
 	x.pass(5 * time.Millisecond)
 	x.ack("D", 0)
-	if c := x.of("D"); c.Probes != 1 || c.Late != 0 {
+	if c := x.of("D"); c.Probes != 1 || c.Spurious != 0 {
 		t.Errorf("%+v", c)
 	}
 	x.ack("D", 0)
 	x.ack("D", 0)
 	x.ack("B", 0)
-	if c := x.of("D"); c.Probes != 1 || c.Late != 1 {
+	if c := x.of("D"); c.Probes != 1 || c.Spurious != 1 {
 		t.Errorf("%+v", c)
 	}
-	if c := x.of("B"); c.Late != 0 {
+	if c := x.of("B"); c.Spurious != 0 {
 		t.Errorf("B was never asked: %+v", c)
 	}
 }
