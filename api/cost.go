@@ -15,3 +15,12 @@ type Cost struct {
 	RTTp99   float64 `json:"rtt_p99"`
 	Waited   float64 `json:"waited"` // seconds for which the group's ACK waited for it beyond the others
 }
+
+// Causes for which a member costs its group time: values of Member.Slow and Group.SlowCause.
+const (
+	SlowLoss     = "loss"      // packets to it are lost, and are sent again
+	SlowNotReady = "not ready" // it has no receive posted, and says so (RNR NAK)
+	SlowNoAnswer = "no answer" // it does not answer, and is asked again and again
+	SlowLink     = "slow link" // its link takes data slower than the source sends it
+	SlowPath     = "path"      // its round trip is far longer than those of the others
+)

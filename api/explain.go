@@ -246,7 +246,7 @@ type ACKWait struct {
 	Port    string        `json:"port,omitempty"`
 	PSN     PSN           `json:"psn"`             // the first one that is not acknowledged
 	Lag     int           `json:"lag"`             // packets
-	Since   *time.Time    `json:"since,omitempty"` // of its last sign of life, or of what it has to answer; absent: not known
+	Since   *time.Time    `json:"since,omitempty"` // since when the group's ACK stands still, as in Group.StallSeconds; absent: not known
 	Seconds float64       `json:"seconds"`         // since then
 	Why     []ExplainStep `json:"reasons"`         // it has not acknowledged
 	Ends    []ACKWaitEnd  `json:"ended_by"`        // what ends the wait, or brings its end nearer

@@ -58,8 +58,7 @@ type Times struct {
 // group stalls.
 const StallTime = 1
 
-// SlowTime is the time in seconds over which a member is found to slow its group down: the group's
-// ACK has waited for it alone in nine of ten looks at least.
+// SlowTime is the time in seconds over which it is found out which members cost their group time.
 const SlowTime = 4
 
 // SocketCounters count what the kernel did at an AF_XDP socket (XDP_STATISTICS).

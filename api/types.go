@@ -33,7 +33,7 @@ type Group struct {
 	Source        netip.Addr `json:"source,omitzero"`
 	AckPSN        PSN        `json:"ack_psn"`                 // acked: every live receiver has all up to here
 	NextPSN       PSN        `json:"next_psn"`                // nxt: the PSN after the last that was forwarded
-	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for
+	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for: during a stall, or beyond the others for longer than a round trip explains
 	StallSeconds  float64    `json:"stall_seconds,omitempty"` // for which ack_psn has not moved, though packets are outstanding, from StallTime on
 	SlowedBy      netip.Addr `json:"slowed_by,omitzero"`      // the member that has cost the group most in the last SlowTime, of those with a Slow
 	SlowCause     string     `json:"slow_cause,omitempty"`    // the Slow of that member
@@ -272,9 +272,9 @@ const (
 	EventAudit      = "audit"      // a user requested by the API the change that Reason names
 	EventNeighbour  = "neighbour"  // a neighbour switch is up, or down, as Reason says
 	EventConflict   = "conflict"   // the switches of a group disagree on its source: a neighbour sends data of Member, and that of the source is not acknowledged at PSN
-	EventSlow       = "slow"       // a member slows its group down: the ACK waits for it alone, nearly always
+	EventSlow       = "slow"       // a member costs its group time: Reason begins with the cause, SlowLoss and so on
 	EventStalled    = "stalled"    // a group's ACK has not advanced for StallTime, though packets are outstanding: it waits for Member, at PSN
-	EventResumed    = "resumed"    // a group's ACK advances again, or Member has ceased to slow it down
+	EventResumed    = "resumed"    // a group's ACK advances again, or Member costs it no time any more
 	EventPort       = "port"       // Port is up, or down, as Reason says
 	EventStorage    = "storage"    // the state file cannot be written, or can again, as Reason says
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again

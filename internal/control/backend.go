@@ -330,8 +330,15 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	if d := now.Stalled.Seconds(); d >= api.StallTime && !st.Failed {
 		a.StallSeconds = d
 	}
-	if m, ok := g.delayedBy(&now.Delay); ok {
-		a.SlowedBy = g.slots[m].record.IP
+	if b := &now.Blamed; b.Count > 0 {
+		if s := g.liveSlot(b.Members[0].Member); s != nil {
+			a.SlowedBy, a.SlowCause = s.record.IP, b.Members[0].Cause.String()
+		}
+	}
+	if m, ok := awaitedMember(now); ok {
+		if s := g.liveSlot(m); s != nil {
+			a.WaitsFor = s.record.IP
+		}
 	}
 	if st.HasSource {
 		a.State = "running"
@@ -367,8 +374,9 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 			am.Role = "source"
 			a.Source = r.IP
 		}
-		if m.HoldsACK && !a.WaitsFor.IsValid() {
-			a.WaitsFor = r.IP
+		am.Slow = now.Blamed.Cause(mcast.MemberID(i)).String()
+		if i < len(now.Costs) && !m.Source {
+			am.Cost = costOf(&now.Costs[i])
 		}
 		for n := range m.Mismatches {
 			if x := &m.Mismatches[n]; x.Confirmed() {

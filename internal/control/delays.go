@@ -11,6 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/dataplane/blame"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 )
@@ -32,6 +33,7 @@ func (c *control) reportDelays() (more bool) {
 		for i := range n {
 			if g := c.dir.byID[c.delays[i].Group]; g != nil {
 				c.reportDelay(g, c.delays[i].Delay)
+				c.reportBlamed(g, &c.delays[i].Blamed)
 			}
 		}
 		more = more || c.plane.HasDelays(w)
@@ -39,47 +41,84 @@ func (c *control) reportDelays() (more bool) {
 	return more
 }
 
-// reportDelay reports what delays g, if that is another thing than what was reported last.
+// reportDelay reports that g stalls, or does so no more, if that is another thing than what was reported last.
 func (c *control) reportDelay(g *group, d dataplane.Delay) {
 	was := g.applied.delay
 	if d.Kind == was.Kind && (d.Kind == dataplane.NoDelay || d.Member == was.Member) {
 		return
 	}
 	g.applied.delay = d
+	switch d.Kind {
+	case dataplane.Stalled:
+		psn := api.PSN(d.PSN)
+		c.addDelayEvent(g, d.Member, api.Event{Kind: api.EventStalled, PSN: &psn, Reason: fmt.Sprintf("nothing was acknowledged for %v: the ACK waits for this member%s",
+			(c.now() - d.Since).Round(100*time.Millisecond), andMore(d.Legs-1))})
+	default:
+		c.addDelayEvent(g, was.Member, api.Event{Kind: api.EventResumed, Reason: fmt.Sprintf("the ACK advances again, after %v", (c.now() - was.Since).Round(100*time.Millisecond))})
+	}
+}
+
+// reportBlamed reports which members cost g time, and why, and which do so no more, where that has
+// changed.
+func (c *control) reportBlamed(g *group, b *dataplane.Blamed) {
+	was := g.applied.blamed
+	g.applied.blamed = *b
+	for i := range was.Count {
+		if v := &was.Members[i]; b.Cause(v.Member) == blame.None {
+			c.addDelayEvent(g, v.Member, api.Event{Kind: api.EventResumed, Reason: fmt.Sprintf("%s: it costs the group no time any more, after %v",
+				v.Cause, (c.now() - was.Named[i]).Round(100*time.Millisecond))})
+		}
+	}
+	for i := range b.Count {
+		if v := &b.Members[i]; v.Cause != was.Cause(v.Member) {
+			c.addDelayEvent(g, v.Member, api.Event{Kind: api.EventSlow, Reason: blameText(v)})
+		}
+	}
+}
+
+// blameText says by what a member costs its group time, and how much.
+func blameText(v *blame.Verdict) string {
+	over := v.Over.Round(time.Second)
+	what := ""
+	switch v.Cause {
+	case blame.Loss:
+		what = fmt.Sprintf("%s sent to it again in the last %v, after %s", count(int(v.Repaired), "packet was", "packets were"), over, count(int(v.NAKs), "NAK", "NAKs"))
+		if v.NAKs == 0 {
+			what = fmt.Sprintf("%s sent to it again in the last %v, as it had not acknowledged", count(int(v.Repaired), "packet was", "packets were"), over)
+		}
+	case blame.NotReady:
+		what = fmt.Sprintf("it had no receive posted, and sent %s in the last %v", count(int(v.RNRNAKs), "RNR NAK", "RNR NAKs"), over)
+	case blame.NoAnswer:
+		what = fmt.Sprintf("it was asked %s in the last %v, and did not answer in time", count(int(v.Probes), "time", "times"), over)
+	case blame.SlowLink:
+		what = "the link to it takes data slower than it comes"
+	case blame.Path:
+		what = "the way to it and back is long"
+	}
+	if v.RTT != 0 {
+		what += fmt.Sprintf(": a round trip takes %v, those of others %v", v.RTT, v.OthersRTT)
+	}
+	return fmt.Sprintf("%s: %s; the ACK waited %v of %v for it beyond the others", v.Cause, what, v.Waited.Round(time.Millisecond), over)
+}
+
+// addDelayEvent completes an event of member m of g, and adds it to log and journal, unless there are
+// too many.
+func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
 	if !c.delayReports.Allow(c.now()) {
 		c.delaysUnreported++
 		return
 	}
-	at := d.Member
-	if d.Kind == dataplane.NoDelay {
-		at = was.Member
-	}
-	if int(at) >= len(g.slots) {
+	if int(m) >= len(g.slots) {
 		return
 	}
-	s := &g.slots[at]
-	j := api.Event{Group: g.reg.Group, Member: s.record.IP, QPN: api.QPN(s.record.QPN), Port: c.portNameOf(s)}
-	where := c.placeText(s)
-	switch d.Kind {
-	case dataplane.Stalled:
-		psn := api.PSN(d.PSN)
-		j.Kind, j.PSN = api.EventStalled, &psn
-		j.Reason = fmt.Sprintf("nothing was acknowledged for %v: the ACK waits for this member%s%s", (c.now() - d.Since).Round(100*time.Millisecond), andMore(d.Legs-1), where)
-	case dataplane.Slow:
-		j.Kind = api.EventSlow
-		j.Reason = fmt.Sprintf("in the last %d s the ACK waited for this member alone nearly always: the group is as fast as it is%s", api.SlowTime, where)
-	default:
-		j.Kind = api.EventResumed
-		j.Reason = fmt.Sprintf("the ACK advances again, after %v%s", (c.now() - was.Since).Round(100*time.Millisecond), where)
-		if was.Kind == dataplane.Slow {
-			j.Reason = fmt.Sprintf("the ACK does not wait for this member alone any more, after %v%s", (c.now() - was.Since).Round(100*time.Millisecond), where)
-		}
-	}
+	s := &g.slots[m]
+	j.Group, j.Member, j.QPN, j.Port = g.reg.Group, s.record.IP, api.QPN(s.record.QPN), c.portNameOf(s)
+	j.Reason += c.placeText(s)
 	if n := c.delaysUnreported; n > 0 {
 		c.delaysUnreported = 0
 		j.Reason += fmt.Sprintf("; %d such events of other groups are left out before this one", n)
 	}
-	c.notify(d.Kind == dataplane.Stalled, "group "+j.Kind, "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)
+	c.notify(j.Kind == api.EventStalled, "group "+j.Kind, "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)
 	c.journal.add(j)
 }
 
@@ -129,9 +168,12 @@ func (c *control) placeText(s *slot) string {
 	return t
 }
 
-// delayedBy returns the member that slows a group down, if one does.
-func (g *group) delayedBy(d *dataplane.Delay) (m mcast.MemberID, ok bool) {
-	return d.Member, d.Kind == dataplane.Slow && int(d.Member) < len(g.slots) && !g.slots[d.Member].gone
+// liveSlot returns the slot of member m of g; nil if it has gone.
+func (g *group) liveSlot(m mcast.MemberID) *slot {
+	if int(m) >= len(g.slots) || g.slots[m].gone {
+		return nil
+	}
+	return &g.slots[m]
 }
 
 // maxNamedHosts is the number of hosts that an event of a port names.

@@ -29,7 +29,7 @@ type explainedGroup struct {
 	status   mcast.GroupStatus
 	ports    []string // names, by index
 	down     []bool   // by index of a port
-	slowedBy string   // the member that slows the group down, with its place; "": none does
+	slowed   []string // sentences about the members that cost the group time
 	evicted  []api.FormerMember
 	switches map[mcast.Neighbor]api.TreeLeg
 }
@@ -51,12 +51,16 @@ func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error
 				x.switches[n] = e.control.describeLeg(n)
 			}
 		}
-		if m, ok := g.delayedBy(&g.applied.delay); ok {
-			x.slowedBy = g.slots[m].record.IP.String() + e.control.placeText(&g.slots[m])
-		}
 		x.evicted = watch.Evicted(g.former, time.Now())
 		if x.GroupCopy, err = g.handle.Copy(); err != nil {
 			err = errStopped
+			return
+		}
+		b := x.GroupCopy.Blamed()
+		for i := range b.Count {
+			if s := g.liveSlot(b.Members[i].Member); s != nil {
+				x.slowed = append(x.slowed, fmt.Sprintf("%s costs the group time. %s%s.", s.record.IP, blameText(&b.Members[i]), e.control.placeText(s)))
+			}
 		}
 	}) {
 		return nil, errStopped
@@ -241,7 +245,7 @@ func (e *Engine) ExplainACK(ip netip.Addr) (*api.ACKExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, now := g.ExplainACK()
+	x, now, stalled := g.ExplainACK()
 	a := &api.ACKExplanation{Group: ip, Time: time.Now(), Now: g.state(&g.status), Steps: steps(x.Steps), Waits: []api.ACKWait{}}
 	a.Steps = append(a.Steps, g.lately()...)
 	for i := range x.Waits {
@@ -259,8 +263,8 @@ func (e *Engine) ExplainACK(ip netip.Addr) (*api.ACKExplanation, error) {
 		if port >= 0 && g.down[port] {
 			v.Why = append([]api.ExplainStep{{Rules: []string{}, Text: fmt.Sprintf("Port %s is down: what is sent there is dropped, and counted as port_down.", v.Port)}}, v.Why...)
 		}
-		if w.Since > 0 && w.Since <= now {
-			v.Since, v.Seconds = new(a.Time.Add(w.Since-now)), (now - w.Since).Seconds()
+		if stalled > 0 {
+			v.Since, v.Seconds = new(a.Time.Add(-stalled)), stalled.Seconds()
 		}
 		for _, end := range w.Ends {
 			s := api.ACKWaitEnd{ExplainStep: step(end.Step)}
@@ -279,8 +283,8 @@ func (g *explainedGroup) lately() (list []api.ExplainStep) {
 	add := func(rules []string, format string, args ...any) {
 		list = append(list, api.ExplainStep{Rules: rules, Text: fmt.Sprintf(format, args...)})
 	}
-	if g.slowedBy != "" {
-		add([]string{}, "In the last %d s the ACK has waited for one member alone nearly always: the group is as fast as %s.", api.SlowTime, g.slowedBy)
+	for _, s := range g.slowed {
+		add([]string{}, "%s", s)
 	}
 	for i := range g.evicted {
 		m := &g.evicted[i]

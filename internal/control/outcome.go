@@ -21,8 +21,9 @@ type appliedOutcomes struct {
 	conflicts       uint64
 	mismatches      uint64
 	failed          bool
-	delay           dataplane.Delay // that was reported last
-	failure         string          // why
+	delay           dataplane.Delay  // that was reported last
+	blamed          dataplane.Blamed // likewise
+	failure         string           // why
 }
 
 // newOutcome is an outcome that is new to the control loop.

@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -12,19 +11,15 @@ import (
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
-// A worker looks at each group with outstanding packets every lookInterval, and notes which member
-// its ACK waits for. So it finds groups that stall, and members that slow their groups down: the
-// ACK waits for such a member alone, nearly always. A group without outstanding packets costs
-// nothing, and one that has some costs a look, whatever the number of its packets.
+// A worker looks at each group with outstanding packets every lookInterval. So it finds groups that
+// stall, with the member that the ACK waits for, and members that cost their groups time (blame.go).
+// A group without outstanding packets costs nothing, and one that has some costs a look, whatever
+// the number of its packets.
 
 const (
 	lookInterval = 200 * time.Millisecond
-	lookBatch    = 16 // groups that are looked at between two batches of packets
-	// Of the last looksKept looks at a group, slowFrom at least have to find the ACK to wait for
-	// one member alone, for the member to be slow, and slowUntil at most for that to end.
-	looksKept = api.SlowTime * int(time.Second/lookInterval)
-	slowFrom  = looksKept * 9 / 10
-	slowUntil = looksKept / 2
+	lookBatch    = 16   // groups that are looked at between two batches of packets
+	readBatch    = 1024 // members that are read between two batches, and those of one group more
 )
 
 // DelayKind says what delays a group.
@@ -32,7 +27,6 @@ type DelayKind uint8
 
 const (
 	NoDelay DelayKind = iota
-	Slow              // the ACK waits for Member alone, nearly always
 	Stalled           // the ACK has stood still for api.StallTime or longer, though packets are outstanding
 )
 
@@ -40,71 +34,42 @@ const (
 type Delay struct {
 	Kind   DelayKind
 	Member mcast.MemberID
-	Legs   int           // if Kind is Stalled: the number of legs that the ACK waits for, that of Member among them
-	PSN    rocev2.PSN    // if Kind is Stalled: the first one that is not acknowledged
-	Since  time.Duration // when the stall began, or the member was found to be slow; by the workers' clock
+	Legs   int           // the number of legs that the ACK waits for, that of Member among them
+	PSN    rocev2.PSN    // the first one that is not acknowledged
+	Since  time.Duration // when the stall began; by the workers' clock
 }
 
 // delayed is the state of a group's delay.
 type delayed struct {
 	Delay
-	suspect mcast.MemberID // for whom the ACK waits alone most
-	alone   uint32         // by look, the last one in bit 0: the ACK waited for suspect alone
-	queued  bool           // a look is due
+	Blamed
+	history *history // what was read of the members lately; nil: nothing
+	queued  bool     // a look is due
 }
 
 // awaited is what a group's ACK waits for.
 type awaited struct {
 	mcast.Awaited
-	Member mcast.MemberID // the first one that it waits for; of use to look only if Alone, or during a stall
-}
-
-// awaitedMember returns for whom the ACK has waited at the last looks.
-func (d *delayed) awaitedMember() mcast.MemberID {
-	if d.Kind == Stalled {
-		return d.Member
-	}
-	return d.suspect
+	Member mcast.MemberID // the first one that it waits for, during a stall
 }
 
 // look notes what a look at time now has found. stalled is for how long the ACK has stood still.
 // It is the transition function. It reports whether Kind or Member has changed.
 func (d *delayed) look(now, stalled time.Duration, a awaited) (changed bool) {
 	was := d.Delay
-	if stalled >= api.StallTime*time.Second {
-		d.alone = 0 // a stall says nothing about speed
-		if a.Legs == 0 {
-			return false // it is not known whom the ACK waits for
-		}
-		d.Delay = Delay{Kind: Stalled, Member: a.Member, Legs: a.Legs, PSN: a.PSN, Since: now - stalled}
-		return was.Kind != Stalled || was.Member != a.Member
-	}
-	d.note(a)
-	n := bits.OnesCount32(d.alone)
 	switch {
-	case d.Kind == Stalled, d.Kind == Slow && (n <= slowUntil || d.suspect != d.Member):
+	case stalled < api.StallTime*time.Second:
 		d.Delay = Delay{}
-	case d.Kind == NoDelay && n >= slowFrom:
-		d.Delay = Delay{Kind: Slow, Member: d.suspect, Since: now}
+		return was.Kind != NoDelay
+	case a.Legs == 0:
+		return false // it is not known whom the ACK waits for
 	}
-	return d.Kind != was.Kind
-}
-
-// note adds a look to the last ones.
-func (d *delayed) note(a awaited) {
-	d.alone = d.alone << 1 & (1<<looksKept - 1)
-	switch {
-	case a.Alone && d.alone == 0:
-		d.suspect, d.alone = a.Member, 1
-	case a.Alone && a.Member == d.suspect:
-		d.alone |= 1
-	case a.Alone && bits.OnesCount32(d.alone) <= slowUntil && bits.TrailingZeros32(d.alone) > looksKept/4:
-		d.suspect, d.alone = a.Member, 1 // it was another one for some time
-	}
+	d.Delay = Delay{Kind: Stalled, Member: a.Member, Legs: a.Legs, PSN: a.PSN, Since: now - stalled}
+	return was.Kind != Stalled || was.Member != a.Member
 }
 
 // quiet reports whether further looks are of no use as long as nothing is outstanding.
-func (d *delayed) quiet() bool { return d.Kind == NoDelay && d.alone == 0 }
+func (d *delayed) quiet() bool { return d.Kind == NoDelay && d.history == nil }
 
 // delays are those of a worker's groups.
 type delays struct {
@@ -112,7 +77,10 @@ type delays struct {
 	queue   []nextLook
 	head    int
 	count   int
-	changed changedGroups // whose Delay has changed
+	changed changedGroups // whose Delay or Blamed has changed
+	spare   []*history
+	costs   []mcast.Cost // of the members that are read
+	read    int          // members that were read since the last batch
 }
 
 // nextLook is when a group is looked at. All intervals are equal, so that they are due in the order of
@@ -146,6 +114,7 @@ func (x *delays) next() (at time.Duration, ok bool) {
 // forget drops what is known of a group that has ended, or is another one now.
 func (x *delays) forget(id mcast.GroupID) {
 	d := &x.groups[id]
+	x.endHistory(d)
 	*d = delayed{queued: d.queued}
 }
 
@@ -153,9 +122,10 @@ func (x *delays) forget(id mcast.GroupID) {
 func (x *delays) stop() {
 	x.head, x.count = 0, 0
 	for i := range x.groups {
-		if x.groups[i].Kind != NoDelay {
+		if !x.groups[i].quiet() {
 			x.changed.add(mcast.GroupID(i))
 		}
+		x.endHistory(&x.groups[i])
 		x.groups[i] = delayed{queued: true}
 	}
 }
@@ -170,18 +140,16 @@ func (x *delays) goOn() {
 // lookAtDelays looks at the groups that are due.
 func (w *worker) lookAtDelays() {
 	x := &w.delays
+	x.read = 0
 	for range lookBatch {
-		if at, ok := x.next(); !ok || at > w.now {
+		if at, ok := x.next(); !ok || at > w.now || x.read >= readBatch {
 			return
 		}
 		id := x.queue[x.head].id
 		x.head, x.count = (x.head+1)%len(x.queue), x.count-1
 		d, m := &x.groups[id], &w.meters.groups[id]
 		d.queued = false
-		if g := &w.groups[id]; g.ip.IsValid() {
-			if int(d.suspect) >= len(g.members) || g.members[d.suspect].gone {
-				d.alone = 0
-			}
+		if w.groups[id].ip.IsValid() {
 			w.lookAt(id, d, m.stalledFor(w.now))
 		}
 		if m.outstanding || !d.quiet() {
@@ -190,17 +158,20 @@ func (w *worker) lookAtDelays() {
 	}
 }
 
-// lookAt looks at group id, whose ACK has stood still for the time stalled. The group's members are
-// asked only if look needs one, and other ones than before only if the former one has acknowledged.
+// lookAt looks at group id, whose ACK has stood still for the time stalled. During a stall a member
+// is asked for, and another one than before only if the former one has acknowledged.
 func (w *worker) lookAt(id mcast.GroupID, d *delayed, stalled time.Duration) {
-	a := awaited{Awaited: w.core.Awaited(id)}
-	if a.Alone || stalled >= api.StallTime*time.Second && a.Legs > 0 {
-		var ok bool
-		if a.Member, ok = w.core.AwaitedMember(id, d.awaitedMember()); !ok {
-			a = awaited{}
+	a := awaited{}
+	if stalled >= api.StallTime*time.Second {
+		if a.Awaited = w.core.Awaited(id); a.Legs > 0 {
+			var ok bool
+			if a.Member, ok = w.core.AwaitedMember(id, d.Member); !ok {
+				a = awaited{}
+			}
 		}
 	}
-	if d.look(w.now, stalled, a) {
+	changed := d.look(w.now, stalled, a)
+	if w.judge(id, d) || changed {
 		w.delays.changed.add(id)
 	}
 }
@@ -209,6 +180,7 @@ func (w *worker) lookAt(id mcast.GroupID, d *delayed, stalled time.Duration) {
 type GroupDelay struct {
 	Group mcast.GroupID
 	Delay
+	Blamed
 }
 
 // HasDelays reports whether a worker has groups whose delays have not been read since they
@@ -225,7 +197,7 @@ func (p *Plane) Delays(worker int, to []GroupDelay) (n int, err error) {
 			if !ok {
 				return
 			}
-			to[n] = GroupDelay{id, w.delays.groups[id].Delay}
+			to[n] = GroupDelay{id, w.delays.groups[id].Delay, w.delays.groups[id].Blamed}
 			n++
 		}
 	}) {

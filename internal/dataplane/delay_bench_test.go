@@ -72,7 +72,7 @@ func BenchmarkLook(b *testing.B) {
 		}
 	}
 	look("one is awaited", 0, same)
-	look("another one is awaited", 0, func(d *delayed) { d.suspect = 1 })
+	look("one is awaited, and the members are read", 0, func(d *delayed) { w.now += readInterval })
 	look("one is awaited, stalled", time.Second, same)
 	if d := w.delays.groups[1]; d.Member != members-1 || d.Legs != 1 {
 		b.Errorf("%+v", d)

@@ -18,12 +18,14 @@ import (
 
 // GroupCopy is a copy of a group's state, that shares no memory with the worker's.
 type GroupCopy struct {
-	core  *mcast.Switch
-	id    mcast.GroupID
-	now   time.Duration
-	table groupTable
-	links []portLink // by port
-	ports []*port    // with these links; made when the worker has gone on
+	core    *mcast.Switch
+	id      mcast.GroupID
+	now     time.Duration
+	blamed  Blamed
+	stalled time.Duration // for which the ACK has stood still, though packets are outstanding
+	table   groupTable
+	links   []portLink // by port
+	ports   []*port    // with these links; made when the worker has gone on
 }
 
 // portLink is what the frames for a port depend on.
@@ -47,6 +49,8 @@ func (g *Group) Copy() (*GroupCopy, error) {
 func (w *worker) copyGroup(c *GroupCopy) {
 	w.reportFast(c.id)
 	c.core, c.now, c.table = w.core.Clone(c.id), w.readClock(), w.groups[c.id]
+	c.blamed = w.delays.groups[c.id].Blamed
+	c.stalled = w.meters.groups[c.id].stalledFor(c.now)
 	c.table.legs, c.table.members = slices.Clone(c.table.legs), slices.Clone(c.table.members)
 	c.links = make([]portLink, len(w.ports))
 	for i, p := range w.ports {
@@ -59,6 +63,9 @@ func (c *GroupCopy) makePorts() {
 		c.ports = append(c.ports, &port{portIdentity: c.links[i].portIdentity, linkState: c.links[i].linkState})
 	}
 }
+
+// Blamed returns the members that cost the group time at the time of the copy.
+func (c *GroupCopy) Blamed() *Blamed { return &c.blamed }
 
 // Status returns the state of the group at the time of the copy.
 func (c *GroupCopy) Status() (st mcast.GroupStatus) {
@@ -76,12 +83,13 @@ func (c *GroupCopy) Leg(i mcast.LegID) (behind mcast.Neighbor, port int) {
 }
 
 // ExplainACK explains what the group's next acknowledgement waits for, and returns the time to
-// which the times in it are relative.
-func (c *GroupCopy) ExplainACK() (*mcast.ACKExplanation, time.Duration) {
+// which the times in it are relative, and for how long the ACK has stood still then. All receivers
+// that it waits for are waited for since.
+func (c *GroupCopy) ExplainACK() (x *mcast.ACKExplanation, now, stalled time.Duration) {
 	if c.core == nil {
-		return &mcast.ACKExplanation{}, c.now
+		return &mcast.ACKExplanation{}, c.now, 0
 	}
-	return c.core.ExplainACK(c.now, c.id), c.now
+	return c.core.ExplainACK(c.now, c.id), c.now, c.stalled
 }
 
 // ExplainedPacket is a packet to be explained. Packet.Group, DestQP and Neighbor are those of the

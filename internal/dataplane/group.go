@@ -69,7 +69,10 @@ type GroupState struct {
 	Fast     FastStatus
 	Bytes    uint64        // payload of the data that was forwarded
 	Stalled  time.Duration // for which the group's ACK has not advanced, though packets are outstanding
+	Now      time.Duration // by the workers' clock
 	Delay    Delay
+	Blamed   Blamed
+	Costs    []mcast.Cost // by MemberID
 }
 
 // NewGroup chooses the worker of a group that is about to be installed. It changes
@@ -241,7 +244,8 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
-	s.Delay = w.delays.groups[id].Delay
+	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].Blamed
+	s.Costs = w.core.Costs(w.now, id, true, s.Costs)
 }
 
 // putGroup makes the core serve a group and installs its tables.

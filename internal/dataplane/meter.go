@@ -28,6 +28,8 @@ type meter struct {
 	timedFrom time.Duration
 
 	waitsFrom   time.Duration // since when acked is where it is, with outstanding packets
+	busyFrom    time.Duration // since when packets are outstanding
+	busy        time.Duration // in which packets were outstanding, before that
 	hasAcked    bool
 	timing      bool
 	outstanding bool // packets above acked were forwarded
@@ -45,7 +47,7 @@ func newMeters(groups int) meters {
 
 // setSource begins to measure another source of a group.
 func (m *meter) setSource(s mcast.MemberID, ip netip.Addr) {
-	*m = meter{dataBytes: m.dataBytes, source: s, sourceIP: ip}
+	*m = meter{dataBytes: m.dataBytes, busy: m.busy, source: s, sourceIP: ip}
 }
 
 // forwarded notes a packet of src that goes, or went, to the receivers at time now.
@@ -55,7 +57,7 @@ func (m *meter) forwarded(now time.Duration, src netip.Addr, psn rocev2.PSN) {
 	}
 	switch {
 	case !m.outstanding:
-		m.outstanding, m.waitsFrom = true, now
+		m.outstanding, m.waitsFrom, m.busyFrom = true, now, now
 	case !m.top.Less(psn):
 		return // it was sent before
 	}
@@ -81,7 +83,17 @@ func (x *meters) acknowledged(now time.Duration, id mcast.GroupID, to mcast.Memb
 		m.timing = false
 		x.ack.Add(max(0, now-m.timedFrom))
 	}
-	m.outstanding = psn.Less(m.top)
+	if m.outstanding = psn.Less(m.top); !m.outstanding {
+		m.busy += now - m.busyFrom
+	}
+}
+
+// busyFor returns for how long packets were outstanding by now.
+func (m *meter) busyFor(now time.Duration) time.Duration {
+	if !m.outstanding {
+		return m.busy
+	}
+	return m.busy + max(0, now-m.busyFrom)
 }
 
 // endStall counts the time for which the group's ACK has stood still, if that was a stall.
@@ -95,6 +107,7 @@ func (x *meters) endStall(now time.Duration, m *meter) {
 func (x *meters) ended(now time.Duration, id mcast.GroupID) {
 	m := &x.groups[id]
 	x.endStall(now, m)
+	m.busy = m.busyFor(now)
 	m.setSource(0, netip.Addr{})
 }
 

@@ -51,7 +51,10 @@ func sick() *apitest.Backend {
 				},
 				Former: []api.FormerMember{{IP: addr("10.77.0.4"), QPN: 0x11, PSN: &psn, Reason: "silent for 100 ms", Time: time.Now().Add(-time.Hour)}},
 			},
-			{IP: addr("10.77.254.3"), State: "running", SlowedBy: addr("10.77.0.2"), Members: []api.Member{{IP: addr("10.77.0.2"), Role: "receiver", Live: true, Port: "p2"}}},
+			{IP: addr("10.77.254.3"), State: "running", SlowedBy: addr("10.77.0.2"), SlowCause: api.SlowLoss, Members: []api.Member{
+				{IP: addr("10.77.0.2"), Role: "receiver", Live: true, Port: "p2", Slow: api.SlowLoss, Cost: &api.Cost{NAKs: 21, Repaired: 143, Waited: 1.2}},
+				{IP: addr("10.77.0.5"), Role: "receiver", Live: true, Port: "p2", Slow: api.SlowNotReady, Cost: &api.Cost{RNRNAKs: 9, Waited: 0.4}},
+			}},
 			{IP: addr("10.77.254.2"), State: "failed", Failure: "10.77.0.2 has answered with NAK 0x62", MTUText: "packets of up to 1088 bytes do not fit port p2, whose MTU is 900: longer copies to 10.77.0.2 are dropped (frame_too_long)"},
 		},
 		PortList: []api.Port{

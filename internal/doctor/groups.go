@@ -22,13 +22,7 @@ func checkGroups(r *Report, groups []api.Group, now time.Time) {
 	for i := range groups {
 		g := &groups[i]
 		found = append(found, checkGroup(g)...)
-		if g.SlowedBy.IsValid() {
-			found = append(found, Finding{
-				Severity: Warning, Group: g.IP, Member: g.SlowedBy, Port: watch.PortOf(g, g.SlowedBy),
-				Text: fmt.Sprintf("the group is as fast as this member: in the last %d s its ACK waited for it alone nearly always", api.SlowTime),
-				Cost: "the source and all other members wait for it", Remedy: "see the host's CPU, receive buffers (RNR) and link: gleam explain ack " + g.IP.String() + " has what it lacks; with lag_psns or lag_ms, and policy evict, the group goes on without such a member",
-			})
-		}
+		found = append(found, slowMembers(g)...)
 		if g.StallSeconds == 0 {
 			continue
 		}
@@ -48,6 +42,48 @@ func checkGroups(r *Report, groups []api.Group, now time.Time) {
 		found = append(found, former(&groups[i], now)...)
 	}
 	r.add("groups", found...)
+}
+
+// slowMembers reports the members that cost a group time, each with its cause and the next step for
+// that.
+func slowMembers(g *api.Group) (found []Finding) {
+	for i := range g.Members {
+		m := &g.Members[i]
+		if m.Slow == "" {
+			continue
+		}
+		f := Finding{Severity: Warning, Group: g.IP, Member: m.IP, Port: m.Port, Cost: "the source and all other members wait for it"}
+		text, remedy := slowText(m)
+		f.Text = fmt.Sprintf("it costs the group time: %s: %s", m.Slow, text)
+		f.Remedy = remedy + "; gleam events says how much; with lag_psns or lag_ms, and policy evict, the group goes on without such a member"
+		found = append(found, f)
+	}
+	return found
+}
+
+// slowText says what is known of a slow member, and what to look at next.
+func slowText(m *api.Member) (text, remedy string) {
+	c := m.Cost
+	if c == nil {
+		c = new(api.Cost)
+	}
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Microsecond) }
+	switch m.Slow {
+	case api.SlowLoss:
+		return fmt.Sprintf("packets to it are lost (%d NAKs since it joined, %d packets sent again)", c.NAKs, c.Repaired),
+			"see the drops and errors of the way to it: gleam port list, ethtool -S at its interface and at each switch between, its receive buffers, PFC or ECN"
+	case api.SlowNotReady:
+		return fmt.Sprintf("no receive posted (%d RNR NAKs since it joined)", c.RNRNAKs),
+			"have its program post receives sooner, or more of them: see what it does between a completion and the next receive, and its CPU"
+	case api.SlowNoAnswer:
+		return fmt.Sprintf("it does not answer in time (asked %d times since it joined)", c.Probes),
+			fmt.Sprintf("see whether the host is up, and its program runs: ping %s; a stopped or swapped process, a CPU that is busy with something else", m.IP)
+	case api.SlowLink:
+		return fmt.Sprintf("its link, or host, takes data slower than the source sends it (round trip %v, of 100 the longest %v)", seconds(c.RTTp50), seconds(c.RTTp99)),
+			"see the rate of its link: ethtool at its interface, the rate of its port (gleam port list), what else uses it"
+	}
+	return fmt.Sprintf("its round trip is several times that of others (%v, of 100 the longest %v)", seconds(c.RTTp50), seconds(c.RTTp99)),
+		fmt.Sprintf("see which way its packets take: traceroute %s; the source can send more messages ahead", m.IP)
 }
 
 // checkGroup reports what the switch says of a group.

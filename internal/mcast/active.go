@@ -62,6 +62,7 @@ func (g *group) activate(now time.Duration) {
 			acks[i] = g.legs[i].newAckState()
 		}
 		g.acks = acks
+		g.cost = &costs{legs: make([]legCost, len(g.legs))}
 	}
 	g.growScratch()
 	for i := range g.activity {
@@ -77,6 +78,7 @@ func (g *group) activate(now time.Duration) {
 func (g *group) addLegState() {
 	if g.acks != nil {
 		g.acks = append(g.acks, g.legs[len(g.legs)-1].newAckState())
+		g.cost.legs = append(g.cost.legs, legCost{})
 	}
 	if g.activity == nil {
 		return

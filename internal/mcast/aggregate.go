@@ -60,7 +60,7 @@ func (g *group) raiseAcked(out *Output) bool {
 		return false
 	}
 	g.src.ackedCount = addAckedCount(g.src.ackedCount, m.Sub(g.agg.acked))
-	g.agg.acked = m
+	g.agg.acked, g.cost.aloneSince = m, 0
 	if g.numbering.gap {
 		g.numbering.closeGapBelow(g.lowestReceived().Next())
 	}

@@ -40,6 +40,9 @@ func (g *group) clone(c *Switch) *group {
 	n := *g
 	n.sw = c
 	n.acks, n.legs, n.activity, n.members = slices.Clone(g.acks), slices.Clone(g.legs), slices.Clone(g.activity), slices.Clone(g.members)
+	if n.cost = copyOf(g.cost); n.cost != nil {
+		n.cost.legs = slices.Clone(g.cost.legs)
+	}
 	n.byIP.slots = slices.Clone(g.byIP.slots)
 	n.numbering.checks = slices.Clone(g.numbering.checks)
 	n.agg.messages.ends, n.agg.messages.spare = slices.Clone(g.agg.messages.ends), &c.pools.ends

@@ -25,7 +25,6 @@ type Wait struct {
 	Member MemberID   // of a connected leg
 	PSN    rocev2.PSN // the first one that it has not acknowledged; in the source's space
 	Behind int32      // packets that were forwarded and that it has not acknowledged
-	Since  time.Duration
 	Why    []Step
 	Ends   []Ending
 }
@@ -150,16 +149,8 @@ func (x *ackExplainer) blocked() {
 func (x *ackExplainer) wait(i int) {
 	g := x.g
 	g.applyPauses(i)
-	b, l, a := &g.acks[i], &g.legs[i], &g.activity[i]
+	b, l := &g.acks[i], &g.legs[i]
 	w := Wait{Leg: LegID(i), Member: l.member, PSN: b.acked.Next(), Behind: g.fwd.nxt.Sub(b.acked) - 1}
-	switch {
-	case g.repair.armed && b.acked.Less(a.recovery.expectedACK):
-		w.Since = a.recovery.expectedSince
-	case g.live.armed:
-		w.Since = max(a.livenessSince, a.lastHeard)
-	case g.src.hasLastPSN:
-		w.Since = g.src.lastPSNAt
-	}
 	w.Why = x.why(i)
 	w.Ends = x.ends(i)
 	x.Waits = append(x.Waits, w)

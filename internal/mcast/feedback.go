@@ -121,6 +121,7 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	// NAK can be due only at acked+1, or under Quorum below: then its leg is stranded.
 	if g.agg.numAtAcked <= g.agg.allowedBehind || raised || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {
 		g.evaluate(out)
+		g.costLast(now)
 	}
 	g.resend(now, out)
 	return None
@@ -130,9 +131,14 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 // news.
 func (g *group) ackReceived(now time.Duration, i int, psn rocev2.PSN, out *Output) bool {
 	b := &g.acks[i]
-	before := b.acked
+	before, at := b.acked, g.agg.numAtAcked
 	if !g.noteAcked(b, psn) {
+		g.costDuplicate(i)
 		return false
+	}
+	g.costACK(now, i, at)
+	if at == 2 {
+		g.costLast(now)
 	}
 	if g.repair.store != nil || g.live.deadAfterMax != 0 {
 		g.updateRTT(now, i, before)
@@ -155,6 +161,7 @@ func (g *group) nakReceived(now time.Duration, i int, kind rocev2.AckKind, syn r
 	moved := g.ackReceived(now, i, e.Prev(), out)
 	g.activity[i].recovery.lossAt = now
 	sev := severityOf(kind)
+	g.costNAK(i, sev, e)
 	if g.serveNAK(now, i, sev, syn, e) {
 		return true
 	}

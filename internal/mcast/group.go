@@ -39,6 +39,7 @@ type group struct {
 	lag    lagLimit
 
 	activity  []legActivity // by LegID; nil unless the group is active
+	cost      *costs        // nil before the group's first data
 	members   []member      // by MemberID
 	byIP      memberIndex
 	turn      turn

@@ -20,8 +20,8 @@ const minEnds = 8
 // 0x1F, which makes the requester ignore credits, the only use of a MSN.
 type messages struct {
 	completed rocev2.MSN   // messages that end at or before acked
-	first     uint32       // index in ends of the oldest entry
-	count     uint32       // number of entries
+	first     uint16       // index in ends of the oldest entry
+	count     uint16       // number of entries
 	ends      []messageEnd // ring in PSN order; its length grows with the messages in flight, from minEnds to maxEnds
 	spare     *pool[messageEnd]
 }
@@ -31,9 +31,9 @@ type messageEnd struct {
 	count uint32 // messages that are complete when psn is acknowledged, at least 1
 }
 
-func (m *messages) at(i uint32) *messageEnd { return &m.ends[m.place(i)] }
+func (m *messages) at(i uint16) *messageEnd { return &m.ends[m.place(i)] }
 
-func (m *messages) place(i uint32) uint32 { return (m.first + i) & uint32(len(m.ends)-1) }
+func (m *messages) place(i uint16) uint16 { return (m.first + i) & uint16(len(m.ends)-1) }
 
 // grow makes room for one more entry. There are fewer than maxEnds.
 func (m *messages) grow() {
@@ -68,7 +68,7 @@ func (m *messages) addEnd(psn rocev2.PSN) {
 // lost before the switch, or have been a corrupted frame, which is forwarded unverified. It returns how
 // many more messages it counts.
 func (m *messages) correctEnd(psn rocev2.PSN, ends bool) (more int32) {
-	i := uint32(0)
+	i := uint16(0)
 	for i < m.count && m.at(i).psn.Less(psn) {
 		i++
 	}
@@ -96,7 +96,7 @@ func (m *messages) correctEnd(psn rocev2.PSN, ends bool) (more int32) {
 // not below acked. exact is false if some of them are counted together with later ones.
 func (m *messages) completedBy(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
 	count, exact = m.completed, true
-	for i := uint32(0); i < m.count; i++ {
+	for i := uint16(0); i < m.count; i++ {
 		switch e := m.at(i); {
 		case e.psn.LessEq(psn):
 			count = count.Add(int32(e.count))

@@ -98,8 +98,8 @@ func TestMessagesAreAList(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %d messages and %d ends, want %d and %d", seed, step, m.completed, m.count, l.done, len(l.ends))
 			}
 			for i, e := range l.ends {
-				if *m.at(uint32(i)) != e {
-					t.Fatalf("seed %d, step %d: end %d is %+v, want %+v", seed, step, i, *m.at(uint32(i)), e)
+				if *m.at(uint16(i)) != e {
+					t.Fatalf("seed %d, step %d: end %d is %+v, want %+v", seed, step, i, *m.at(uint16(i)), e)
 				}
 			}
 			for psn := acked; psn.LessEq(nxt); psn = psn.Next() {

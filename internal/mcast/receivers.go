@@ -55,6 +55,9 @@ func (g *group) removeLeg(i int) {
 	g.setUnplaced(i, false)
 	g.endVerification(LegID(i))
 	g.stopReceiving(i)
+	if g.cost != nil {
+		g.cost.legs[i] = legCost{}
+	}
 }
 
 // stopReceiving ends the state of leg i as a receiver: the leg is removed, or the turn

@@ -45,6 +45,8 @@ type recovery struct {
 	escalated     bool          // the store sends nothing in any state: the leg gets what the source sends, when the source sends it
 	unanswered    bool          // the last probe was sent because the PTO had passed, and has had no answer
 	tries         uint8         // times that packets were sent again without progress
+	fault         Fault         // what the leg has shown last
+	faultUntil    rocev2.PSN    // the newest packet when fault was found: fault ends when the leg has that
 	ackReqPSN     rocev2.PSN    // the highest PSN that was sent again with AckReq
 	resentPSN     rocev2.PSN    // the highest PSN that was sent again
 	burstEnd      rocev2.PSN    // if burst is not 0: the PSN behind the last one of those
@@ -294,6 +296,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		}
 		if room == 0 {
 			g.deliver(i, portFull)
+			g.noteFault(i, PortFull)
 			g.resumeAfter(m, until)
 			return true
 		}
@@ -307,6 +310,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		}
 		if m.cursor.Less(m.firstUnsent) {
 			m.resentPSN = rocev2.MaxPSN(m.resentPSN, m.cursor)
+			g.cost.legs[i].repaired++
 		} else if m.cursor == g.rtt.psn {
 			m.rttFrom = now
 		}

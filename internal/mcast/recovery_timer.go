@@ -147,6 +147,7 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 			return false
 		}
 		g.noteProbe(now, i, psn)
+		g.costProbe(i)
 		g.sendKeepalive(LegID(i), out)
 		return true
 	}
@@ -158,6 +159,8 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 		return false
 	}
 	g.noteProbe(now, i, psn)
+	g.costProbe(i)
+	g.cost.legs[i].repaired++
 	g.copyRetained(i, e, psn, true, out)
 	return true
 }
@@ -209,6 +212,7 @@ func (g *group) startProbe(i int) bool {
 		return false
 	}
 	m.tries++
+	g.costProbe(i)
 	if b.flags&isConnected == 0 {
 		if m.unanswered {
 			m.burstEnd = una // as many again, and more

@@ -33,6 +33,7 @@ func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 		m.cursor = psn
 	}
 	g.deliver(int(c.Leg), copyRefused)
+	g.noteFault(int(c.Leg), PortFull)
 	m.gateOpen, m.shutNow = false, false // the driver knows what has gone to the leg, and says when it goes on
 	switch {
 	case b.flags&isConnected == 0 && m.inBurst(psn):

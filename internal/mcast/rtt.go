@@ -13,6 +13,8 @@ import (
 // was sent once (Karn's rule, RFC 6298 §3).
 type rttMeasurement struct {
 	pending bool
+	alone   bool // nothing was outstanding when psn was sent
+	kept    bool // the round trips are kept in the costs
 	psn     rocev2.PSN
 	sentAt  time.Duration // when psn was sent
 	pauses  uint64        // the switch's count of pauses at that time
@@ -22,6 +24,7 @@ type rttMeasurement struct {
 // with AckReq, unless a measurement is under way. A measurement over a pause of the switch is void.
 func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
 	if !g.isTiming() {
+		g.rtt.alone, g.rtt.kept = psn == g.agg.acked.Next(), g.cost.keepsRoundTrip(now)
 		g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.rtt.pauses = true, psn, now, g.sw.ports.pauses
 	}
 }
@@ -49,6 +52,9 @@ func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
 		return // not that packet, or it was sent to this leg again, or it has waited for another one, or the switch has paused
 	}
 	d := now - g.rttStart(i)
+	if g.rtt.kept {
+		g.cost.legs[i].addRoundTrip(d, g.rtt.alone)
+	}
 	if m.rtt == 0 {
 		m.rtt, m.rttVar = d, d/2
 		return

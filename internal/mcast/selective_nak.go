@@ -60,6 +60,7 @@ func (g *group) selectiveNAKReceived(now time.Duration, i int, p *Packet, out *O
 		return FeedbackStale
 	}
 	m.lossAt = now
+	g.costNAK(i, sevSequence, psn)
 	room, _ := g.roomFor(now, i, out)
 	for q := rocev2.MaxPSN(psn, b.acked.Next()); q.Less(next) && room > 0 && !out.resendsExhausted(); q = q.Next() {
 		e := g.repair.store.find(q)
@@ -71,6 +72,7 @@ func (g *group) selectiveNAKReceived(now time.Duration, i int, p *Packet, out *O
 		}
 		room--
 		m.resentPSN = rocev2.MaxPSN(m.resentPSN, q)
+		g.cost.legs[i].repaired++
 		g.copyRetained(i, e, q, false, out)
 	}
 	return None

@@ -372,11 +372,11 @@ func (r *stateReader) leg(g *group, i int) {
 
 func (r *stateReader) messages(m *messages) {
 	m.completed, m.first, m.count = rocev2.MSN(r.uvarint()), 0, 0
-	n := uint32(r.uvarint())
+	n := r.uvarint()
 	if n > maxEnds {
 		r.malformed, n = true, 0
 	}
-	for i := range n {
+	for i := range uint16(n) {
 		m.grow()
 		m.count++
 		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}

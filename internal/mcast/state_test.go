@@ -38,7 +38,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
 		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper,
 		"storage": deeper, "resumes": derived, "stored": constant, "awaitsStorage": encoded, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
-		"qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
+		"cost": ignored, "qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
 	},
 	reflect.TypeFor[source](): {
 		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
@@ -58,7 +58,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "gap": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
 	},
 	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
-	reflect.TypeFor[rttMeasurement](): {"pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
+	reflect.TypeFor[rttMeasurement](): {"alone": ignored, "kept": ignored, "pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
 	reflect.TypeFor[cnpFilter]():      {"leg": encoded, "legAt": encoded, "passed": encoded, "passedAt": encoded},
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
@@ -83,6 +83,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "passedAt": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
+		"fault": ignored, "faultUntil": ignored,
 		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
 		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rttFrom": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "drainUntil": encoded,
 	},

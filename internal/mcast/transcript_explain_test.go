@@ -36,7 +36,7 @@ func (s *transcript) waits(w *strings.Builder) {
 	printSteps(w, x.Steps)
 	for i := range x.Waits {
 		v := &x.Waits[i]
-		fmt.Fprintf(w, "%s: %06x, %d behind, for %v\n", s.legs[v.Leg], uint32(v.PSN), v.Behind, s.now-v.Since)
+		fmt.Fprintf(w, "%s: %06x, %d behind\n", s.legs[v.Leg], uint32(v.PSN), v.Behind)
 		printSteps(w, v.Why)
 		for _, e := range v.Ends {
 			if e.At != 0 {

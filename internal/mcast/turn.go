@@ -186,7 +186,7 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.agg.nakSeverity, g.agg.nakServed, g.src.hasLastPSN, g.fwd.midMessage = sevNone, false, false, false
 	g.fwd.writeMessage = writeMessage{}
 	g.refusal, g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = refusal{}, false, false, false, false, 0
-	g.rtt.pending = false
+	g.rtt.pending, g.cost.aloneSince = false, 0
 	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)
 	g.agg.unplaced = false

@@ -54,14 +54,15 @@ var rooms = []room{
 	{dir: "internal/dataplane/ntuple", knows: []string{}},
 	{dir: "internal/dataplane/iface", knows: []string{"internal/config"}},
 	{dir: "internal/kernel", knows: []string{"api", "internal/bpf", "internal/dataplane/iface"}},
+	{dir: "internal/dataplane/blame", knows: []string{"internal/mcast", "api"}},
 	// The control plane drives the data plane, and the data plane the core. No lower
 	// layer imports a higher one.
-	{dir: "internal/dataplane", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/config/linkrate", "internal/config", "api", "internal/bpf", "internal/dataplane/xsk", "internal/dataplane/spsc", "internal/dataplane/trace", "internal/dataplane/ntuple", "internal/dataplane/iface"}},
+	{dir: "internal/dataplane", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/config/linkrate", "internal/config", "api", "internal/bpf", "internal/dataplane/xsk", "internal/dataplane/spsc", "internal/dataplane/trace", "internal/dataplane/ntuple", "internal/dataplane/iface", "internal/dataplane/blame"}},
 	{dir: "internal/control/locate", knows: []string{"internal/dataplane/iface"}},
 	{dir: "internal/control/statefile", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope"}},
 	{dir: "internal/control/fib", knows: []string{}},
 	{dir: "internal/control/neighbours", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/hello", "internal/config", "internal/dataplane"}},
-	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/kernel", "internal/watch"}},
+	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/blame", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/kernel", "internal/watch"}},
 	{dir: "internal/doctor", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/config", "internal/config/trusted", "api", "internal/control", "internal/kernel", "internal/privilege", "internal/watch"}},
 	// Of the core, an endpoint uses only the types of a registration.
 	{dir: "endpoint", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/dcqcn", "internal/rc", "internal/connlimit"},

@@ -168,7 +168,7 @@ func TestStory(t *testing.T) {
 	chapter("a receiver is slow")
 	slow := s.host(2)
 	l.Slow(2, 100*time.Millisecond)
-	s.accuse("a receiver is slow", slow, append(s.now("gleam_group_slowed_by", "slowed by"), s.event("slow"), s.doctor("the group is as fast as"))...)
+	s.accuse("a receiver is slow", slow, append(s.now("gleam_group_slowed_by", "slowed by"), s.event("slow"), s.doctor("it costs the group time: not ready"))...)
 	l.Check()
 
 	chapter("it is fast again")

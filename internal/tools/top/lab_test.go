@@ -107,7 +107,7 @@ func send(ctx context.Context, g *endpoint.Group, mr endpoint.MR) error {
 func TestTerminal(t *testing.T) {
 	b := flowing(t)
 	x := terminal.New(t, 24, "", programs.Path(t, "gleam"), "--socket", b.Socket(), "top", "-d", "200ms")
-	x.See("groups", "1 groups, 0 stalled", "10.77.254.1  running", "10.77.0.", "no room for: SOURCE, WORKER", "q quit")
+	x.See("groups", "1 groups, 0 stalled", "10.77.254.1  running", "no room for: SOURCE, WORKER", "q quit")
 	x.Keys("Enter")
 	x.See("members", "group 10.77.254.1  running  policy strict  source 10.77.0.1", "10.77.0.2  receiver  yes   0x", "10.77.0.3  receiver")
 	x.Keys("Down", "Enter")

@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Mistakes about what members cost their group. Their rule is the section Looks of
+// docs/ARCHITECTURE.md.
+var _ = []mutant.Mutant{
+	mutant.New("whoever acknowledges next is charged", "Looks", mutant.In((*group).costACK,
+		"was == 1 && g.agg.numAtAcked == 0 && g.cost.aloneSince != 0",
+		"was == 1 && g.cost.aloneSince != 0")),
+	mutant.New("a fault lasts for ever", "Looks", mutant.In((*group).costACK,
+		"m.fault = NoFault",
+		"m.fault = m.fault")),
+	mutant.New("a single receiver is waited for beyond nobody", "Looks", mutant.In((*group).costLast,
+		"g.recv.count > 1",
+		"g.recv.count > 0")),
+	mutant.New("under quorum a member is waited for", "Looks", mutant.In((*group).costLast,
+		"&& g.policy.quorum == 0",
+		"")),
+	mutant.New("rdma_rxe's NAK behind an RNR NAK is a loss", "Looks", mutant.In((*group).costNAK,
+		"g.acks[i].acked.Next() != e",
+		"true")),
+	mutant.New("silence hides the fault before it", "Looks", mutant.In((*group).noteFault,
+		"f == Probed && m.fault != NoFault,",
+		"")),
+	mutant.New("every duplicate answer is late", "Looks", mutant.In((*group).costDuplicate,
+		"c.spurious < c.probes",
+		"true")),
+	mutant.New("a member that joins has the costs of the one before it", "Looks", mutant.In((*group).removeLeg,
+		"g.cost != nil",
+		"false")),
+}
