@@ -33,11 +33,26 @@ const (
 	RunsEnv  = "GLEAM_BLAME_RUNS"  // runs of each cell
 	CellsEnv = "GLEAM_BLAME_CELLS" // a regular expression; those cells alone
 	LogEnv   = "GLEAM_BLAME_LOG"   // a file for one line for each naming
+	// GleamdEnv is the program that is judged, of another build than this one.
+	GleamdEnv = "GLEAM_BLAME_GLEAMD"
 )
 
-var programs = labtest.Programs{Packages: []string{".", "../../cmd/gleamd"}}
+var programs = labtest.Programs{Packages: []string{"."}}
 
-func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(GleamdEnv) == "" {
+		programs.Packages = append(programs.Packages, "../../cmd/gleamd")
+	}
+	os.Exit(programs.Run(m))
+}
+
+// judged is the path of the gleamd that is judged.
+func judged(t *testing.T) string {
+	if path := os.Getenv(GleamdEnv); path != "" {
+		return path
+	}
+	return programs.Path(t, "gleamd")
+}
 
 const (
 	watchTime = 7 * time.Second        // for which a run is looked at
@@ -76,7 +91,6 @@ func TestBlame(t *testing.T) {
 			rows = append(rows, row{cell: c})
 		}
 	}
-	machine := labtest.Watch()
 	for i := range runs {
 		for k := range rows {
 			r, err := s.play(rows[k].cell, i)
@@ -95,13 +109,16 @@ func TestBlame(t *testing.T) {
 	for i := range rows {
 		switch v := rows[i].verdict(); {
 		case v == "":
-		case long || rows[i].innocents() > mostInnocents:
+		case long || rows[i].innocents() > mostInnocents || s.disturbed <= mostDisturbed:
 			t.Errorf("%v: %s", rows[i].cell, v)
-		default:
-			machine.Timing(t, "%v: %s", rows[i].cell, v)
+		default: // a receiver that is late by the machine's fault may hide another one
+			t.Skipf("%v: %s; but other programs used %.2f CPUs meanwhile", rows[i].cell, v, s.disturbed)
 		}
 	}
 }
+
+// mostDisturbed is the number of CPUs that other programs may use in the short form.
+const mostDisturbed = 0.3
 
 // stage is the lab on which all runs are played.
 type stage struct {
@@ -110,6 +127,8 @@ type stage struct {
 	gleamd *testbed.Gleamd
 	group  netip.Addr // of the last run
 	lines  *os.File
+	// disturbed is the most CPUs that other programs have used in a run.
+	disturbed float64
 }
 
 func newStage(t *testing.T) *stage {
@@ -126,7 +145,7 @@ func newStage(t *testing.T) *stage {
 		}
 	}
 	s.bed, err = testbed.BuildFabric(t.Context(), testbed.FabricConfig{
-		Dir: dir, Gleamd: programs.Path(t, "gleamd"), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: top, Count: true},
+		Dir: dir, Gleamd: judged(t), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: top, Count: true},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +170,7 @@ func (s *stage) log(c cell, r *run) {
 	if s.lines == nil {
 		return
 	}
-	fmt.Fprintf(s.lines, "%v: guilty %q, waits for %v, %.1f Mbit/s, others %.2f CPUs\n", c, r.guilty, r.waits, r.goodput*8/1e6, r.others)
+	fmt.Fprintf(s.lines, "%v: guilty %q, waits for %v, %.1f Mbit/s, lab %.2f CPUs, others %.2f\n", c, r.guilty, r.waits, r.goodput*8/1e6, r.lab, r.others)
 	for _, n := range r.named {
 		mark := ""
 		if n.member != r.guilty {
@@ -190,7 +209,6 @@ func (s *stage) play(c cell, number int) (r run, err error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience+watchTime)
 	defer cancel()
 	s.group = s.group.Next()
-	machine := labtest.Watch()
 	var guilty *fabric.Host
 	if c.fault.cause != "" {
 		guilty = s.receivers()[rand.IntN(len(s.receivers()))]
@@ -235,11 +253,34 @@ func (s *stage) play(c cell, number int) (r run, err error) {
 			}
 		}()
 	}
+	machine := labtest.Watch()
+	used, began := s.used(all), time.Now()
 	if err := s.look(ctx, &r, before.Last); err != nil {
 		return r, err
 	}
-	r.others = machine.Others()
+	lab := (s.used(all) - used).Seconds() / time.Since(began).Seconds()
+	r.lab, r.others = lab, max(0, machine.Others()-lab)
+	s.disturbed = max(s.disturbed, r.others)
 	return r, s.end(ctx, &r, all, load)
+}
+
+// used is the CPU time that the hosts' programs and gleamd have used so far.
+func (s *stage) used(all []*lab.Process) (sum time.Duration) {
+	const tick = 10 * time.Millisecond // USER_HZ is 100
+	for _, p := range append(slices.Clone(all), s.gleamd.Process) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		if err != nil {
+			continue // it has ended
+		}
+		// The fields after the name, which is in parentheses: utime is the 14th of all, stime the 15th (proc(5)).
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 12 {
+			user, _ := strconv.ParseInt(f[11], 10, 64)
+			system, _ := strconv.ParseInt(f[12], 10, 64)
+			sum += time.Duration(user+system) * tick
+		}
+	}
+	return sum
 }
 
 // ready waits until all hosts have joined.
@@ -287,7 +328,12 @@ func (s *stage) look(ctx context.Context, r *run, last uint64) error {
 			r.waits[s.nameOf(g.WaitsFor)]++
 		}
 		if g.SlowedBy.IsValid() {
-			named(g.SlowedBy, "slowed_by", "")
+			named(g.SlowedBy, "slowed_by", g.SlowCause)
+		}
+		for i := range g.Members {
+			if m := &g.Members[i]; m.Slow != "" {
+				named(m.IP, "slow", m.Slow)
+			}
 		}
 		es, err := s.gleamd.Client.Events(ctx, last, 0)
 		if err != nil {

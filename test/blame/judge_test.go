@@ -27,7 +27,8 @@ type run struct {
 	named   []naming
 	waits   map[string]int // samples in which the group waited for a host
 	goodput float64        // of the source, bytes a second
-	others  float64        // CPUs that other programs used
+	lab     float64        // CPUs that the hosts' programs and gleamd used
+	others  float64        // CPUs that all other programs used
 }
 
 // namesGuilty returns when the guilty member was named first.
@@ -124,13 +125,13 @@ func middle(xs []float64) float64 {
 // write writes the rows as a table.
 func write(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FAULT\tSOURCE\tRUNS\tMBIT/S\tGUILTY\tINNOCENT\tCAUSE\tNAMED AFTER\tWAITS FOR ONE\tOTHERS' CPUS\tVERDICT")
+	fmt.Fprintln(t, "FAULT\tSOURCE\tRUNS\tMBIT/S\tGUILTY\tINNOCENT\tCAUSE\tNAMED AFTER\tWAITS FOR ONE\tCPUS\tOF OTHERS\tVERDICT")
 	for i := range rows {
 		r := &rows[i]
-		var rate, cpus, after, one []float64
+		var rate, own, cpus, after, one []float64
 		for k := range r.runs {
 			x := &r.runs[k]
-			rate, cpus = append(rate, x.goodput*8/1e6), append(cpus, x.others)
+			rate, own, cpus = append(rate, x.goodput*8/1e6), append(own, x.lab), append(cpus, x.others)
 			if d, ok := x.namesGuilty(); ok {
 				after = append(after, d.Seconds())
 			}
@@ -150,7 +151,7 @@ func write(w io.Writer, rows []row) error {
 		if verdict == "" {
 			verdict = "ok"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%s\t%.0f %%\t%s\t%s\t%.0f %%\t%.2f\t%s\n", r.fault.name, r.shape.name, len(r.runs), middle(rate), guilty, r.innocents(), cause, named, middle(one), middle(cpus), verdict)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%s\t%.0f %%\t%s\t%s\t%.0f %%\t%.2f\t%.2f\t%s\n", r.fault.name, r.shape.name, len(r.runs), middle(rate), guilty, r.innocents(), cause, named, middle(one), middle(own), middle(cpus), verdict)
 	}
 	return t.Flush()
 }
