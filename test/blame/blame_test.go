@@ -171,6 +171,11 @@ func (s *stage) log(c cell, r *run) {
 		return
 	}
 	fmt.Fprintf(s.lines, "%v: guilty %q, waits for %v, %.1f Mbit/s, lab %.2f CPUs, others %.2f\n", c, r.guilty, r.waits, r.goodput*8/1e6, r.lab, r.others)
+	for i := range r.members {
+		if m := &r.members[i]; m.Cost != nil {
+			fmt.Fprintf(s.lines, "    %s %+v\n", s.nameOf(m.IP), *m.Cost)
+		}
+	}
 	for _, n := range r.named {
 		mark := ""
 		if n.member != r.guilty {
@@ -324,6 +329,7 @@ func (s *stage) look(ctx context.Context, r *run, last uint64) error {
 		if err != nil {
 			return err
 		}
+		r.members = g.Members
 		if g.WaitsFor.IsValid() {
 			r.waits[s.nameOf(g.WaitsFor)]++
 		}

@@ -21,22 +21,23 @@ type shape struct {
 	bursts load          // of a bursty source
 }
 
-const message = 16 << 10
+// message is four times what a slow link takes at once (lab.LimitRate).
+const message = 64 << 10
 
 // shapes are loads that two cores carry with ease: the hosts and the switch share them, and where they are
 // too slow each of them is a slow host. A saturated source has the rate of a link, and always messages to send.
 var shapes = []shape{
 	{
-		name: "paced", late: 60 * time.Millisecond, slow: 10_000_000,
-		load:   load{Message: message, Depth: 64, Burst: 1, Interval: 20 * time.Millisecond},
-		source: load{Message: message, Depth: 64, Burst: 1, Interval: 400 * time.Millisecond},
-		bursts: load{Message: message, Depth: 64, Burst: 12, Interval: 240 * time.Millisecond},
+		name: "paced", late: 300 * time.Millisecond, slow: 8_000_000,
+		load:   load{Message: message, Depth: 16, Burst: 1, Interval: 100 * time.Millisecond},
+		source: load{Message: message, Depth: 16, Burst: 1, Interval: 500 * time.Millisecond},
+		bursts: load{Message: message, Depth: 16, Burst: 6, Interval: 600 * time.Millisecond},
 	},
 	{
-		name: "saturated", late: 12 * time.Millisecond, slow: 12_000_000,
-		load:   load{Message: message, Depth: 8, Rate: 40_000_000},
-		source: load{Message: message, Depth: 8, Rate: 2_000_000},
-		bursts: load{Message: message, Depth: 8, Burst: 60, Interval: 500 * time.Millisecond, Rate: 40_000_000},
+		name: "saturated", late: 100 * time.Millisecond, slow: 6_000_000,
+		load:   load{Message: message, Depth: 4, Rate: 20_000_000},
+		source: load{Message: message, Depth: 4, Rate: 2_000_000},
+		bursts: load{Message: message, Depth: 4, Burst: 12, Interval: time.Second, Rate: 20_000_000},
 	},
 }
 
@@ -107,7 +108,7 @@ func (c cell) sourceLoad() load {
 func (c cell) receives(guilty bool) posts {
 	p := posts{Depth: 64}
 	if guilty && c.rnr > 0 {
-		p = posts{Depth: 2, Every: 8, Late: c.late, RNRTimer: c.rnr}
+		p = posts{Depth: 2, Every: 4, Late: c.late, RNRTimer: c.rnr}
 	}
 	return p
 }

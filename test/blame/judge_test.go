@@ -11,6 +11,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/gleam-rdma/gleam/api"
 )
 
 // naming is one time that the switch has named a member as the one that slows the group down.
@@ -28,6 +30,7 @@ type run struct {
 	waits   map[string]int // samples in which the group waited for a host
 	goodput float64        // of the source, bytes a second
 	lab     float64        // CPUs that the hosts' programs and gleamd used
+	members []api.Member   // at the last look
 	others  float64        // CPUs that all other programs used
 }
 

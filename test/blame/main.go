@@ -177,17 +177,22 @@ func poll(ctx context.Context, qp endpoint.QP, free <-chan struct{}, complete *a
 
 // receive joins as a member, and receives until ctx ends.
 func (h *habits) receive(ctx context.Context, local endpoint.Local, buffer endpoint.Segment) error {
+	qp, err := local.Device.CreateQP(local.QPConfig)
+	if err != nil {
+		return err
+	}
+	wr := endpoint.RecvWR{Local: buffer}
+	for range h.Posts.Depth { // the first message may come before the join has ended
+		if _, err := qp.PostRecv(wr); err != nil {
+			return err
+		}
+	}
+	local.QP = qp
 	g, err := endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: h.Exchange})
 	if err != nil {
 		return err
 	}
 	defer g.Close()
-	qp, wr := g.QP(), endpoint.RecvWR{Local: buffer}
-	for range h.Posts.Depth {
-		if _, err := qp.PostRecv(wr); err != nil {
-			return err
-		}
-	}
 	fmt.Println("ready")
 	for n := 1; ; n++ {
 		var wc [1]endpoint.Completion
