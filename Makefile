@@ -97,6 +97,10 @@ test-workers: ## the privileged tests of the switch with several workers (root; 
 test-fast: ## the privileged tests of switch, trees, demo and restarts with the fast path on (root; FAST=require)
 	@scripts/test fast
 
+.PHONY: test-blame
+test-blame: ## whom the switch names when one of three receivers is slow: faults by loads, RUNS (20) of each cell, a table (root; CELLS='loss 1')
+	@GLEAM_BLAME_RUNS=$(or $(RUNS),20) GLEAM_BLAME_CELLS='$(CELLS)' scripts/test blame
+
 .PHONY: test-restarts
 test-restarts: ## situations by ways in which gleamd ends (SIGTERM, kill -9, state files that fail), beside a hostile host (root; ARGS=--long: again and again for RESTARTS (20m))
 	@GLEAM_RESTART_MATRIX=$(if $(findstring --long,$(ARGS)),$(or $(RESTARTS),20m),0s) scripts/test restarts

@@ -23,8 +23,10 @@ func Switch() *Backend {
 			AckPSN: 0xFFFFFE, NextPSN: 0x10, WaitsFor: ip("10.77.0.3"),
 			Members: []api.Member{
 				{IP: ip("10.77.0.1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "source", Live: true},
-				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 0xF, Window: true},
-				{IP: ip("10.77.0.3"), QPN: 0xABCDEF, Port: "p2", MAC: "02:00:00:00:00:03", VLAN: 42, Role: "receiver", Live: true, AckPSN: 0xFFFFFE, Lag: 17, Pending: "NAK 0x60", Window: true},
+				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 0xF, Window: true,
+					Cost: &api.Cost{RTTp50: 0.000_212, RTTp99: 0.001_85}},
+				{IP: ip("10.77.0.3"), QPN: 0xABCDEF, Port: "p2", MAC: "02:00:00:00:00:03", VLAN: 42, Role: "receiver", Live: true, AckPSN: 0xFFFFFE, Lag: 17, Pending: "NAK 0x60", Window: true, Slow: "loss",
+					Cost: &api.Cost{NAKs: 12, RNRNAKs: 2, Repaired: 96, Probes: 1, RTTp50: 0.000_230, RTTp99: 0.0143, Waited: 3.254}},
 				{IP: ip("10.77.0.4"), QPN: 0x14, Role: "receiver", AckPSN: 0xFFFFF0, Lag: 31},
 			},
 			Former: []api.FormerMember{
@@ -32,7 +34,8 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.6"), QPN: 0x16, Reason: "left", Time: at.Add(time.Second)},
 			},
 			Repair:   &api.Repair{Bytes: 256 << 10, MaxRetainedBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Probes: 1},
-			Counters: api.Counters{DataIn: 1000, DataBytes: 1_024_000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
+			SlowedBy: ip("10.77.0.3"), SlowCause: "loss",
+			Counters: api.Counters{DataIn: 1000, DataBytes: 1_024_000, Repeated: 4, GoodBytes: 1_019_904, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 			FastPath: &api.FastPath{Way: api.WayFast, Since: at, Packets: 961, Copies: 2880, Grants: 3, Revokes: 2, Ring: 1024, Left: map[string]uint64{"slow": 36, "behind": 3}},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",

@@ -41,9 +41,9 @@ func groupListCommand(env *Env) *cobra.Command {
 
 func groupTable(w io.Writer, groups []api.Group) {
 	gone := len(groups) > 0 && groups[0].Ended != nil
-	last := "LEASE"
+	slowedBy, last := "\tSLOWED BY", "LEASE"
 	if gone {
-		last = "ENDED\tWHY"
+		slowedBy, last = "", "ENDED\tWHY"
 	}
 	// A column that says the same of all groups is not shown.
 	fast := slices.ContainsFunc(groups, func(g api.Group) bool { return g.FastPath != nil })
@@ -51,7 +51,7 @@ func groupTable(w io.Writer, groups []api.Group) {
 	if fast {
 		state += "\tDATA PATH"
 	}
-	fmt.Fprintln(w, "GROUP\tQPN\t"+state+"\tMEMBERS\tSOURCE\tACK\tNEXT\tWAITS FOR\tPATH MTU\tPOLICY\tORIGIN\t"+last)
+	fmt.Fprintln(w, "GROUP\tQPN\t"+state+"\tMEMBERS\tSOURCE\tACK\tNEXT\tPAYLOAD"+slowedBy+"\tPATH MTU\tPOLICY\tORIGIN\t"+last)
 	for i := range groups {
 		g := &groups[i]
 		ack, next := "-", "-"
@@ -62,12 +62,12 @@ func groupTable(w io.Writer, groups []api.Group) {
 		if fast {
 			state += "\t" + dataPath(g.FastPath)
 		}
-		end := lease(g.LeaseLeft)
+		slowedBy, end := "\t"+slowText(g), lease(g.LeaseLeft)
 		if g.Ended != nil {
-			end = localTime(g.Ended.Time) + "\t" + g.Ended.Reason
+			slowedBy, end = "", localTime(g.Ended.Time)+"\t"+g.Ended.Reason
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			g.IP, number24(g.QPN), state, len(g.Members), addrText(g.Source), ack, next, addrText(g.WaitsFor),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n",
+			g.IP, number24(g.QPN), state, len(g.Members), addrText(g.Source), ack, next, payload(float64(g.Counters.GoodBytes)), slowedBy,
 			g.PMTU, g.Policy, g.Origin, end)
 	}
 }

@@ -41,6 +41,7 @@ func groupShowCommand(env *Env) *cobra.Command {
 				groupSummary(w, g)
 				fmt.Fprintln(w)
 				memberTable(w, g)
+				costTable(w, g)
 				if slices.ContainsFunc(g.Members, func(m api.Member) bool { return m.Diagnosis != "" }) {
 					fmt.Fprintln(w)
 					diagnosisTable(w, g)
@@ -122,10 +123,11 @@ func groupSummary(w io.Writer, g *api.Group) {
 			row("stalled", "for %v", seconds(g.StallSeconds).Round(100*time.Millisecond))
 		}
 		if g.SlowedBy.IsValid() {
-			row("slowed by", "%s: the ACK waits for it alone nearly always", placeText(g, g.SlowedBy))
+			row("slowed by", "%s: %s", placeText(g, g.SlowedBy), text(g.SlowCause))
 		}
 	}
-	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
+	row("data packets", "%d in, %d copies out%s", g.Counters.DataIn-g.Counters.Repeated, g.Counters.Copies, repeated(&g.Counters))
+	row("payload", "%s", payload(float64(g.Counters.GoodBytes)))
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
 	if len(g.Normal) > 0 {
 		row(normalTitle, "%s", countTable(g.Normal))
@@ -139,8 +141,16 @@ func groupSummary(w io.Writer, g *api.Group) {
 		row("repair", "off")
 		return
 	}
-	row("repair", "%d NAKs answered, %d packets sent again, %d probes", r.NAKs, r.Copies, r.Probes)
+	row("repair", "%d NAKs and RNR NAKs answered, %d packets sent again, %d probes", r.NAKs, r.Copies, r.Probes)
 	row("repair store", "%d of %d KiB, at most %d; %d packets not retained", r.Bytes>>10, r.LimitBytes>>10, r.MaxRetainedBytes>>10, r.NotRetained)
+}
+
+// repeated says how many packets the source has sent again.
+func repeated(c *api.Counters) string {
+	if c.Repeated == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the source has repeated %d more", c.Repeated)
 }
 
 // underKey names the key that a group belongs to, by its id.

@@ -145,10 +145,10 @@ func TestGroupTree(t *testing.T) {
 	out, msg, code := f.tree("--interval", "0")
 	want := `group 10.77.254.1: 3 of 3 switches answer
 └─ 10.77.0.1 (source)
-   └─ 0000000000000001  root  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 out  1 NAKs answered, 1 packets repaired  token Sending
+   └─ 0000000000000001  root  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 B, 0 out  1 NAKs and RNR NAKs answered, 1 packets repaired  token Sending
       ├─ 10.77.0.2  port p1, acked 0xfffff0, 0 behind
-      └─ [port p2, 2 of 2 members live, acked 0xfffff0, 0 behind]  0000000000000002  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 out  1 NAKs answered, 2 packets repaired  token Sending
-         └─ [port p3, 2 of 2 members live, acked 0xfffff0, 0 behind]  0000000000000003  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 out  1 NAKs answered, 3 packets repaired  token Sending
+      └─ [port p2, 2 of 2 members live, acked 0xfffff0, 0 behind]  0000000000000002  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 B, 0 out  1 NAKs and RNR NAKs answered, 2 packets repaired  token Sending
+         └─ [port p3, 2 of 2 members live, acked 0xfffff0, 0 behind]  0000000000000003  running, epoch 7  acked 0xfffff0, 10 in flight  0 packets in, 0 B, 0 out  1 NAKs and RNR NAKs answered, 3 packets repaired  token Sending
             ├─ 10.77.0.3  port p1, acked 0xfffff0, 0 behind
             └─ 10.77.0.4  port p1, acked 0xfffff0, 0 behind
 `

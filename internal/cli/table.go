@@ -18,7 +18,7 @@ import (
 
 // dispensable are the columns that a terminal which is too narrow does not get, the first
 // ones first. Others follow, from the right. The first and the last column, which says why, stay.
-var dispensable = []string{"ORIGIN", "POLICY", "PATH MTU", "LEASE", "QPN", "MAC", "VLAN", "DRIVER", "WORKER", "QUEUES", "SWITCH", "SESSION", "NEXT", "MEMBERS", "WAITS FOR", "PSN", "ACK"}
+var dispensable = []string{"ORIGIN", "POLICY", "PATH MTU", "LEASE", "QPN", "MAC", "VLAN", "DRIVER", "WORKER", "QUEUES", "SWITCH", "SESSION", "NEXT", "PSN", "ACK", "MEMBERS", "PAYLOAD", "PROBES", "RTT P50"}
 
 // columnsOf returns the width of the terminal that w is; 0 if it is none.
 func columnsOf(w io.Writer) int {

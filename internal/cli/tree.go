@@ -36,13 +36,15 @@ type hop struct {
 	AckPSN api.PSN    `json:"ack_psn"`
 	Lag    int        `json:"lag"`
 	// Members and LiveMembers are those behind a switch.
-	Members     int     `json:"members,omitempty"`
-	LiveMembers int     `json:"live_members,omitempty"`
-	Pending     string  `json:"pending,omitempty"`
-	Awaited     bool    `json:"awaited"`            // the acknowledgement of From waits for it
-	PacketRate  float64 `json:"packets_per_second"` // acknowledged
-	ByteRate    float64 `json:"bytes_per_second"`   // if each packet has the path MTU
-	Unknown     bool    `json:"unknown,omitempty"`  // From has not answered: the rest is what To says
+	Members     int       `json:"members,omitempty"`
+	LiveMembers int       `json:"live_members,omitempty"`
+	Pending     string    `json:"pending,omitempty"`
+	Awaited     bool      `json:"awaited"`            // the acknowledgement of From waits for it
+	PacketRate  float64   `json:"packets_per_second"` // acknowledged
+	ByteRate    float64   `json:"bytes_per_second"`   // if each packet has the path MTU
+	Slow        string    `json:"slow,omitempty"`     // cause for which a member costs the group time
+	Cost        *api.Cost `json:"cost,omitempty"`     // of the member, or of those behind the switch together
+	Unknown     bool      `json:"unknown,omitempty"`  // From has not answered: the rest is what To says
 }
 
 // newGroupTree orders what the switches have said.
@@ -110,6 +112,7 @@ func (t *groupTree) follow(from string, seen map[string]bool) {
 		if m := &g.Members[i]; m.Switch == "" && m.Role != "source" {
 			h := hop{
 				From: from, Member: m.IP, Port: m.Port, Role: m.Role, Live: m.Live, AckPSN: m.AckPSN, Lag: m.Lag, Pending: m.Pending, Awaited: m.IP == g.WaitsFor,
+				Slow: m.Slow, Cost: m.Cost,
 			}
 			t.append(s, m.IP.String(), h)
 		}
@@ -123,10 +126,14 @@ func (t *groupTree) follow(from string, seen map[string]bool) {
 			continue
 		}
 		seen[l.Switch] = true
-		t.append(s, l.Switch, hop{
+		h := hop{
 			From: from, To: l.Switch, Port: l.Port, State: l.State, Reason: l.Reason, Live: l.Live > 0, AckPSN: l.AckPSN, Lag: l.Lag,
 			Members: l.Members, LiveMembers: l.Live, Pending: l.Pending, Awaited: l.Awaited,
-		})
+		}
+		if k := slices.IndexFunc(g.Members, func(m api.Member) bool { return m.Switch == l.Switch && m.Cost != nil }); k >= 0 {
+			h.Cost, h.Slow = g.Members[k].Cost, g.Members[k].Slow
+		}
+		t.append(s, l.Switch, h)
 		t.follow(l.Switch, seen)
 	}
 }
@@ -167,7 +174,7 @@ func (t *groupTree) below(id string) (members, switches []*hop) {
 		}
 	}
 	slices.SortStableFunc(members, func(a, b *hop) int {
-		return cmp.Or(-compareBool(a.Awaited, b.Awaited), compareBool(a.Live, b.Live), -cmp.Compare(a.Lag, b.Lag), a.Member.Compare(b.Member))
+		return cmp.Or(-compareBool(a.Slow != "", b.Slow != ""), -compareBool(a.Awaited, b.Awaited), compareBool(a.Live, b.Live), -cmp.Compare(a.Lag, b.Lag), a.Member.Compare(b.Member))
 	})
 	return members, switches
 }
@@ -184,11 +191,5 @@ func compareBool(a, b bool) int {
 
 // rate shows packets a second, and bytes.
 func rate(packets, bytes float64) string {
-	switch {
-	case bytes >= 1e9:
-		return fmt.Sprintf("%.0f packets/s, %.2f GB/s", packets, bytes/1e9)
-	case bytes >= 1e6:
-		return fmt.Sprintf("%.0f packets/s, %.1f MB/s", packets, bytes/1e6)
-	}
-	return fmt.Sprintf("%.0f packets/s, %.1f kB/s", packets, bytes/1e3)
+	return fmt.Sprintf("%.0f packets/s, %s/s", packets, payload(bytes))
 }

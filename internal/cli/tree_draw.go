@@ -95,12 +95,15 @@ func (t *groupTree) describe(id string) (list []string) {
 		list = append(list, fmt.Sprintf("acked %s, %d in flight", number24(g.AckPSN), g.Unacknowledged()))
 	}
 	if r := s.Rates; r != nil {
-		list = append(list, "in "+rate(r.DataIn, r.DataIn*float64(g.PMTU)), fmt.Sprintf("out %.0f packets/s", r.Copies), fmt.Sprintf("feedback %.0f/s in, %.0f/s out", r.FeedbackIn, r.FeedbackOut))
+		list = append(list, "in "+rate(r.DataIn-r.Repeated, r.Goodput), fmt.Sprintf("out %.0f packets/s", r.Copies), fmt.Sprintf("feedback %.0f/s in, %.0f/s out", r.FeedbackIn, r.FeedbackOut))
 	} else {
-		list = append(list, fmt.Sprintf("%d packets in, %d out", g.Counters.DataIn, g.Counters.Copies))
+		list = append(list, fmt.Sprintf("%d packets in, %s, %d out", g.Counters.DataIn-g.Counters.Repeated, payload(float64(g.Counters.GoodBytes)), g.Counters.Copies))
+	}
+	if n := g.Counters.Repeated; n > 0 {
+		list = append(list, fmt.Sprintf("%d packets repeated by the source", n))
 	}
 	if r := g.Repair; r != nil && r.Copies+r.NAKs > 0 {
-		list = append(list, fmt.Sprintf("%d NAKs answered, %d packets repaired", r.NAKs, r.Copies))
+		list = append(list, fmt.Sprintf("%d NAKs and RNR NAKs answered, %d packets repaired", r.NAKs, r.Copies))
 	}
 	if g.Tree != nil && g.Tree.Token != nil {
 		list = append(list, "token "+g.Tree.Token.State)
@@ -136,6 +139,7 @@ func (t *groupTree) hopText(h *hop) (list []string) {
 	if h.Awaited {
 		list = append(list, "awaited")
 	}
+	list = append(list, costWords(h.Cost, h.Slow)...)
 	if h.PacketRate > 0 {
 		list = append(list, rate(h.PacketRate, h.ByteRate))
 	}
@@ -243,7 +247,7 @@ func (t *groupTree) boxText(s *treeSwitch) []string {
 		list[0] += " (root)"
 	}
 	if r := s.Rates; r != nil {
-		list = append(list, "in "+rate(r.DataIn, r.DataIn*float64(s.Group.PMTU)))
+		list = append(list, "in "+rate(r.DataIn-r.Repeated, r.Goodput))
 	}
 	if r := s.Group.Repair; r != nil {
 		list = append(list, fmt.Sprintf("%d repaired, %d NAKs", r.Copies, r.NAKs))

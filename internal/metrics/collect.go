@@ -101,6 +101,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for i := range s.groups {
 		o.group(&s.groups[i])
+		o.members(&s.groups[i])
 	}
 }
 
@@ -238,7 +239,9 @@ func (o out) group(g *api.Group) {
 		o.flag(groupState, g.State == state, ip, state)
 	}
 	o.count(groupData, g.Counters.DataIn, ip)
+	o.count(groupRepeated, g.Counters.Repeated, ip)
 	o.count(groupBytes, g.Counters.DataBytes, ip)
+	o.count(groupGood, g.Counters.GoodBytes, ip)
 	o.count(groupCopies, g.Counters.Copies, ip)
 	o.count(groupFeedIn, g.Counters.FeedbackIn, ip)
 	o.count(groupFeedOut, g.Counters.FeedbackOut, ip)
@@ -265,9 +268,35 @@ func (o out) group(g *api.Group) {
 		o.put(groupWaitsFor, 1, ip, g.WaitsFor.String(), watch.PortOf(g, g.WaitsFor))
 	}
 	if g.SlowedBy.IsValid() {
-		o.put(groupSlowedBy, 1, ip, g.SlowedBy.String(), watch.PortOf(g, g.SlowedBy))
+		o.put(groupSlowedBy, 1, ip, g.SlowedBy.String(), watch.PortOf(g, g.SlowedBy), g.SlowCause)
 	}
 	if f := g.FastPath; f != nil {
 		o.flag(groupFast, f.Way == api.WayFast, ip)
+	}
+}
+
+// memberSeries is the most members of a group that have metrics of their own.
+const memberSeries = 16
+
+// members are those that cost the group most.
+func (o out) members(g *api.Group) {
+	ip := g.IP.String()
+	list, leftOut := watch.Costliest(g, memberSeries)
+	o.put(memberLeftOut, float64(leftOut), ip)
+	for _, m := range list {
+		c, who := m.Cost, m.IP.String()
+		if m.Slow != "" {
+			o.put(memberSlow, 1, ip, who, m.Port, m.Slow)
+		}
+		o.put(memberWaited, c.Waited, ip, who)
+		o.count(memberNAKs, c.NAKs, ip, who)
+		o.count(memberRNRs, c.RNRNAKs, ip, who)
+		o.count(memberRepaired, c.Repaired, ip, who)
+		o.count(memberProbes, c.Probes, ip, who)
+		if c.RTTp50 > 0 {
+			o.put(memberRTT, c.RTTp50, ip, who)
+			o.put(memberRTT99, c.RTTp99, ip, who)
+		}
+		o.put(memberLag, float64(m.Lag), ip, who)
 	}
 }

@@ -32,7 +32,6 @@ var write = flag.Bool("write", false, "TestDocument writes docs/METRICS.md")
 func full() *apitest.Backend {
 	b := apitest.Switch()
 	b.GroupList[1].StallSeconds = 2.5
-	b.GroupList[1].SlowedBy = b.GroupList[1].Members[1].IP
 	return b
 }
 
@@ -112,7 +111,19 @@ func TestValues(t *testing.T) {
 		`gleam_device_missed_packets_total{port="p1"} 9`,
 		`gleam_port_rate_bytes_per_second{port="p2"} 1.25e+07`,
 		`gleam_group_waits_for{group="10.77.254.1",member="10.77.0.3",port="p2"} 1`,
-		`gleam_group_slowed_by{group="fd77::6c65:1",member="fd77::2",port="p2"} 1`,
+		`gleam_group_slowed_by{cause="loss",group="10.77.254.1",member="10.77.0.3",port="p2"} 1`,
+		`gleam_group_data_repeated_packets_total{group="10.77.254.1"} 4`,
+		`gleam_group_payload_bytes_total{group="10.77.254.1"} 1.019904e+06`,
+		`gleam_group_members_left_out{group="10.77.254.1"} 0`,
+		`gleam_member_slow{cause="loss",group="10.77.254.1",member="10.77.0.3",port="p2"} 1`,
+		`gleam_member_waited_seconds_total{group="10.77.254.1",member="10.77.0.3"} 3.254`,
+		`gleam_member_naks_total{group="10.77.254.1",member="10.77.0.3"} 12`,
+		`gleam_member_rnr_naks_total{group="10.77.254.1",member="10.77.0.3"} 2`,
+		`gleam_member_repaired_packets_total{group="10.77.254.1",member="10.77.0.3"} 96`,
+		`gleam_member_probes_total{group="10.77.254.1",member="10.77.0.3"} 1`,
+		`gleam_member_round_trip_median_seconds{group="10.77.254.1",member="10.77.0.2"} 0.000212`,
+		`gleam_member_round_trip_p99_seconds{group="10.77.254.1",member="10.77.0.2"} 0.00185`,
+		`gleam_member_lag_packets{group="10.77.254.1",member="10.77.0.3"} 17`,
 		`gleam_port_down_total{port="p1"} 0`,
 		`gleam_group_live_members{group="10.77.254.1"} 3`,
 		`gleam_group_highest_lag_packets{group="10.77.254.1"} 17`,
@@ -126,6 +137,31 @@ func TestValues(t *testing.T) {
 	}
 	if n := strings.Count(text, "gleam_group_waits_for{"); n != 1 {
 		t.Errorf("%d members are waited for, want that of the group with outstanding packets", n)
+	}
+	if n := strings.Count(text, "gleam_member_slow{"); n != 1 {
+		t.Errorf("%d members are slow, want one", n)
+	}
+}
+
+// Members with series are bounded, those that cost most have them, and the others are counted.
+func TestMembersAreBounded(t *testing.T) {
+	b := full()
+	g := &b.GroupList[0]
+	for i := range 100 {
+		g.Members = append(g.Members, api.Member{IP: netip.AddrFrom4([4]byte{10, 9, 0, byte(i)}), Cost: &api.Cost{Waited: float64(i)}})
+	}
+	text := scrape(t, b, config())
+	if n := strings.Count(text, "\ngleam_member_naks_total{"); n != memberSeries {
+		t.Errorf("%d members have series, want %d", n, memberSeries)
+	}
+	for _, want := range []string{
+		`gleam_group_members_left_out{group="10.77.254.1"} 86`,
+		`gleam_member_waited_seconds_total{group="10.77.254.1",member="10.9.0.99"} 99`,
+		`gleam_member_slow{cause="loss",group="10.77.254.1",member="10.77.0.3",port="p2"} 1`, // though others have been waited for longer
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("no %s", want)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 type Rates struct {
 	Seconds     float64 `json:"seconds"` // that they were measured for
 	DataIn      float64 `json:"data_in"`
+	Repeated    float64 `json:"repeated"` // of DataIn, packets that the source has sent again
+	Goodput     float64 `json:"goodput"`  // bytes of payload without repetitions
 	Copies      float64 `json:"copies"`
 	Repairs     float64 `json:"repairs"` // of Copies
 	FeedbackIn  float64 `json:"feedback_in"`
@@ -31,6 +33,7 @@ func Between(a, b *api.Group, over time.Duration) *Rates {
 	r := &Rates{
 		Seconds: over.Seconds(), DataIn: Per(a.Counters.DataIn, b.Counters.DataIn, over), Copies: Per(a.Counters.Copies, b.Counters.Copies, over),
 		FeedbackIn: Per(a.Counters.FeedbackIn, b.Counters.FeedbackIn, over), FeedbackOut: Per(a.Counters.FeedbackOut, b.Counters.FeedbackOut, over),
+		Repeated: Per(a.Counters.Repeated, b.Counters.Repeated, over), Goodput: Per(a.Counters.GoodBytes, b.Counters.GoodBytes, over),
 		Progress: make(map[string]float64),
 	}
 	if a.Repair != nil && b.Repair != nil {

@@ -32,6 +32,7 @@ var starts = []start{
 	{lines: "make test-fast", long: true},
 	{lines: "make test-trees", long: true},
 	{lines: "make test-restarts", long: true},
+	{lines: "make test-blame", long: true},
 	{lines: "make test-libgleam", long: true},
 	{lines: "make mutants-libgleam", long: true},
 	{lines: "make test-web"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -249,5 +250,50 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("New(%+v) accepted", c)
 			_ = f.Close()
 		}
+	}
+}
+
+// echoes sends n echo requests to another host, one by one, and returns the number of answers.
+func echoes(t *testing.T, h, other *fabric.Host, n int) (answered int) {
+	t.Helper()
+	p, err := newPinger(h, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.conn.Close()
+	for i := range n {
+		if err := p.send(other.IPv4, i); err != nil {
+			t.Fatal(err)
+		}
+		if seq, _, err := p.receive(time.Now().Add(50 * time.Millisecond)); err == nil && seq == i {
+			answered++
+		}
+	}
+	return answered
+}
+
+// TestImpair: one direction of a link gets a loss, or a rate, while frames flow, and loses it again.
+func TestImpair(t *testing.T) {
+	f := labtest.Fabric(t, fabric.Config{Topology: fabric.LeafSpine(1, 1, 2), Count: true})
+	routed(t, f)
+	h, other := f.Hosts[0], f.Hosts[1]
+	echoes(t, h, other, 3) // addresses are resolved
+	for _, step := range []struct {
+		loss        float64
+		rate        linkrate.Rate
+		least, most int
+	}{{0.5, 0, 20, 80}, {0, 1_000_000, 99, 100}, {0, 2_000_000, 99, 100}, {0, linkrate.None, 99, 100}} {
+		if err := f.Impair(h.Switch.Name, h.Name, step.loss, step.rate, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := echoes(t, h, other, 100); n < step.least || n > step.most {
+			t.Errorf("loss %v, rate %v: %d of 100 echo requests were answered, want %d to %d", step.loss, step.rate, n, step.least, step.most)
+		}
+	}
+	if err := f.Impair("l1", "nobody", 0, 0, 0); err == nil {
+		t.Error("a link that is not there was impaired")
+	}
+	if err := f.Impair(h.Switch.Name, h.Name, 2, 0, 0); err == nil {
+		t.Error("a link loses twice its frames")
 	}
 }

@@ -6,6 +6,7 @@ package fabric
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -92,7 +93,7 @@ func (f *Fabric) impair(direction int, l Link, in, out string) error {
 	}
 	defer prog.Close() // the filter holds it
 	ingress := netlink.QdiscAttrs{LinkIndex: from.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
-	if err := h.QdiscAdd(&netlink.Clsact{QdiscAttrs: ingress}); err != nil {
+	if err := h.QdiscAdd(&netlink.Clsact{QdiscAttrs: ingress}); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("ingress of wire %s: %w", in, err)
 	}
 	filter := &netlink.BpfFilter{
@@ -101,10 +102,39 @@ func (f *Fabric) impair(direction int, l Link, in, out string) error {
 		},
 		Fd: prog.FD(), Name: "gleam_wire", DirectAction: true,
 	}
-	if err := h.FilterAdd(filter); err != nil {
+	if err := h.FilterReplace(filter); err != nil {
 		return fmt.Errorf("program of wire %s: %w", in, err)
 	}
 	return nil
+}
+
+// Impair gives the direction of a link that leads from one node to another one that loss, rate and delay in
+// place of those that it had. The link must have a wire: see SetCarrier.
+func (f *Fabric) Impair(from, to string, loss float64, rate linkrate.Rate, delay time.Duration) error {
+	n, err := f.link(from, to)
+	if err != nil {
+		return err
+	}
+	l := f.topology.Links[n]
+	if !f.wired(l) {
+		return fmt.Errorf("fabric: link %v has no wire", l)
+	}
+	l.Loss, l.Rate, l.Delay = loss, rate, delay
+	if err := l.check(); err != nil {
+		return fmt.Errorf("fabric: link %v: %w", l, err)
+	}
+	direction, ends := 2*n, wireEnds(n)
+	if l.A != from {
+		direction, ends[0], ends[1] = direction+1, ends[1], ends[0]
+	}
+	out, err := f.wires.Handle().LinkByName(ends[1])
+	if err != nil {
+		return fmt.Errorf("fabric: link %v: %w", l, err)
+	}
+	if err := unshape(f.wires.Handle(), out); err != nil {
+		return fmt.Errorf("fabric: link %v: %w", l, err)
+	}
+	return f.impair(direction, l, ends[0], ends[1])
 }
 
 // wireProgram drops that part of all frames, and redirects the others.
@@ -130,11 +160,30 @@ const (
 	delayFrames = 10_000    // under way on a link with a delay
 )
 
+// unshape takes from an interface what shape has given it.
+func unshape(h *netlink.Handle, out netlink.Link) error {
+	list, err := h.QdiscList(out)
+	if err != nil {
+		return fmt.Errorf("queueing disciplines: %w", err)
+	}
+	for _, q := range list {
+		if a := q.Attrs(); a.Parent == netlink.HANDLE_ROOT && a.Handle == rootHandle {
+			if err := h.QdiscDel(q); err != nil {
+				return fmt.Errorf("remove the %s: %w", q.Type(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// rootHandle is that of a queueing discipline of a wire.
+var rootHandle = netlink.MakeHandle(1, 0)
+
 // shape gives an interface the rate and delay of l.
 func shape(h *netlink.Handle, out netlink.Link, l Link) error {
 	switch {
 	case l.Delay > 0:
-		at := netlink.QdiscAttrs{LinkIndex: out.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+		at := netlink.QdiscAttrs{LinkIndex: out.Attrs().Index, Handle: rootHandle, Parent: netlink.HANDLE_ROOT}
 		q := netlink.NewNetem(at, netlink.NetemQdiscAttrs{Latency: uint32(l.Delay.Microseconds()), Limit: delayFrames, Rate64: uint64(l.Rate) / 8})
 		if err := h.QdiscAdd(q); errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("a delay needs the kernel's sch_netem, which this one does not have: %w", err)
