@@ -229,6 +229,8 @@ func (w *window) judge(i int) (v Verdict) {
 			silence = 0
 		}
 		consider(Loss, lost+probed, w.busy/faultShare)
+	} else {
+		plain += lost // a wait that a few losses do not explain
 	}
 	if n := v.RNRNAKs; n >= leastRNRNAKs && n >= better*w.others(i, w.rnrNAKs) {
 		consider(NotReady, w.waited(i, mcast.NotReady), w.busy/faultShare)
@@ -243,11 +245,11 @@ func (w *window) judge(i int) (v Verdict) {
 		if slow == 0 && y.PathRTT >= y.RTT/2 {
 			c = Path // it is as long with nothing in the way
 		}
-		slow += plain
+		slow, plain = slow+plain, 0
 	}
 	consider(c, slow, w.busy/slowShare)
 	if late {
-		consider(SlowLink, slow+silence+probed, max(w.busy/silentShare, w.over/silentTime))
+		consider(SlowLink, slow+plain+silence+probed, max(w.busy/silentShare, w.over/silentTime))
 	}
 	return v
 }
