@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -20,7 +21,7 @@ import (
 type rule struct {
 	Name string `json:"rule"`
 	Text string `json:"text"`
-	Why  string `json:"why"`
+	Why  string `json:"why,omitempty"`
 	// Sections are those of the document that say more about it.
 	Sections []ruleSection `json:"sections,omitempty"`
 }
@@ -101,7 +102,8 @@ func findRule(list []rule, name string) (*rule, error) {
 	n, err := strconv.Atoi(strings.TrimLeft(name, "Rr"))
 	i := slices.IndexFunc(list, func(r rule) bool { return r.Name == fmt.Sprintf("R%02d", n) })
 	if err != nil || i < 0 {
-		return nil, UsageErrorf("there is no rule %q: rules are named R01 to R%d", name, len(list))
+		last := slices.MaxFunc(list, func(a, b rule) int { return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name)) })
+		return nil, UsageErrorf("there is no rule %q: rules are named R01 to %s, without some", name, last.Name)
 	}
 	return &list[i], nil
 }
@@ -144,13 +146,18 @@ explanations, traces and counters name rules. It asks no daemon.`,
 	return c
 }
 
+// plainCell makes the text of a table's cell plain.
+var plainCell = strings.NewReplacer("**", "", `\|`, "|")
+
 func writeRules(w io.Writer, list []rule) {
 	for i, r := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		wrap(w, r.Name, 5, r.Text)
-		wrap(w, "why", 5, r.Why)
+		wrap(w, r.Name, 6, plainCell.Replace(r.Text))
+		if r.Why != "" {
+			wrap(w, "why", 6, plainCell.Replace(r.Why))
+		}
 		for _, s := range r.Sections {
 			fmt.Fprintf(w, "\n%s\n\n%s\n", s.Title, s.Text)
 		}
