@@ -210,7 +210,7 @@ func parseHex(text string, stdin io.Reader) ([]byte, error) {
 	if len(text) > maxHex {
 		return nil, fmt.Errorf("the hexadecimal digits are more than %d bytes", maxHex)
 	}
-	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "", ":", "").Replace(strings.TrimPrefix(strings.TrimSpace(text), "0x")))
+	b, err := hex.DecodeString(strings.NewReplacer("\ufeff", "", " ", "", "\n", "", "\r", "", "\t", "", ":", "").Replace(strings.TrimPrefix(strings.TrimSpace(text), "0x")))
 	if err != nil {
 		return nil, UsageErrorf("--hex: %s", strings.TrimPrefix(err.Error(), "encoding/hex: "))
 	}

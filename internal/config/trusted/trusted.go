@@ -6,6 +6,7 @@
 package trusted
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -44,8 +45,11 @@ func Read(path string, most int, closed fs.FileMode) ([]byte, error) {
 	if err == nil && len(text) > most {
 		return nil, fmt.Errorf("has %d bytes; want at most %d", max(int64(len(text)), st.Size()), most)
 	}
-	return text, err
+	return bytes.TrimPrefix(text, mark), err
 }
+
+// mark is the byte order mark that editors, Windows' above all, put before text in UTF-8.
+var mark = []byte("\ufeff")
 
 // Check refuses a file that belongs to another user than root and that of this process, or
 // that has one of the mode bits closed.
