@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,13 +148,20 @@ func (c *Client) RemoveMember(ctx context.Context, group, member netip.Addr) err
 
 // Events returns the events after number since, and waits up to wait for one.
 func (c *Client) Events(ctx context.Context, since uint64, wait time.Duration) (*Events, error) {
+	return c.SelectEvents(ctx, since, wait, &EventFilter{})
+}
+
+// SelectEvents is Events for those that the filter selects.
+func (c *Client) SelectEvents(ctx context.Context, since uint64, wait time.Duration, f *EventFilter) (*Events, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wait+callTimeout)
 		defer cancel()
 	}
 	es := new(Events)
-	if err := c.call(ctx, "GET", fmt.Sprintf("/v1/events?since=%d&wait=%s", since, wait), nil, es); err != nil {
+	q := url.Values{"since": {strconv.FormatUint(since, 10)}, "wait": {wait.String()}}
+	f.query(q)
+	if err := c.call(ctx, "GET", "/v1/events?"+q.Encode(), nil, es); err != nil {
 		return nil, err
 	}
 	return es, nil

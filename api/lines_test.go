@@ -93,9 +93,7 @@ func TestEventsAreStreamed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- api.Serve(ctx, ln, b, build, api.Access{}) }()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	client := unixClient(socket)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://gleamd/v1/events?since=7", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -155,4 +153,11 @@ func (s *streaming) Events(ctx context.Context, after uint64) (*api.Events, erro
 	case <-ctx.Done():
 		return &api.Events{Events: []api.Event{}, Last: after}, nil
 	}
+}
+
+// unixClient asks the server of a socket, whatever the host of a URL is.
+func unixClient(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
 }

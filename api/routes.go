@@ -31,10 +31,13 @@ type route struct {
 // param is a parameter of a query.
 type param struct{ name, format, summary string }
 
-// since and wait are the parameters of a request for events.
+// eventParams are the parameters of a request for events.
 var eventParams = []param{
 	{"since", "uint64", "number of the last event that is known; 0 for all that are stored"},
 	{"wait", "duration", "how long to wait for an event, such as 30s; one minute at most"},
+	{"group", "ip", "events of this group alone"},
+	{"kind", "list", "kinds of events, with commas between them"},
+	{"from", "date-time", "no events from before this time"},
 }
 
 var routes = []route{

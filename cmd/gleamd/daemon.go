@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/cmd/commands"
+	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/config/trusted"
 	"github.com/gleam-rdma/gleam/internal/control"
@@ -55,12 +55,12 @@ type daemon struct {
 // main executes args and returns the exit code.
 func (d *daemon) main(ctx context.Context, args []string) int {
 	build := api.Build(time.Now())
-	c := commands.Gleamd(build.Text(), d.check, d.run)
+	c := command.Gleamd(build.Text(), d.check, d.run)
 	c.SetOut(d.stdout)
 	c.SetErr(d.stderr)
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
-	var usage commands.UsageError
+	var usage command.UsageError
 	switch {
 	case err == nil:
 		return 0

@@ -83,7 +83,7 @@ of another machine, whose configuration has api.listen.`,
 // the errors that follow from it.
 //
 // What is printed controls no terminal, whatever hosts, switches and files have as names and
-// reasons. Commands that draw use terminal.Of.
+// reasons. Commands that draw use terminal.Drawable.
 func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 	env.Stdout, env.Stderr = terminal.NewWriter(terminal.Raw(env.Stdout)), terminal.NewWriter(terminal.Raw(env.Stderr))
 	root := New(env, more...)

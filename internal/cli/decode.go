@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,23 +34,32 @@ func decodeCommand(env *Env) *cobra.Command {
 		Use:   "decode FILE",
 		Short: "The messages of RDMA-CM in a capture",
 		Long: `Prints the messages of the RDMA communication manager, by which hosts connect
-their queue pairs, that are in a capture of tcpdump -w. Other frames are counted.
-It asks no daemon.`,
+their queue pairs, that are in a capture: pcap or pcapng, as tcpdump -w, Wireshark, dumpcap and gleam
+trace -w write them, also compressed by gzip; - reads standard input. Other frames
+are counted. It asks no daemon.`,
 		Example: `  tcpdump -i eth0 -w cm.pcap udp port 4791
   gleam decode cm.pcap`,
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := os.Open(args[0])
+			f, err := openInput(args[0])
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			list, others, err := decodeCapture(f)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+			list, others, ends := decodeCapture(f)
+			if list == nil {
+				return fmt.Errorf("%s: %w", args[0], ends)
 			}
 			fmt.Fprintf(env.Stderr, "%d messages of RDMA-CM, %d other frames\n", len(list), others)
-			return out.print(env.Stdout, list, func(w io.Writer) { decodedTable(w, list) })
+			if err := out.print(env.Stdout, list, func(w io.Writer) { decodedTable(w, list) }); err != nil || ends == nil {
+				return err
+			}
+			ends = fmt.Errorf("%s: %w", args[0], ends)
+			if errors.As(ends, new(cutError)) {
+				fmt.Fprintf(env.Stderr, "gleam: %s\n", ends)
+				return nil
+			}
+			return ends
 		},
 	}
 	out.addTo(c)
@@ -65,30 +73,39 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// decodeCapture returns the management datagrams of a capture, and the number of other
-// frames.
+// decodeCapture returns the management datagrams of a capture, nil if it is none, the number of
+// other frames, and the error that ended it before its end. What came before is returned with it.
 func decodeCapture(r io.Reader) (list []decoded, others int, err error) {
-	list = []decoded{}
 	c, err := openCapture(r)
 	if err != nil {
 		return nil, 0, err
 	}
+	list = []decoded{}
+	var foreign error
 	var f rocev2.Frame
 	var m cm.Message
 	for {
-		b, at, err := c.next()
-		if errors.Is(err, io.EOF) {
+		x, err := c.next()
+		switch {
+		case errors.Is(err, io.EOF) && foreign != nil && len(list) == 0:
+			return nil, others, foreign
+		case errors.Is(err, io.EOF):
 			return list, others, nil
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		if rocev2.Decode(b, &f) != rocev2.OK || f.Kind != rocev2.KindMAD {
+		case err != nil:
+			return list, others, err
+		case x.foreign != nil:
+			foreign = fmt.Errorf("frame %d: %w", x.number, x.foreign)
 			others++
 			continue
 		}
-		d := decoded{Time: at, From: f.Src(), To: f.Dst()}
+		if rocev2.Decode(append(x.data, x.lacking()...), &f) != rocev2.OK || f.Kind != rocev2.KindMAD {
+			others++
+			continue
+		}
+		d := decoded{Time: x.at, From: f.Src(), To: f.Dst()}
 		switch r := cm.Decode(f.MAD(), &m); {
+		case x.missing > 0:
+			d.Refused = fmt.Sprintf("the capture lacks %d bytes of it: capture whole frames, by tcpdump -s 0 or gleam trace --snap 8192", x.missing)
 		case !f.VerifyMAD():
 			d.Refused = "bad_icrc"
 		case r != cm.OK:

@@ -20,12 +20,12 @@ func explainCommand(env *Env) *cobra.Command {
 		Use:   "explain",
 		Short: "What the switch would do to a packet and why, what an ACK waits for, what an error means",
 	}
-	c.AddCommand(explainPacketCommand(env), explainACKCommand(env), explainStatusCommand(env), explainCounterCommand(env), explainNAKCommand(env))
+	c.AddCommand(explainPacketCommand(env), explainACKCommand(env), explainStatusCommand(env), explainCounterCommand(env), explainNAKCommand(env), explainRuleCommand(env))
 	return c
 }
 
 // rulesNote says where the rules are.
-const rulesNote = "The rules are numbered in docs/AGGREGATION.md#rules."
+const rulesNote = "gleam explain rule R43 has the text of a rule; docs/AGGREGATION.md has all."
 
 // textWidth is the width of texts, in columns.
 const textWidth = 80

@@ -43,15 +43,17 @@ func explainPacketCommand(env *Env) *cobra.Command {
 the switch would do to it and why, and what would leave with which fields. Nothing
 is sent, and the group itself does not change.
 
-The packet is given by flags, as a frame of a capture (tcpdump -w at a host; ports
-of the switch do not show group traffic), or in hexadecimal from the Ethernet
-header on. With a frame, GROUP is its destination. Fields that are not given follow
-from the group: the sender's next PSN, the window's address and R_Key, the group's
-QPN. Numbers are decimal, or hexadecimal after 0x. Only users who may change groups
-may name an R_Key.`,
+The packet is given by flags, as a frame of a capture, or in hexadecimal from the
+Ethernet header on. A capture is pcap or pcapng, as tcpdump -w, Wireshark and dumpcap
+write them at a host (ports of the switch do not show group traffic), or as gleam
+trace -w does at the switch, also compressed by gzip. Without --frame it is the first
+frame that is a packet of a queue pair, to GROUP if that is given. With a frame, GROUP
+is its destination. Fields that are not given follow from the group: the sender's next
+PSN, the window's address and R_Key, the group's QPN. Numbers are decimal, or
+hexadecimal after 0x. Only users who may change groups may name an R_Key.`,
 		Example: `  gleam explain packet 10.77.254.1 --from 10.77.0.1 --op write-middle --psn 0x10
   gleam explain packet 10.77.254.1 --from 10.77.0.2 --op acknowledge --syndrome 0x60
-  gleam explain packet --pcap host.pcap --frame 3`,
+  gleam explain packet --pcap host.pcapng --frame 3`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 && (f.pcap != "" || f.hex != "") {
 				return nil
@@ -64,9 +66,12 @@ may name an R_Key.`,
 			if len(args) == 1 {
 				group = netip.MustParseAddr(args[0]).Unmap() // oneGroup has parsed it
 			}
-			p, to, err := f.packet(os.Stdin)
+			p, to, note, err := f.packet(os.Stdin, group)
 			if err != nil {
 				return err
+			}
+			if note != "" {
+				fmt.Fprintln(env.Stderr, note)
 			}
 			if to.IsValid() {
 				if group.IsValid() && group != to {
@@ -102,8 +107,8 @@ may name an R_Key.`,
 	s.BoolVar(&f.ackReq, "ack-req", false, "it asks for an acknowledgement")
 	s.BoolVar(&f.becn, "becn", false, "it has BECN")
 	s.BoolVar(&f.badICRC, "bad-icrc", false, "it was damaged: its ICRC is wrong")
-	s.StringVar(&f.pcap, "pcap", "", "take it from this capture, a `file`")
-	s.IntVar(&f.frame, "frame", 1, "`number` of the frame in the capture, from 1")
+	s.StringVar(&f.pcap, "pcap", "", "take it from this capture, a `file`; - reads it from standard input")
+	s.IntVar(&f.frame, "frame", 0, "`number` of the frame in the capture, from 1 (default: the first packet of a queue pair)")
 	s.StringVar(&f.hex, "hex", "", "take it from these hexadecimal `digits`; - reads them from standard input")
 	s.BoolVar(&f.all, "all", false, "show all copies, not the first 16")
 	c.RegisterFlagCompletionFunc("op", cobra.FixedCompletions(rocev2.OpcodeNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -111,44 +116,44 @@ may name an R_Key.`,
 	return c
 }
 
-// packet returns the packet that the flags describe, and the group that it is for, if it is a frame.
-func (f *packetFlags) packet(stdin io.Reader) (*api.ExplainPacket, netip.Addr, error) {
+// packet returns the packet that the flags describe; for a frame also the group that it is for, and
+// what is to be said about it. A frame of a capture that is not given by number is the first for
+// wanted, or for any address if that is invalid.
+func (f *packetFlags) packet(stdin io.Reader, wanted netip.Addr) (p *api.ExplainPacket, group netip.Addr, note string, err error) {
 	switch {
 	case f.pcap != "" && f.hex != "", f.from != "" && f.pcap+f.hex != "":
-		return nil, netip.Addr{}, UsageErrorf("a packet is given once: by --from and --op, by --pcap, or by --hex")
+		return nil, group, "", UsageErrorf("a packet is given once: by --from and --op, by --pcap, or by --hex")
 	case f.pcap != "":
-		file, err := os.Open(f.pcap)
+		file, err := openInput(f.pcap)
 		if err != nil {
-			return nil, netip.Addr{}, err
+			return nil, group, "", err
 		}
 		defer file.Close()
-		b, err := frameOfCapture(file, f.frame)
-		if err != nil {
-			return nil, netip.Addr{}, fmt.Errorf("%s: %w", f.pcap, err)
+		if p, group, note, err = packetOfCapture(file, f.frame, wanted); err != nil {
+			return nil, group, "", fmt.Errorf("%s: %w", f.pcap, err)
 		}
-		return f.frameGiven(b)
+		return p, group, note, f.given(p)
 	case f.hex != "":
 		b, err := parseHex(f.hex, stdin)
-		if err != nil {
-			return nil, netip.Addr{}, err
+		if err == nil {
+			p, group, err = packetOfFrame(b, nil)
 		}
-		return f.frameGiven(b)
+		if err != nil {
+			return nil, group, "", err
+		}
+		return p, group, "", f.given(p)
 	}
-	p, err := f.fields()
-	return p, netip.Addr{}, err
+	p, err = f.fields()
+	return p, group, "", err
 }
 
-// frameGiven is packet for a frame.
-func (f *packetFlags) frameGiven(b []byte) (*api.ExplainPacket, netip.Addr, error) {
-	p, group, err := packetOfFrame(b)
-	if err != nil {
-		return nil, group, err
-	}
+// given applies the flags that go with a frame.
+func (f *packetFlags) given(p *api.ExplainPacket) error {
 	p.Port = f.port
 	if p.BadICRC = p.BadICRC || f.badICRC; f.op+f.psn+f.qpn+f.payload+f.va+f.rkey+f.dmaLen+f.syndrome+f.msn != "" || f.ackReq || f.becn {
-		return nil, group, UsageErrorf("a frame has all its fields: beside it there are --port and --bad-icrc only")
+		return UsageErrorf("a frame has all its fields: beside it there are --port and --bad-icrc only")
 	}
-	return p, group, nil
+	return nil
 }
 
 // fields returns the packet that flags for its fields describe.
@@ -190,33 +195,6 @@ func (f *packetFlags) fields() (*api.ExplainPacket, error) {
 	return p, nil
 }
 
-// frameOfCapture returns frame n of a capture.
-func frameOfCapture(r io.Reader, n int) ([]byte, error) {
-	if n < 1 {
-		return nil, UsageErrorf("--frame %d: frames are numbered from 1", n)
-	}
-	c, err := openCapture(r)
-	if err != nil {
-		return nil, err
-	}
-	for i := 1; ; i++ {
-		b, _, err := c.next()
-		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("there is no frame %d: it has %d", n, i-1)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if i < n {
-			continue
-		}
-		if c.lengths[3] > c.lengths[2] {
-			return nil, fmt.Errorf("frame %d has %d bytes, and the capture %d of them: capture with tcpdump -s 0", n, c.lengths[3], c.lengths[2])
-		}
-		return b, nil
-	}
-}
-
 // maxHex bounds the text of a frame in hexadecimal.
 const maxHex = 64 << 10
 
@@ -232,39 +210,11 @@ func parseHex(text string, stdin io.Reader) ([]byte, error) {
 	if len(text) > maxHex {
 		return nil, fmt.Errorf("the hexadecimal digits are more than %d bytes", maxHex)
 	}
-	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "", ":", "").Replace(strings.TrimPrefix(strings.TrimSpace(text), "0x")))
+	b, err := hex.DecodeString(strings.NewReplacer("\ufeff", "", " ", "", "\n", "", "\r", "", "\t", "", ":", "").Replace(strings.TrimPrefix(strings.TrimSpace(text), "0x")))
 	if err != nil {
 		return nil, UsageErrorf("--hex: %s", strings.TrimPrefix(err.Error(), "encoding/hex: "))
 	}
 	return b, nil
-}
-
-// packetOfFrame returns the packet in a frame, and the group that it is for.
-func packetOfFrame(b []byte) (*api.ExplainPacket, netip.Addr, error) {
-	var f rocev2.Frame
-	if r := rocev2.Decode(b, &f); r != rocev2.OK {
-		return nil, netip.Addr{}, fmt.Errorf("the switch would drop this frame as decode_%s: %s", r, r.Text())
-	}
-	if f.Kind != rocev2.KindRoCE {
-		return nil, netip.Addr{}, errors.New("the frame is no RoCEv2 packet of a queue pair: gleam explain knows no others, gleam decode shows those of RDMA-CM")
-	}
-	bth := f.BTH()
-	op := bth.Opcode()
-	p := &api.ExplainPacket{
-		From: f.Src(), Op: strings.ToLower(strings.ReplaceAll(op.Name(), "_", "-")), AckReq: bth.AckReq(), BECN: bth.BECN(), BadICRC: !f.VerifyICRC(),
-		PSN: new(uint32(bth.PSN())), QPN: new(uint32(bth.DestQP())), Payload: new(uint16(f.PayloadLen())),
-	}
-	switch {
-	case op.Is(rocev2.OpRETH):
-		r := f.RETH()
-		p.VA, p.RKey, p.DMALen = new(r.VA()), new(r.RKey()), new(r.DMALen())
-	case op.Is(rocev2.OpIETH):
-		p.RKey = new(f.IETH().RKey())
-	case op.Is(rocev2.OpAETH):
-		a := f.AETH()
-		p.Syndrome, p.MSN = new(uint8(a.Syndrome())), new(uint32(a.MSN()))
-	}
-	return p, f.Dst(), nil
 }
 
 // shownCopies is how many packets that would leave are shown without --all.

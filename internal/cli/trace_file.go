@@ -76,6 +76,9 @@ func (t *traceFile) open() (err error) {
 	return errors.Join(err, t.flush())
 }
 
+// traceApplication is the writer that the files name.
+const traceApplication = "gleam trace"
+
 // meanings describe the interfaces of a port.
 var meanings = map[string]string{
 	api.TraceIn:      "packets as they came by this port",
@@ -93,7 +96,7 @@ func (t *traceFile) idOf(w io.Writer, port, direction string) (id int, err error
 		Name: name, Description: meanings[direction], LinkType: layers.LinkTypeEthernet, TimestampResolution: 9, SnapLength: uint32(t.begin.Snap),
 	}
 	if t.ng == nil {
-		info := pcapgo.NgSectionInfo{Application: "gleam trace"}
+		info := pcapgo.NgSectionInfo{Application: traceApplication}
 		t.ng, err = pcapgo.NewNgWriterInterface(w, x, pcapgo.NgWriterOptions{SectionInfo: info})
 	} else {
 		id, err = t.ng.AddInterface(x)

@@ -40,7 +40,7 @@ func readBounded(f *os.File, most int) ([]byte, error) {
 func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
 	ok = true // also after a panic
 	defer yamlpanic.Recover(&err)
-	tokens := lexer.Tokenize(string(data))
+	tokens := lexer.Tokenize(yamlpanic.Text(data))
 	if line, reason := checkSize(tokens); reason != "" {
 		d.fail(line, "", "", reason)
 		return nil, false, nil

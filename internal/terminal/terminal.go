@@ -115,10 +115,26 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Of returns the terminal that w writes to, to draw on; ok is false if it is none.
+// Of returns the terminal that w writes to; ok is false if it is none.
 func Of(w io.Writer) (f *os.File, ok bool) {
 	if f, ok = Raw(w).(*os.File); ok {
 		ok = term.IsTerminal(int(f.Fd()))
 	}
 	return f, ok
+}
+
+// Drawable returns the terminal that w writes to, to draw on; nil, and why not, if it is none, or
+// one without escape sequences: a serial console, a shell in an editor, a build's log.
+func Drawable(w io.Writer) (f *os.File, whyNot string) {
+	f, ok := Of(w)
+	if !ok {
+		return nil, "standard output is no terminal"
+	}
+	switch kind := os.Getenv("TERM"); kind {
+	case "":
+		return nil, "TERM is not set, so that the terminal is taken for one without escape sequences"
+	case "dumb", "emacs", "network", "unknown": // of which terminfo says that they have none
+		return nil, fmt.Sprintf("the terminal has no escape sequences (TERM=%s)", kind)
+	}
+	return f, ""
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
+	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
@@ -65,7 +66,7 @@ func all(s stamp, reference string) ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", reference, err)
 	}
-	gleamd := commands.Gleamd(s.version, nil, func(context.Context, string) error { return nil })
+	gleamd := command.Gleamd(s.version, nil, func(context.Context, string) error { return nil })
 	pages := append(ofCommand(s, gleam(s.version), 1), ofCommand(s, gleamd, 8)...)
 	return append(pages, configuration), nil
 }

@@ -71,7 +71,8 @@ var rooms = []room{
 	{dir: "mpi", knows: []string{}},      // likewise
 	{dir: "internal/model", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/rc"}},
 	{dir: "internal/tools/lab", knows: []string{"internal/config/linkrate", "internal/config/yamlpanic"}},
-	{dir: "internal/cli", knows: []string{"internal/rocev2", "internal/cm", "internal/terminal", "internal/config/linkrate", "internal/config/identity", "api", "internal/watch"}},
+	{dir: "docs", pure: true, knows: []string{}},
+	{dir: "internal/cli", knows: []string{"docs", "internal/rocev2", "internal/cm", "internal/terminal", "internal/config/linkrate", "internal/config/identity", "api", "internal/watch"}},
 	{dir: "internal/tools/testbed", knows: []string{"api", "internal/bpf", "internal/tools/lab"}},
 	{dir: "examples/block/nbd", knows: []string{"internal/connlimit"}},
 	{dir: "examples/block", knows: []string{"internal/mcast", "endpoint", "internal/envelope", "examples/block/nbd"},

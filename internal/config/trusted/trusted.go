@@ -6,6 +6,7 @@
 package trusted
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -49,8 +50,11 @@ func read(path string, most int, closed fs.FileMode) ([]byte, fs.FileInfo, error
 	if err == nil && len(text) > most {
 		return nil, nil, fmt.Errorf("has %d bytes; want at most %d", max(int64(len(text)), st.Size()), most)
 	}
-	return text, st, err
+	return bytes.TrimPrefix(text, mark), st, err
 }
+
+// mark is the byte order mark that editors, Windows' above all, put before text in UTF-8.
+var mark = []byte("\ufeff")
 
 // Check refuses a file that belongs to another user than root and that of this process, or
 // that has one of the mode bits closed.

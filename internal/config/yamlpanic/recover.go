@@ -1,10 +1,17 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamlpanic turns panics of the YAML library into errors.
+// Package yamlpanic makes up for what the YAML library lacks: its panics become errors, and a byte
+// order mark is no part of a file.
 package yamlpanic
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
+
+// Text returns the text of a YAML file without its byte order mark, which the library does not know.
+func Text(file []byte) string { return string(bytes.TrimPrefix(file, []byte("\ufeff"))) }
 
 // Recover, deferred, makes a panic of the YAML library the error of the function that defers it: a
 // file must not end a program.

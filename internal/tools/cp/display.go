@@ -29,7 +29,8 @@ type display struct {
 
 func newDisplay(w io.Writer) *display {
 	d := &display{w: terminal.Raw(w), last: time.Now()}
-	_, d.terminal = terminal.Of(w)
+	f, _ := terminal.Drawable(w)
+	d.terminal = f != nil
 	return d
 }
 

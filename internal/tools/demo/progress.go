@@ -21,8 +21,8 @@ type progress struct {
 }
 
 func isTerminal(w io.Writer) bool {
-	_, ok := terminal.Of(w)
-	return ok
+	f, _ := terminal.Drawable(w)
+	return f != nil
 }
 
 func (p *progress) printf(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }

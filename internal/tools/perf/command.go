@@ -50,8 +50,9 @@ Bandwidth: "all" is the payload that reaches every receiver, from the first post
 until the sender knows that all have the last message. With N receivers, N times
 as much is delivered. A receiver's row runs from its first message to its last; one whose program found
 both at once has the sender's figures.
-The peak is the best tenth of the run, with --duration the best 100 ms; 0.00
-where a receiver does not see each message (plain WRITE).
+The peak is the best tenth of the run, with --duration the best 100 ms, of what was
+posted and completed within it, and the average if that is more; 0.00 where a receiver
+does not see each message (plain WRITE).
 
 Latency: one message at a time; t is from posting until the sender knows, never
 halved. Each receiver answers every message by an empty SEND: its row has the

@@ -282,7 +282,7 @@ func (r *receiver) run(z *run) error {
 			return err
 		}
 	}
-	a := &arrivals{meter: newMeter(z.Iterations * len(r.lanes)), known: r.params.notices()}
+	a := &arrivals{meter: newMeter(z.Iterations*len(r.lanes), r.params.slots(z.Size)*len(r.lanes)), known: r.params.notices()}
 	if err := r.control.send(message{Type: typeArmed}); err != nil {
 		return err
 	}

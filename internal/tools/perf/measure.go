@@ -24,7 +24,7 @@ func (s *sender) run(size int) (*Size, error) {
 	if err := s.awaitAll(ctx, typeArmed, nil); err != nil {
 		return nil, err
 	}
-	m := newMeter(n * len(s.lanes))
+	m := newMeter(n*len(s.lanes), s.params.slots(size)*len(s.lanes))
 	var lists []*samples
 	for _, l := range s.lanes {
 		var x *samples

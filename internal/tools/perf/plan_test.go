@@ -59,7 +59,7 @@ func TestNearestRank(t *testing.T) {
 func TestMeter(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	// 100 messages: a stretch is 10. The second ten come in 1 ms, the rest in 10 each.
-	m := newMeter(100)
+	m := newMeter(100, 0)
 	m.begin(at(0))
 	now := 0
 	for i := range 10 {
@@ -73,7 +73,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// By time: 100 ms each. The last 30 ms are quicker, and too short to count.
-	m = newMeter(0)
+	m = newMeter(0, 0)
 	m.begin(at(0))
 	m.add(at(50), 10)
 	m.add(at(100), 10)
@@ -83,7 +83,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// One message at once: no time, no rate, no division by it.
-	m = newMeter(1)
+	m = newMeter(1, 0)
 	m.begin(at(5))
 	m.add(at(5), 1)
 	if r := m.rate(); r.avg != 0 || r.peak != 0 || r.count != 1 {

@@ -52,6 +52,7 @@ func nearestRank(n, num, den int) int { return (n*num+den-1)/den - 1 }
 // least a given number of messages, or of a given time. Any goroutine may use it.
 type meter struct {
 	mu       sync.Mutex
+	flight   int           // messages that may be on their way at a time
 	messages int           // of a stretch; 0: by time
 	span     time.Duration // of a stretch, if messages is 0
 	count    int           // so far
@@ -65,10 +66,10 @@ type meter struct {
 // span is the length of a stretch of a timed run.
 const span = 100 * time.Millisecond
 
-// newMeter returns the meter of a run of total messages, or of a timed run if total is 0.
-// A stretch is a tenth of the run, or 100 ms.
-func newMeter(total int) *meter {
-	m := &meter{span: span}
+// newMeter returns the meter of a run of total messages, or of a timed run if total is 0, with up to
+// flight of them on their way at a time. A stretch is a tenth of the run, or 100 ms.
+func newMeter(total, flight int) *meter {
+	m := &meter{span: span, flight: flight}
 	if total > 0 {
 		m.messages = (total + 9) / 10
 	}
@@ -92,8 +93,10 @@ func (m *meter) add(now time.Time, n int) {
 	}
 	d := now.Sub(m.mark)
 	if m.messages > 0 && m.count-m.markedAt >= m.messages || m.messages == 0 && d >= m.span {
-		if d > 0 {
-			m.best = max(m.best, float64(m.count-m.markedAt)/d.Seconds())
+		// Completions come in bursts: those of messages that were on their way when the stretch began
+		// may have waited for their reader since. The rest was posted and completed within it.
+		if n := m.count - m.markedAt - m.flight; d > 0 && n > 0 {
+			m.best = max(m.best, float64(n)/d.Seconds())
 		}
 		m.markedAt, m.mark = m.count, now
 	}

@@ -27,7 +27,7 @@ type progress struct {
 
 func newProgress(w io.Writer, silent bool) *progress {
 	p := &progress{w: w, every: 10 * time.Second, began: time.Now()}
-	if f, ok := terminal.Of(w); ok {
+	if f, _ := terminal.Drawable(w); f != nil {
 		p.w, p.terminal, p.every = f, true, 500*time.Millisecond
 	}
 	if silent {

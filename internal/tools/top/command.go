@@ -44,7 +44,8 @@ the keys. A * stands before what wants to be looked at. Columns that do not fit 
 named. Colours are left out with NO_COLOR.
 
 With -n or --once, or -o, it prints samples as text or in a format for programs, for
-scripts and logs: groups and ports, or a group's members.`,
+scripts, logs, and terminals without escape sequences (TERM=dumb): groups and ports,
+or a group's members.`,
 		Example: "  gleam top\n  gleam top 10.77.254.1\n  gleam top --once --sort lag\n  gleam top -n 10 -d 1s -o json",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -93,14 +94,15 @@ func (o *options) run(c *cobra.Command, env *cli.Env, group string) error {
 		return err
 	}
 	if o.samples == 0 && o.out.ForPeople() {
-		if f, ok := terminal.Of(env.Stdout); ok {
+		f, whyNot := terminal.Drawable(env.Stdout)
+		if f != nil {
 			_, err := tea.NewProgram(m, tea.WithContext(c.Context()), tea.WithOutput(f)).Run()
 			if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && c.Context().Err() != nil {
 				return c.Context().Err()
 			}
 			return err
 		}
-		return cli.UsageErrorf("standard output is no terminal: -n N prints N samples")
+		return cli.UsageErrorf("%s: --once prints one sample as text, -n N prints N", whyNot)
 	}
 	return o.print(c.Context(), env.Stdout, m)
 }

@@ -63,7 +63,7 @@ func Parse(text []byte) (*Topology, error) {
 
 func unmarshal(text []byte, f *file) (err error) {
 	defer yamlpanic.Recover(&err)
-	return yaml.UnmarshalWithOptions(text, f, yaml.Strict())
+	return yaml.UnmarshalWithOptions([]byte(yamlpanic.Text(text)), f, yaml.Strict())
 }
 
 func (f fileLink) read() (l Link, err error) {

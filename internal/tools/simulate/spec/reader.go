@@ -50,7 +50,7 @@ func unmarshal(name string, text []byte, into any, options ...yaml.DecodeOption)
 		}
 	}()
 	defer yamlpanic.Recover(&err)
-	return yaml.UnmarshalWithOptions(text, into, options...)
+	return yaml.UnmarshalWithOptions([]byte(yamlpanic.Text(text)), into, options...)
 }
 
 // located takes the line and the message of an error of the library, without its excerpt.
