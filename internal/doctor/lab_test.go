@@ -188,7 +188,7 @@ func TestFaultsOfARunningSwitch(t *testing.T) {
 func TestGenericMode(t *testing.T) {
 	w := newWard(t, "xdp: {mode: generic}\n")
 	found := findings(w.look(t), "xdp-mode", "XDP runs in generic mode")
-	if len(found) != 3 || found[0].Remedy != "xdp.mode: auto in "+w.config+", and a restart of gleamd" || found[0].Cost == "" {
+	if len(found) != 3 || found[0].Remedy != "xdp: {mode: auto} at this port in "+w.config+", and a reload" || found[0].Cost == "" {
 		t.Fatalf("%+v", found)
 	}
 	// The remedy.
