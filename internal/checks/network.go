@@ -28,7 +28,8 @@ type hostNetwork struct {
 	addrs      []netlink.Addr
 	routes     []netlink.Route // unicast, also of IPv6
 	neighbours []netlink.Neigh
-	blocked    map[int]bool // ports of bridges that do not forward, by interface
+	learnt     func() []netlink.Neigh // what bridges have learnt; nil: nothing
+	blocked    func(index int) bool   // a port of a bridge does not forward
 }
 
 // readHostNetwork reads the configuration from the kernel.
@@ -37,17 +38,7 @@ func readHostNetwork() (*hostNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &hostNetwork{links: links, blocked: make(map[int]bool)}
-	bridges, err := locate.OpenBridges()
-	if err != nil {
-		return nil, err
-	}
-	defer bridges.Close()
-	for i := range links {
-		if p, err := bridges.Port(i); err == nil && p.Bridge != 0 && p.Blocked {
-			s.blocked[i] = true // an error: it is gone
-		}
-	}
+	s := &hostNetwork{links: links}
 	if s.addrs, err = netlink.AddrList(nil, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
@@ -65,11 +56,25 @@ func readHostNetwork() (*hostNetwork, error) {
 		}
 		s.neighbours = append(s.neighbours, neighbours...)
 	}
+	// A stranger can fill forwarding databases: they are read where a finding is to name hosts.
+	s.learnt = func() []netlink.Neigh {
+		list, _ := netlink.NeighList(0, unix.AF_BRIDGE)
+		return list
+	}
 	return s, nil
 }
 
 // check returns the problems of the ports that exist.
 func (s *hostNetwork) check(cfg *config.Config) (found []Finding) {
+	bridges, err := locate.OpenBridges()
+	if err != nil {
+		return []Finding{{Check: CheckLinks, Text: err.Error()}}
+	}
+	defer bridges.Close()
+	s.blocked = func(index int) bool {
+		p, err := bridges.Port(index)
+		return err == nil && p.Bridge != 0 && p.Blocked // an error: it is gone
+	}
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if link := s.links.Named(p.Name); link != nil && s.links.CheckKind(link, cfg.XDPModeOf(p)) == nil {
@@ -94,7 +99,7 @@ func (s *hostNetwork) checkPort(port string, link netlink.Link, above []int, pre
 			f.Remedy = "ip link set PEER up, in the namespace of its peer"
 		}
 		warn(f)
-	case s.blocked[a.Index] && s.links[a.MasterIndex].Attrs().RawFlags&unix.IFF_UP != 0:
+	case s.blocked(a.Index) && s.links[a.MasterIndex].Attrs().RawFlags&unix.IFF_UP != 0:
 		warn(Finding{Check: CheckLinks, Note: true, Text: "blocked by the bridge: spanning tree keeps this link in reserve, or the port is disabled", Cost: "no group frames go in or out until the bridge forwards there"})
 	}
 	if x := a.Xdp; x != nil && x.Attached {

@@ -58,8 +58,9 @@ func (s *hostNetwork) checkPrefix(p netip.Prefix, all []int) (found []Finding) {
 		if p.Contains(net.Addr()) {
 			found = append(found, Finding{
 				Check: CheckPrefixes, Cost: "that address does not answer as this machine",
-				Text:   fmt.Sprintf("address %s of %s is inside group prefix %s: whoever sends RoCEv2 there reaches groups, not this machine", net.Addr(), s.links.Name(a.LinkIndex), p),
-				Remedy: "choose a group prefix in which neither hosts nor this machine have addresses, or another address here",
+				Command: fmt.Sprintf("ip address del %s dev %s", a.IPNet, s.links.Name(a.LinkIndex)),
+				Text:    fmt.Sprintf("address %s of %s is inside group prefix %s: whoever sends RoCEv2 there reaches groups, not this machine", net.Addr(), s.links.Name(a.LinkIndex), p),
+				Remedy:  "and choose another address or prefix",
 			})
 		}
 		if slices.Contains(all, a.LinkIndex) && net.Bits() <= p.Bits() && net.Masked().Contains(p.Addr()) {
@@ -130,6 +131,16 @@ func (s *hostNetwork) checkHosts(p netip.Prefix, all []int) (f Finding, ok bool)
 	}
 	if len(where)+len(hosts) == 0 {
 		return f, false
+	}
+	var learnt []netlink.Neigh // hosts whose addresses are not known
+	if len(where) > 0 && s.learnt != nil {
+		learnt = s.learnt()
+	}
+	for i := range learnt {
+		n := &learnt[i]
+		if n.State&netlink.NUD_PERMANENT == 0 && slices.Contains(all, n.LinkIndex) && !strings.Contains(strings.Join(hosts, " "), n.HardwareAddr.String()) {
+			add(&hosts, fmt.Sprintf("%s at %s", n.HardwareAddr, s.links.Name(n.LinkIndex)))
+		}
 	}
 	text := fmt.Sprintf("group prefix %s holds addresses of hosts", p)
 	if len(where) > 0 {

@@ -52,6 +52,9 @@ func TestPrefixOfHosts(t *testing.T) {
 		{"an unused part of the hosts' subnet", "10.77.254.0/24", hostNetwork{addrs: []netlink.Addr{own}, routes: []netlink.Route{mine}, neighbours: []netlink.Neigh{neighbour("10.77.0.2", netlink.NUD_REACHABLE)}}, "", false},
 		{"their subnet", "10.77.0.0/16", hostNetwork{addrs: []netlink.Addr{own}, routes: []netlink.Route{mine}}, "the subnet 10.77.0.0/16 of br0", false},
 		{"their subnet, with hosts", "10.77.0.0/16", hostNetwork{addrs: []netlink.Addr{own}, neighbours: []netlink.Neigh{neighbour("10.77.0.2", netlink.NUD_STALE)}}, "of br0, among them the hosts 10.77.0.2 (02:00:00:00:00:07 at br0)", false},
+		{"their subnet, with hosts that the bridge knows", "10.77.0.0/16", hostNetwork{addrs: []netlink.Addr{own}, learnt: func() []netlink.Neigh {
+			return []netlink.Neigh{{LinkIndex: 1, HardwareAddr: net.HardwareAddr{2, 5: 8}, State: netlink.NUD_REACHABLE}, {LinkIndex: 1, HardwareAddr: net.HardwareAddr{2, 5: 1}, State: netlink.NUD_PERMANENT}}
+		}}, "of br0, among them the hosts 02:00:00:00:00:08 at eth1", false},
 		{"more than their subnet", "10.0.0.0/8", hostNetwork{addrs: []netlink.Addr{own}}, "the subnet 10.77.0.0/16 of br0", false},
 		{"a part with a host", "10.77.0.0/24", hostNetwork{addrs: []netlink.Addr{own}, routes: []netlink.Route{mine}, neighbours: []netlink.Neigh{neighbour("10.77.0.2", netlink.NUD_STALE)}}, "holds addresses of hosts: 10.77.0.2 (02:00", true},
 		{"a part with a host that did not answer", "10.77.0.0/24", hostNetwork{addrs: []netlink.Addr{own}, routes: []netlink.Route{mine}, neighbours: []netlink.Neigh{neighbour("10.77.0.2", netlink.NUD_FAILED)}}, "", false},
