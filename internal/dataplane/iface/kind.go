@@ -75,9 +75,8 @@ var Kinds = []Kind{
 		fits: memberOf("bond", "team"), instead: func(p *placed) string { return p.master.Attrs().Name },
 	},
 	{
-		Name: "below MACsec", Refused: "hosts' frames are encrypted there, and the switch's would not be", How: "the MACsec interface",
-		fits:    func(p *placed) bool { return p.links.upper(p.Link, "macsec") != nil },
-		instead: func(p *placed) string { return p.links.upper(p.Link, "macsec").Attrs().Name },
+		Name: "MACsec, and the interface below it", Refused: "group packets do not pass it unharmed: hosts' frames are encrypted below, and AF_XDP does not go with the encryption", How: noMACsec,
+		fits: func(p *placed) bool { return p.Type() == "macsec" || p.links.upper(p.Link, "macsec") != nil },
 	},
 	{
 		Name: "member of HSR and of others that are not in this table", Refused: "its frames are those of the %s", How: "what it belongs to",
@@ -87,10 +86,6 @@ var Kinds = []Kind{
 	{
 		Name: "bond, team", Mode: config.XDPGeneric, How: "the kernel gives none of what native XDP takes at a bond to AF_XDP",
 		fits: ofKind("bond", "team"),
-	},
-	{
-		Name: "MACsec", Mode: config.XDPGeneric, How: "after decryption, and before encryption",
-		fits: ofKind("macsec"),
 	},
 	{
 		Name: "bridge", Mode: config.XDPGeneric, How: "as one port for all hosts behind it; its ports as ports are faster, and guarded one by one",
@@ -128,6 +123,7 @@ var Kinds = []Kind{
 
 const (
 	openVSwitch = "Open vSwitch does not tell the kernel which of its ports a host is behind"
+	noMACsec    = "an interface without MACsec, which a device in front of it may do"
 	linuxBridge = "a port of a bridge of the kernel (ip link set PORT master BRIDGE)"
 )
 

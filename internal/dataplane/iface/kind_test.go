@@ -66,14 +66,14 @@ func TestKinds(t *testing.T) {
 		want string         // in the refusal
 	}{
 		{"eth0", config.XDPAuto, ""}, {"tap0", config.XDPAuto, ""}, {"veth0", config.XDPAuto, ""}, {"veth1", config.XDPAuto, ""}, {"eth7", config.XDPAuto, ""},
-		{"bond0", config.XDPGeneric, ""}, {"team0", config.XDPGeneric, ""}, {"br0", config.XDPGeneric, ""}, {"macsec0", config.XDPGeneric, ""},
+		{"bond0", config.XDPGeneric, ""}, {"team0", config.XDPGeneric, ""}, {"br0", config.XDPGeneric, ""},
 		{"eth0.7", config.XDPGeneric, ""}, {"macvlan0", config.XDPGeneric, ""}, {"vxlan0", config.XDPGeneric, ""},
 		{"slave0", "", "its frames are those of the bond bond0: name in its place: bond0"},
 		{"slave1", "", "its frames are those of the team team0: name in its place: team0"},
 		{"eth5", "", "Open vSwitch does not tell"}, {"ovs-system", "", "Open vSwitch does not tell"},
 		{"red", "", "it is a routing table, and no link: name in its place: eth7"},
 		{"eth9", "", "its frames are those of the hsr hsr0: name in its place: hsr0"},
-		{"eth10", "", "hosts' frames are encrypted there, and the switch's would not be: name in its place: macsec0"},
+		{"eth10", "", "group packets do not pass it unharmed"}, {"macsec0", "", "name in its place: an interface without MACsec"},
 		{"dummy0", "", "nothing is behind it"}, {"ipvl0", "", "none to groups: name in its place: eth0"}, {"macvtap0", "", "name in its place: eth0"},
 		{"lo", "", "not an Ethernet interface (loopback): group packets need one"}, {"wg0", "", "not an Ethernet interface (none)"},
 	} {
