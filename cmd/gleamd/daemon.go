@@ -19,6 +19,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/config/trusted"
 	"github.com/gleam-rdma/gleam/internal/control"
@@ -46,10 +47,10 @@ type daemon struct {
 	stdout, stderr io.Writer
 	journal        sendJournal // nil: stderr does not go there
 	open           func(*config.Config, control.Notify) (engine, error)
-	inspect        func(*config.Config, *doctor.Running) []control.Finding // for --check
-	identify       func(want string) (privilege.Identity, error)           // the user to become
-	confine        func(privilege.Identity) error                          // to what a running switch needs
-	hangup         <-chan os.Signal                                        // SIGHUP, which must not end the switch
+	inspect        func(*config.Config, *doctor.Running) []checks.Finding // for --check
+	identify       func(want string) (privilege.Identity, error)          // the user to become
+	confine        func(privilege.Identity) error                         // to what a running switch needs
+	hangup         <-chan os.Signal                                       // SIGHUP, which must not end the switch
 }
 
 // main executes args and returns the exit code.
@@ -95,6 +96,10 @@ func (d *daemon) check(file string) error {
 	for _, f := range d.inspect(cfg, running) {
 		if f.Fatal {
 			errs = append(errs, errors.New(f.String()))
+			continue
+		}
+		if f.Note {
+			fmt.Fprintf(d.stderr, "gleamd: note: %s\n", f)
 			continue
 		}
 		warnings++

@@ -22,6 +22,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
@@ -119,7 +120,7 @@ func newBench(t *testing.T, extra string) *bench {
 		t.Fatal(err)
 	}
 	b.stdout, b.stderr = &b.out, &b.err
-	b.inspect = func(*config.Config, *doctor.Running) []control.Finding { return nil }
+	b.inspect = func(*config.Config, *doctor.Running) []checks.Finding { return nil }
 	b.identify = func(string) (privilege.Identity, error) {
 		return privilege.Identity{UID: os.Geteuid(), GID: os.Getegid()}, nil
 	}
@@ -304,8 +305,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q, want %q and the existing ones", b.err.String(), want)
 	}
 	b = newBench(t, "")
-	b.inspect = func(*config.Config, *doctor.Running) []control.Finding {
-		return []control.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
+	b.inspect = func(*config.Config, *doctor.Running) []checks.Finding {
+		return []checks.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
 	}
 	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 ||
 		b.out.String() != b.file+": ok, see the warnings\n" || b.err.String() != "gleamd: warning: port p1: port is down: ip link set p1 up\n" {
@@ -337,7 +338,7 @@ func TestCheckLooksAtTheState(t *testing.T) {
 	labtest.Require(t)
 	missing := filepath.Join(t.TempDir(), "missing", "folder")
 	found := doctor.Start(&config.Config{User: config.UserAuto, State: missing}, nil)
-	if !slices.ContainsFunc(found, func(f control.Finding) bool {
+	if !slices.ContainsFunc(found, func(f checks.Finding) bool {
 		return f.Fatal && strings.Contains(f.String(), "key state: ") && strings.Contains(f.String(), missing)
 	}) {
 		t.Errorf("got %v", found)

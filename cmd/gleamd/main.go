@@ -36,6 +36,7 @@ func main() {
 			if err != nil {
 				return nil, err
 			}
+			privilege.RaiseMemlock()
 			// Now there are few threads, and none of them is in the kernel's verifier.
 			if err := sandbox.DropBounding(); err != nil {
 				return nil, err

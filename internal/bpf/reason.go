@@ -101,7 +101,7 @@ var reasonTexts = [NumReasons]string{
 	DropGuardICMP:      "an ICMP or ICMPv6 error or redirect about a packet to a group: dropped; such packets end at gleamd, so this is an attack",
 	DropGuardHidden:    "more than eight VLAN tags or IPv6 extension headers, or headers in a later fragment or buffer, where the source guard cannot read them: dropped",
 	DropPortBlocked:    "for gleamd, at a port that its bridge does not forward from (spanning tree, or disabled): dropped, as the bridge would",
-	DropPortVLAN:       "for gleamd, in a VLAN that the port, or the bridge itself, is not in: dropped, as the bridge would",
+	DropPortVLAN:       "for gleamd, in a VLAN that the port, or the bridge itself, is not in: dropped, as the bridge would; or the interface takes tags off before (RX VLAN offload, `gleam doctor` has it), so that the frame seems to be in another VLAN",
 	DropPortLocked:     "for gleamd, at a locked port, from a MAC address that the bridge does not have there: dropped, as the bridge would",
 	DropAllowMAC:       "for gleamd, from a MAC address that is not in the port's `allow.macs`: dropped",
 	DropAllowAddress:   "for gleamd, from an address that is not in the port's `allow.addresses`: dropped",

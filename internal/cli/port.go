@@ -69,6 +69,10 @@ func state(p *api.Port) string {
 	switch {
 	case p.State != "" && p.State != api.PortOpen:
 		return p.State
+	case p.Blocked:
+		return "blocked"
+	case p.Unheard != "":
+		return "unheard"
 	case p.Up:
 		return "up"
 	}

@@ -64,6 +64,12 @@ type Port struct {
 	Queue  int           `yaml:"queue"`  // bytes that may wait to leave
 	ECN    ECN           `yaml:"ecn"`
 	Allow  Allow         `yaml:"allow"`
+	XDP    PortXDP       `yaml:"xdp"`
+}
+
+// PortXDP configures the XDP program of a port.
+type PortXDP struct {
+	Mode XDPMode `yaml:"mode"` // XDPDefault: that of Config.XDP
 }
 
 // ECN has the queue depths from which on a port marks Congestion Experienced. The zero
@@ -193,10 +199,19 @@ type XDPMode string
 
 // XDP modes.
 const (
+	XDPDefault XDPMode = "default" // of a port: that of all
 	XDPAuto    XDPMode = "auto"    // native, else generic
 	XDPNative  XDPMode = "native"  // in the driver, or fail
 	XDPGeneric XDPMode = "generic" // in the stack: works with every driver, slower
 )
+
+// XDPModeOf returns the mode that is configured for a port.
+func (c *Config) XDPModeOf(p *Port) XDPMode {
+	if p.XDP.Mode == "" || p.XDP.Mode == XDPDefault {
+		return c.XDP.Mode
+	}
+	return p.XDP.Mode
+}
 
 // FastPath is whether groups take the fast path: XDP programs replicate their data, and
 // store it for repair.

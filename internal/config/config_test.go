@@ -63,7 +63,7 @@ func TestReferenceHoldsTheDefaults(t *testing.T) {
 	}
 	want := Default()
 	ecn := ECN{KMin: 32768, KMax: 131072, PMax: 0.2}
-	want.Ports = []Port{{Name: "p1", Queue: 262144, ECN: ecn}, {Name: "p2", Queue: 262144, ECN: ecn}}
+	want.Ports = []Port{{Name: "p1", Queue: 262144, ECN: ecn, XDP: PortXDP{Mode: XDPDefault}}, {Name: "p2", Queue: 262144, ECN: ecn, XDP: PortXDP{Mode: XDPDefault}}}
 	want.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77::6c65:0/112")}
 	want.Envelope.Keys = []Key{{ID: 1, SecretFile: filepath.Join(dir, "gleam.key"), Secret: mustSecret(t), Roles: []Role{RoleMaster, RoleMember}}}
 	if !reflect.DeepEqual(got, want) {
@@ -128,7 +128,7 @@ func TestEveryKeyArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
-ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}, allow: {addresses: [10.0.0.1, 'fd00::/64'], macs: ["02:00:00:00:00:0A"]}}]
+ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}, allow: {addresses: [10.0.0.1, 'fd00::/64'], macs: ["02:00:00:00:00:0A"]}, xdp: {mode: native}}]
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
@@ -163,7 +163,7 @@ log: {level: error, format: json}
 	}
 	want := &Config{
 		Ports: []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10, Rate: 20_000_000, Queue: 100_000, ECN: ECN{KMin: 1000, KMax: 2000, PMax: 1},
-			Allow: Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}, MACs: []MAC{{2, 5: 10}}}}},
+			Allow: Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}, MACs: []MAC{{2, 5: 10}}}, XDP: PortXDP{Mode: XDPNative}}},
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,

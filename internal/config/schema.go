@@ -133,7 +133,7 @@ const sizedReason = "tables have the sizes of the start: a reload may lower it, 
 func (d *decoder) ports(dst *[]Port, list value) {
 	where := make(map[string]int)
 	d.list(list, func(v value) {
-		p := Port{Queue: DefaultQueue}
+		p := Port{Queue: DefaultQueue, XDP: PortXDP{Mode: XDPDefault}}
 		var ecn value // read last: it depends on queue
 		seen := d.mapping(v,
 			field{"name", func(v value) {
@@ -154,6 +154,9 @@ func (d *decoder) ports(dst *[]Port, list value) {
 			field{"queue", d.int(&p.Queue, minQueue, maxQueue)},
 			field{"ecn", func(v value) { ecn = v }},
 			field{"allow", func(v value) { d.allow(&p.Allow, v) }},
+			field{"xdp", func(v value) {
+				d.mapping(v, field{"mode", choice(d, &p.XDP.Mode, XDPDefault, XDPAuto, XDPNative, XDPGeneric)})
+			}},
 		)
 		p.ECN = defaultECN(p.Queue)
 		if _, ok := seen["ecn"]; ok {
@@ -352,7 +355,7 @@ func (d *decoder) check(c *Config, line int) {
 	}
 	if c.FastPath == FastPathRequire && !d.refused("fast_path") {
 		switch {
-		case c.XDP.Mode == XDPGeneric && !d.refused("xdp"):
+		case len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p Port) bool { return c.XDPModeOf(&p) != XDPGeneric }) && !d.refused("xdp") && !d.refused("ports"):
 			d.fail(line, "fast_path", string(c.FastPath), "needs native XDP: with xdp.mode generic no group could take the fast path")
 		case c.Repair.GroupBytes == 0 && !d.refused("repair"):
 			d.fail(line, "fast_path", string(c.FastPath), "needs local repair: with repair.per_group 0 no group could take the fast path")

@@ -200,6 +200,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		for i, p := range e.control.ports {
 			a := &list[i]
 			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
+			a.Blocked = p.isBlocked()
 			a.State, a.Reason, a.Reopened = p.life.phase.String(), p.life.reason, p.life.reopened
 			if a.Downs = p.downs; a.Downs > 0 {
 				a.LastDown = new(p.lastDown)
@@ -216,6 +217,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		return nil, err
 	}
 	e.countDevices(list)
+	e.hearing.judge(list)
 	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
 }
 

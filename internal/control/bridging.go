@@ -291,6 +291,7 @@ func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 		c := e.control
 		p := c.ports[pi]
 		p.bridgeState = now
+		c.onPortState(pi)
 		c.linksDue = true
 		if p.Bridge != now.Bridge {
 			p.Bridge = now.Bridge

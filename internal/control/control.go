@@ -78,6 +78,7 @@ type control struct {
 	moves                    moves
 	onLinkChange             func()                   // called when an interface has changed
 	onPortOpened             func(pi int)             // called when a slot has another interface
+	onPortState              func(pi int)             // called when the bridge's state of a port, or its MAC address, has changed
 	onNeighbours             func(map[int]rocev2.MAC) // called with the neighbours that are up, by slot
 	portRetryAt              time.Duration            // when the state of the ports is read because of retryPorts; 0: never
 }
@@ -96,7 +97,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	}
 	c.onLeave = c.leave
 	c.count.registration = dataplane.NewRegistrationTimes()
-	c.onLinkChange, c.onPortOpened, c.onNeighbours = func() {}, func(int) {}, func(map[int]rocev2.MAC) {}
+	c.onLinkChange, c.onPortOpened, c.onPortState, c.onNeighbours = func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}
 	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)
 	c.epochBase = k.epochBase()

@@ -89,6 +89,7 @@ type locator interface {
 	Link(ifindex int, name string) locate.Link
 	Recall(ip netip.Addr, h locate.Held) (locate.Location, error)
 	SetPorts(ifindexes []int)
+	VRFs() []int
 	Close()
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
@@ -44,6 +45,7 @@ type Engine struct {
 	started  time.Time
 	devices  *locate.Devices
 	ranking  ranking
+	hearing  hearing
 	pinner   *pinner // nil if members are not pinned
 	keeper   *keeper // nil if groups are not kept over a restart
 	kernel   *api.Kernel
@@ -79,7 +81,9 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	keeper.Go(func() { e.keeper, keeperErr = openKeeper(cfg, uid, notify) }) // waits for the disk
 	defer keeper.Wait()
 	if e.plane, err = dataplane.Open(cfg, notify, func() error {
-		e.reportFindings()
+		if err := e.reportFindings(); err != nil {
+			return err
+		}
 		notify.Phase("machine looked at")
 		keeper.Wait()
 		notify.Phase("state file read")
@@ -140,12 +144,14 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		}
 	}
 	e.guardLog = newPortGuardLog(ports, notify)
+	e.guardLog.strips = e.stripsTags
 	e.control.onLinkChange = e.bridges.wake
 	e.control.onNeighbours = e.bridges.setNeighbours
 	e.control.onPortOpened = func(pi int) {
 		e.bridges.rebind(pi, ports[pi])
 		e.guardLog.setPort(pi, ports[pi])
 	}
+	e.control.onPortState = func(pi int) { e.guardLog.setPort(pi, ports[pi]) }
 	if err := e.openSwitches(); err != nil {
 		return nil, err
 	}
@@ -172,23 +178,33 @@ func (e *Engine) pinMembers(ports []int) error {
 	return nil
 }
 
-// reportFindings reports conditions of the machine that keep groups from working.
-func (e *Engine) reportFindings() { e.report(Check(e.cfg)) }
+// reportFindings reports conditions of the machine that keep groups from working, and returns
+// an error for those with which the switch does not start.
+func (e *Engine) reportFindings() error {
+	found := checks.This().Run(e.cfg).Findings
+	for _, f := range found {
+		if f.EndsStart() {
+			return errors.New(f.String())
+		}
+	}
+	e.report(found)
+	return nil
+}
 
 // report tells the operator of findings.
-func (e *Engine) report(found []Finding) {
+func (e *Engine) report(found []checks.Finding) {
 	for _, f := range found {
-		if f.Fatal || f.watched {
-			continue // dataplane.Open will return an error, or say so
+		if !f.ForLog() {
+			continue
 		}
 		var kv []any
 		if f.Port != "" {
 			kv = append(kv, "port", f.Port)
 		}
-		if r := f.repair(); r != "" {
+		if r := f.Repair(); r != "" {
 			kv = append(kv, "remedy", r)
 		}
-		e.notify(true, f.Text, kv...)
+		e.notify(!f.Note, f.Text, kv...)
 	}
 }
 
@@ -202,6 +218,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer stop()
 	watches.Go(func() { e.bridges.run(watch) })
 	watches.Go(func() { e.guardLog.run(watch) })
+	watches.Go(func() { e.watchHearing(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
 	watches.Go(func() { e.switches.run(serving) })
 	watches.Go(func() {

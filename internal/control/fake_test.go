@@ -107,6 +107,7 @@ func (l *fakeLocator) Recall(ip netip.Addr, h locate.Held) (locate.Location, err
 }
 
 func (l *fakeLocator) SetPorts([]int) {}
+func (l *fakeLocator) VRFs() []int    { return nil }
 
 // questions returns how often the first hosts were asked for.
 func (l *fakeLocator) questions(hosts int) []int {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/envelope"
@@ -54,14 +55,17 @@ const storeInterval = 500 * time.Microsecond
 // stateFile is the path of the state file.
 func stateFile(cfg *config.Config) string { return filepath.Join(cfg.State, "groups") }
 
+// CheckStateFile is the check of CheckState.
+const CheckStateFile = "state-file"
+
 // CheckState looks for problems with the state file of a process that becomes user uid. It
 // changes nothing.
-func CheckState(cfg *config.Config, uid int) (found []Finding) {
+func CheckState(cfg *config.Config, uid int) (found []checks.Finding) {
 	if cfg.State == "" {
 		return nil
 	}
 	if fatal, err := statefile.Check(stateFile(cfg), uid); err != nil {
-		found = append(found, Finding{Check: CheckStateFile, Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
+		found = append(found, checks.Finding{Check: CheckStateFile, Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
 	}
 	return found
 }

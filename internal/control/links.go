@@ -22,6 +22,8 @@ func (c *control) linksChanged(asked []portName, states []locate.Link) {
 		}
 		s := &states[pi]
 		up, mtu := s.Up && !p.bridgeState.Blocked, s.MTU
+		blocked := p.blocked
+		p.blocked = s.Up && p.bridgeState.Blocked
 		c.tellHellos(pi, s.Up, mtu)
 		presence, err := c.plane.SetUp(pi, up)
 		if err != nil {
@@ -45,6 +47,9 @@ func (c *control) linksChanged(asked []portName, states []locate.Link) {
 			c.notify(false, "port is up", "port", p.Name)
 			c.portChanged(p, "up")
 			c.announcePort(p)
+		case was && p.blocked, p.blocked && !blocked:
+			c.notify(false, "port is blocked by its bridge (spanning tree, or disabled): groups take no part in this link until the bridge forwards there", "port", p.Name)
+			c.portChanged(p, "blocked by its bridge")
 		case was && !up:
 			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.Name)
 			p.wentDown()
@@ -70,6 +75,7 @@ func (c *control) macChanged(pi int, mac locate.MAC) {
 		return
 	}
 	p.MAC = rocev2.MAC(mac)
+	c.onPortState(pi)
 	c.moveHellos(p, pi)
 	c.announcePort(p)
 }

@@ -80,6 +80,9 @@ func (a *lookupQueue) run(l locator) {
 		}
 		if q.ports != nil {
 			l.SetPorts(indexesOf(q.ports))
+			if a.routes != nil {
+				a.routes.SetVRFs(l.VRFs())
+			}
 		}
 		for _, p := range q.ports {
 			s := locate.Link{}

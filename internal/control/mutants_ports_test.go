@@ -22,7 +22,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a port with members is removed unasked", "Ports", mutant.In((*reconfiguration).plan,
 		"members > 0 && !r.force",
 		"members < 0 && !r.force")),
-	mutant.New("all queues are the same as any list", "SameQueues", mutant.In(sameQueues,
+	mutant.New("all queues are the same as any list", "SameSockets", mutant.In(sameSockets,
 		"(a.Queues == nil) == (b.Queues == nil) &&",
 		"a.Queues == nil || b.Queues == nil ||")),
 	mutant.New("a prefix with groups is removed unasked", "ReconfigurePrefixes", mutant.In((*reconfiguration).planPrefixes,

@@ -96,6 +96,8 @@ func (r *fakeRoutes) Route(a netip.Addr) (fib.Route, bool) {
 	return r.route[a], r.users[a] > 0
 }
 
+func (r *fakeRoutes) SetVRFs([]int) {}
+
 func (r *fakeRoutes) Changed() (list []netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

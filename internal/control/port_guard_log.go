@@ -5,10 +5,12 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
@@ -35,6 +37,7 @@ type guardDrop struct {
 	reason  bpf.Reason
 	lastMAC rocev2.MAC // of the last dropped frame
 	frames  uint64     // number of drops since gleamd started
+	own     bool       // lastMAC is the address of a port of this switch
 }
 
 // portGuardLog reports guardDrops, in one line per port, reason and interval.
@@ -43,12 +46,17 @@ type portGuardLog struct {
 	ports   []guardedPort // by slot
 	sampler *sampler[guardDrop]
 	notify  Notify
+	// strips reports whether a port's interface takes VLAN tags off before XDP sees the frames;
+	// nil: it is not known.
+	strips func(port string) bool
 }
 
 type guardedPort struct {
 	name     string
 	counters guardCounters
 	counted  [bpf.NumReasons]uint64
+	mac      rocev2.MAC // of the port
+	blocked  bool       // its bridge does not forward there
 }
 
 func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
@@ -64,7 +72,7 @@ func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
 func (g *portGuardLog) setPort(pi int, p *port) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	x := guardedPort{name: p.Name}
+	x := guardedPort{name: p.Name, mac: p.MAC, blocked: p.bridgeState.Blocked}
 	if p.Program != nil {
 		x.counters = p.Program
 	}
@@ -106,6 +114,9 @@ func (g *portGuardLog) poll(now time.Duration) {
 			p.counted[r] = n
 			o := guardDrop{port: p.name, reason: r, frames: n}
 			o.lastMAC, _ = p.counters.LastOffender(r)
+			if o.own = g.isOwn(o.lastMAC); o.own && p.blocked {
+				continue // announcements of other ports, by a second link: the bridge blocks it for that
+			}
 			if _, report := g.sampler.add(now, i*int(bpf.NumReasons)+int(r), o); report {
 				g.log(o, 0)
 			}
@@ -114,7 +125,29 @@ func (g *portGuardLog) poll(now time.Duration) {
 	g.sampler.due(now, g.log)
 }
 
+// isOwn reports whether a port of the switch has this MAC address.
+func (g *portGuardLog) isOwn(mac rocev2.MAC) bool {
+	return slices.ContainsFunc(g.ports, func(p guardedPort) bool { return p.name != "" && p.mac == mac })
+}
+
 func (g *portGuardLog) log(o guardDrop, _ uint64) {
+	meaning := o.reason.Text()
+	switch {
+	case o.own:
+		meaning = "the last one has the MAC address of a port of this switch: its announcements come back, since this port and that one lead to one network, or a host forges its address"
+	case o.reason == bpf.DropPortVLAN && g.strips != nil && g.strips(o.port):
+		meaning = "the interface takes VLAN tags off before XDP sees the frames (RX VLAN offload), so that tagged ones count as untagged ones, and these are in no VLAN of the port: ethtool -K " + o.port + " rxvlan off"
+	}
 	g.notify(true, "frames were dropped by the port guard", "port", o.port, "mac", o.lastMAC, "reason", o.reason.String(),
-		"frames", o.frames, "meaning", o.reason.Text())
+		"frames", o.frames, "meaning", meaning)
+}
+
+// stripsTags reports whether a port's interface takes VLAN tags off.
+func (e *Engine) stripsTags(port string) (strips bool) {
+	_ = e.plane.Within(func() error { // an error: it is not known
+		on, err := iface.Features(port)
+		strips = err == nil && on[iface.FeatureVLAN]
+		return nil
+	})
+	return strips
 }

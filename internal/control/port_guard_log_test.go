@@ -6,6 +6,7 @@ package control
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +58,38 @@ func TestGuardWatch(t *testing.T) {
 	look(12*time.Second, "true p1 00:00:00:00:00:06 drop_guard_arp 2", "true p2 00:00:00:00:00:05 drop_guard_ipv4 1",
 		"true p1 00:00:00:00:00:08 drop_guard_ipv4 450003")
 	look(30 * time.Second)
+}
+
+// Announcements of the switch that come back by a second link are no attack while the bridge blocks
+// it, and named for what they are else; frames that count for another VLAN since the interface
+// takes tags off are named so.
+func TestGuardKnowsItsOwn(t *testing.T) {
+	var said []string
+	a, b := &fakeGuard{}, &fakeGuard{}
+	g := newPortGuardLog(nil, func(_ bool, _ string, kv ...any) { said = append(said, fmt.Sprintf("%v: %v", kv[1], kv[9])) })
+	g.ports = []guardedPort{{name: "p1", counters: a, mac: [6]byte{5: 1}}, {name: "p2", counters: b, mac: [6]byte{5: 2}, blocked: true}}
+	g.sampler = newSampler[guardDrop](2*int(bpf.NumReasons), guardLogInterval)
+	g.strips = func(port string) bool { return port == "p2" }
+	look := func(now time.Duration, want ...string) {
+		t.Helper()
+		said = nil
+		g.poll(now)
+		for i, w := range want {
+			if i >= len(said) || !strings.HasPrefix(said[i], w) {
+				t.Errorf("at %v: %q is said, want %q", now, said, want)
+				return
+			}
+		}
+		if len(said) != len(want) {
+			t.Errorf("at %v: %q is said, want %q", now, said, want)
+		}
+	}
+	b.n[bpf.DropGuardARP], b.mac = 3, 1
+	look(time.Second)
+	b.n[bpf.DropGuardARP], b.mac = 4, 9
+	look(2*time.Second, "p2: ARP or RARP whose sender is an address in a group prefix")
+	a.n[bpf.DropGuardARP], a.mac = 1, 2
+	look(3*time.Second, "p1: the last one has the MAC address of a port of this switch: its announcements come back")
+	a.n[bpf.DropPortVLAN], a.mac, b.n[bpf.DropPortVLAN] = 1, 9, 1
+	look(4*time.Second, "p1: for gleamd, in a VLAN that the port", "p2: the interface takes VLAN tags off before XDP sees the frames")
 }

@@ -23,7 +23,11 @@ type port struct {
 	partialReported bool        // the operator was told of partial checksums
 	allow           *config.Allow
 	bridgeState     locate.BridgePort // the port's state at its bridge
+	blocked         bool              // it has a carrier, and its bridge does not forward there
 }
+
+// isBlocked reports whether the port is down for its bridge alone.
+func (p *port) isBlocked() bool { return p.blocked && p.life.phase == portOpen }
 
 // portsOf returns the slots of the data plane, whose first ones have the ports of cfg.
 func portsOf(plane *dataplane.Plane, cfg *config.Config) (list []*port) {

@@ -10,8 +10,10 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
@@ -26,9 +28,10 @@ type reconfiguration struct {
 	force     bool
 	removed   []int // slots
 	changed   map[int]*config.Port
-	queues    []*config.Port // open ones, with other queues
+	reopened  []*config.Port // open ones, which are opened again
 	added     map[int]*config.Port
 	opened    map[int]*dataplane.Opened
+	found     []checks.Finding // about new prefixes
 	lost      Lost
 }
 
@@ -59,14 +62,30 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (_ Lost, err 
 	if err != nil {
 		return Lost{}, err
 	}
+	var links iface.Links // none if the ports are not attached
+	if err = e.plane.Within(func() (err error) {
+		links, err = iface.ReadLinks()
+		return err
+	}); err != nil {
+		return Lost{}, err
+	}
+	if err = r.checkMachine(); err != nil {
+		return Lost{}, err
+	}
+	if err = links.CheckTogether(next.Ports); err != nil {
+		return Lost{}, &config.Error{Key: "ports", Reason: err.Error()}
+	}
 	for pi, p := range r.added {
 		o := e.plane.OpenPort(pi, p)
 		if r.opened[pi] = o; o.Err != nil {
 			return Lost{}, refused(p.Name, "%s", o.Err)
 		}
 	}
-	for _, p := range r.queues {
-		if err = e.plane.CheckPort(p); err != nil {
+	for _, p := range r.reopened {
+		if links == nil {
+			break // the ports are not attached
+		}
+		if _, err = links.Find(p, e.cfg.XDPModeOf(p)); err != nil {
 			return Lost{}, refused(p.Name, "%s", err)
 		}
 	}
@@ -76,7 +95,7 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (_ Lost, err 
 	if err != nil { // the file may be applied in part; keys are all of one file
 		return r.lost, errors.Join(err, r.applyKeys(next, now))
 	}
-	r.reportPrefixes()
+	e.report(r.found)
 	return r.lost, nil
 }
 
@@ -113,7 +132,7 @@ func refused(port, format string, args ...any) error {
 // members behind those that are removed, and the groups that lose their prefixes.
 func (r *reconfiguration) plan() error {
 	c := r.e.control
-	if err := r.planPrefixes(); err != nil {
+	if err := errors.Join(r.planPrefixes(), r.checkHosts()); err != nil {
 		return err
 	}
 	var free []int
@@ -132,8 +151,8 @@ func (r *reconfiguration) plan() error {
 			was := slices.IndexFunc(r.now.Ports, func(x config.Port) bool { return x.Name == p.Name })
 			if was < 0 || !reflect.DeepEqual(r.now.Ports[was], r.next.Ports[i]) {
 				r.changed[pi] = &r.next.Ports[i]
-				if p.life.phase == portOpen && !sameQueues(&p.config, r.changed[pi]) {
-					r.queues = append(r.queues, r.changed[pi])
+				if p.life.phase == portOpen && !sameSockets(&p.config, r.changed[pi]) {
+					r.reopened = append(r.reopened, r.changed[pi])
 				}
 			}
 		}
@@ -258,8 +277,8 @@ func (c *control) changePort(pi int, x *config.Port) error {
 	if err := c.plane.SetOptions(pi, x); err != nil {
 		return err
 	}
-	if !sameQueues(&p.config, x) && p.life.phase == portOpen {
-		defer c.reopenForQueues(pi)
+	if !sameSockets(&p.config, x) && p.life.phase == portOpen {
+		defer c.reopenChanged(pi)
 	}
 	retagged := p.VLAN != uint16(x.VLAN)
 	p.config, p.allow, p.VLAN = *x, &x.Allow, uint16(x.VLAN)

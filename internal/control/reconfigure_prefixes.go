@@ -4,11 +4,13 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 )
 
@@ -39,6 +41,48 @@ func (r *reconfiguration) planPrefixes() error {
 		return &config.Error{Key: "group_prefixes", Reason: fmt.Sprintf("%d groups are in none of these prefixes: %s: end them first, or have them ended by gleam reload --force", len(groups), someOf(groups))}
 	}
 	r.lost.Groups = groups
+	return nil
+}
+
+// checkHosts returns an error that names members whose addresses are in prefixes that are new.
+func (r *reconfiguration) checkHosts() error {
+	fresh := added(r.now.GroupPrefixes, r.next.GroupPrefixes)
+	if len(fresh) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, p := range fresh {
+		var members []netip.Addr
+		for ip, h := range r.e.control.dir.hosts.byIP {
+			if p.Contains(ip) && h.isMember() {
+				members = append(members, ip)
+			}
+		}
+		if len(members) > 0 {
+			slices.SortFunc(members, netip.Addr.Compare)
+			errs = append(errs, &config.Error{Key: "group_prefixes", Reason: fmt.Sprintf("%s holds the addresses of members: %s: a prefix in which no host has an address", p, someOf(members))})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkMachine finds what on this machine keeps groups of new prefixes from working. Hosts with addresses in them are an error.
+func (r *reconfiguration) checkMachine() error {
+	fresh := added(r.now.GroupPrefixes, r.next.GroupPrefixes)
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := r.e.plane.Within(func() (err error) {
+		r.found, err = checks.Prefixes(r.next.Ports, fresh)
+		return err
+	}); err != nil {
+		return fmt.Errorf("group_prefixes: addresses and routes are not checked: %w", err)
+	}
+	for _, f := range r.found {
+		if f.Fatal {
+			return &config.Error{Key: "group_prefixes", Reason: f.String()}
+		}
+	}
 	return nil
 }
 
@@ -80,19 +124,4 @@ func (r *reconfiguration) applyPrefixes() error {
 	}
 	c.notify(len(r.lost.Groups) > 0, "the group prefixes have changed", "prefixes", r.next.GroupPrefixes, "groups_ended", len(r.lost.Groups))
 	return nil
-}
-
-// reportPrefixes reports conditions of the machine that keep groups of new prefixes from
-// working.
-func (r *reconfiguration) reportPrefixes() {
-	fresh := added(r.now.GroupPrefixes, r.next.GroupPrefixes)
-	if len(fresh) == 0 {
-		return
-	}
-	s, err := readHostNetwork()
-	if err != nil {
-		r.e.notify(true, "addresses and routes are not checked for the new group prefixes", "error", err)
-		return
-	}
-	r.e.report(s.checkPrefixes(r.next.Ports, fresh))
 }

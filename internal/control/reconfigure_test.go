@@ -129,7 +129,7 @@ func TestSameQueues(t *testing.T) {
 		a, b []int
 		want bool
 	}{{nil, nil, true}, {[]int{0}, []int{0}, true}, {nil, []int{}, false}, {[]int{0}, nil, false}, {[]int{0, 1}, []int{1, 0}, false}, {[]int{0}, []int{0, 1}, false}} {
-		if got := sameQueues(&config.Port{Queues: c.a}, &config.Port{Queues: c.b}); got != c.want {
+		if got := sameSockets(&config.Port{Queues: c.a}, &config.Port{Queues: c.b}); got != c.want {
 			t.Errorf("case %d: %v", i, got)
 		}
 	}

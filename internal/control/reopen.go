@@ -22,7 +22,7 @@ import (
 func (c *control) reopenPort(pi int, s *locate.Link) {
 	p := c.ports[pi]
 	e, ifindex := portUnseen, s.Named
-	if s.MTU > 0 { // it was closed for other queues
+	if s.MTU > 0 { // it was closed by reopenChanged
 		ifindex = p.Ifindex
 	}
 	if ifindex != 0 {
@@ -43,22 +43,22 @@ func (c *control) reopenPort(pi int, s *locate.Link) {
 	}()
 }
 
-// reopenForQueues closes an open port, and has it opened again with the queues that are
-// configured now: its sockets are bound to them.
-func (c *control) reopenForQueues(pi int) {
+// reopenChanged closes an open port, and has it opened again with the queues and the XDP mode
+// that are configured now: its sockets are bound to the one, its program is attached in the other.
+func (c *control) reopenChanged(pi int) {
 	p := c.ports[pi]
 	if c.plane.Detach(pi) != nil {
 		return // the switch has stopped
 	}
 	p.life.apply(c.now(), portVanished, 0, "")
 	p.reportedUp = false
-	c.notify(false, "port is opened again for other queues: what its group traffic loses meanwhile is repaired", "port", p.Name)
+	c.notify(false, "port is opened again, for other queues or another XDP mode: what its group traffic loses meanwhile is repaired", "port", p.Name)
 	c.linksDue = true
 }
 
-// sameQueues reports whether two configurations of a port have the same queues.
-func sameQueues(a, b *config.Port) bool {
-	return (a.Queues == nil) == (b.Queues == nil) && slices.Equal(a.Queues, b.Queues)
+// sameSockets reports whether two configurations of a port have the same queues and XDP mode.
+func sameSockets(a, b *config.Port) bool {
+	return (a.Queues == nil) == (b.Queues == nil) && slices.Equal(a.Queues, b.Queues) && a.XDP == b.XDP
 }
 
 // portOpened handles the result of reopenPort, which had the configuration cfg.
@@ -91,8 +91,8 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	}
 	c.onPortOpened(pi)
 	c.linksDue = true
-	if !sameQueues(cfg, &p.config) { // of a reload since
-		c.reopenForQueues(pi)
+	if !sameSockets(cfg, &p.config) { // of a reload since
+		c.reopenChanged(pi)
 	}
 }
 

@@ -43,6 +43,7 @@ type routes interface {
 	Unsubscribe(netip.Addr)
 	Route(netip.Addr) (fib.Route, bool)
 	Changed() []netip.Addr
+	SetVRFs([]int)
 }
 
 // setSwitches has the control loop follow hellos and routes. It is called before run.

@@ -49,7 +49,7 @@ const largeMTU = 2000
 func fastRoom(cfg *config.Config, found []foundPort) fastpath.Config {
 	c := fastpath.Config{Ports: len(cfg.Ports) + sparePorts, Slots: cfg.FastPathMemory / (largestSlot / 2)}
 	for i := range found {
-		if mtu := found[i].link.Attrs().MTU; mtu >= largeMTU && mtu <= bpf.MaxSingleBufferMTU {
+		if mtu := found[i].Link.Attrs().MTU; mtu >= largeMTU && mtu <= bpf.MaxSingleBufferMTU {
 			c.Slots, c.LargeSlots = c.Slots/2, cfg.FastPathMemory/2/largestSlot
 			break
 		}

@@ -102,7 +102,7 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 	notify.Phase("packet memory")
 	for i := range cfg.Ports {
 		x, err := openPort(&found[i], cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
-			return p.loadProgram(i, ifindex, mtu)
+			return p.loadProgram(i, ifindex, mtu, found[i].Mode)
 		})
 		if err != nil {
 			return nil, err
@@ -130,21 +130,25 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 
 // findPorts finds the interfaces of the configured ports.
 func (p *Plane) findPorts() (found []foundPort, err error) {
+	links, err := iface.ReadLinks()
+	if err != nil {
+		return nil, err
+	}
 	for i := range p.cfg.Ports {
 		f := foundPort{config: &p.cfg.Ports[i]}
-		if f.link, f.queues, err = iface.Find(f.config); err != nil {
+		if f.Found, err = links.Find(f.config, p.cfg.XDPModeOf(f.config)); err != nil {
 			return nil, err
 		}
 		found = append(found, f)
 	}
-	return found, nil
+	return found, links.CheckTogether(p.cfg.Ports)
 }
 
 // preload begins to load the programs of all slots.
 func (p *Plane) preload(found []foundPort) {
 	var frags []bool
 	for i := range found {
-		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(p.cfg.XDP.Mode), found[i].link.Attrs().MTU))
+		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(found[i].Mode), found[i].Link.Attrs().MTU))
 	}
 	for _, several := range []bool{false, true} {
 		if slices.Contains(frags, several) {
@@ -164,8 +168,8 @@ func (p *Plane) Loaded() (err error) {
 
 // loadProgram loads the program of slot pi and attaches it. It serves no packet before it
 // has its policy.
-func (p *Plane) loadProgram(pi, ifindex, mtu int) (*bpf.PortProgram, error) {
-	x, err := p.steering.Attach(ifindex, p.cfg.Ports[pi].Name, bpfMode(p.cfg.XDP.Mode), mtu)
+func (p *Plane) loadProgram(pi, ifindex, mtu int, mode config.XDPMode) (*bpf.PortProgram, error) {
+	x, err := p.steering.Attach(ifindex, p.cfg.Ports[pi].Name, bpfMode(mode), mtu)
 	if err != nil {
 		return nil, err
 	}

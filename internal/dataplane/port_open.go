@@ -6,8 +6,6 @@ package dataplane
 import (
 	"sync"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/gleam-rdma/gleam/internal/bpf"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
@@ -24,17 +22,16 @@ type attachment struct {
 	sockets  []xsk.BoundQueue // one for each RX queue; the first one also transmits
 }
 
-// foundPort is the interface of a configured port, and the queues to bind.
+// foundPort is a configured port with its interface.
 type foundPort struct {
 	config *config.Port
-	link   netlink.Link
-	queues []int
+	iface.Found
 }
 
 // openPort has the XDP program attached to the interface of f and binds an AF_XDP socket to
 // each of its receive queues.
 func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifindex, mtu int) (*bpf.PortProgram, error)) (_ *port, err error) {
-	c, a := f.config, f.link.Attrs()
+	c, a := f.config, f.Link.Attrs()
 	p := &port{
 		portIdentity: portIdentity{
 			name: c.Name, ifindex: a.Index, driver: iface.Driver(c.Name), mac: rocev2.MAC(a.HardwareAddr),
@@ -56,7 +53,7 @@ func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifin
 	if !p.multiBuffer {
 		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
 	}
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		s, err := xsk.Open(umem, xsk.Config{
 			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
 			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,

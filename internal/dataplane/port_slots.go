@@ -114,16 +114,19 @@ func (p *Plane) reopen(pi int, c *config.Port) (*port, error) {
 	if program == nil {
 		return nil, ErrNoSlot
 	}
+	links, err := iface.ReadLinks()
+	if err != nil {
+		return nil, err
+	}
 	f := foundPort{config: c}
-	var err error
-	if f.link, f.queues, err = iface.Find(c); err != nil {
+	if f.Found, err = links.Find(c, p.cfg.XDPModeOf(c)); err != nil {
 		return nil, err
 	}
 	x, err := openPort(&f, p.cfg, p.umem, func(ifindex, _ int) (*bpf.PortProgram, error) {
 		if err := program.SetPolicy(&bpf.Policy{Blocked: true}); err != nil {
 			return nil, err
 		}
-		return program, program.AttachTo(ifindex, c.Name, bpfMode(p.cfg.XDP.Mode))
+		return program, program.AttachTo(ifindex, c.Name, bpfMode(f.Mode))
 	})
 	if err != nil {
 		return nil, err
@@ -178,13 +181,13 @@ func (p *Plane) ClosePort(pi int) error {
 	return nil
 }
 
-// CheckPort reports why the interface that c names cannot be opened with its queues. Any
-// goroutine but the control loop and the workers may call it.
-func (p *Plane) CheckPort(c *config.Port) (err error) {
+// Within runs f in the network namespace of the ports. It does not run if they are not attached.
+// Any goroutine but the control loop and the workers may call it.
+func (p *Plane) Within(f func() error) (err error) {
 	if p.thread == nil {
-		return nil // not attached
+		return nil
 	}
-	if !p.thread.do(func() { _, _, err = iface.Find(c) }) {
+	if !p.thread.do(func() { err = f() }) {
 		return ErrStopped
 	}
 	return err

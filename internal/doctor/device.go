@@ -89,7 +89,7 @@ func (m *machine) checkDevice(r *Report, name string, ip netip.Addr, o *HostOpti
 	}
 	if node := m.verbsNode(device); node == "" {
 		fail("programs cannot use "+device+": the kernel module ib_uverbs is not loaded", none, "", "modprobe ib_uverbs")
-	} else if err := unix.Access(filepath.Join("/", m.root, node), unix.R_OK|unix.W_OK); err != nil {
+	} else if err := unix.Access(filepath.Join("/", m.Root, node), unix.R_OK|unix.W_OK); err != nil {
 		fail(fmt.Sprintf("this user may not use %s (%v)", node, err), none, "rdma-core's udev rules let every user", "chmod 666 "+node)
 	}
 	var lock unix.Rlimit

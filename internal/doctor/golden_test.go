@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
@@ -89,7 +90,7 @@ func serve(t *testing.T, b api.Backend) *api.Client {
 
 // What gleamd says is wrong becomes findings, in text of 80 columns and in JSON.
 func TestGolden(t *testing.T) {
-	m := &machine{root: t.TempDir()}
+	m := &machine{&checks.Machine{Root: t.TempDir()}}
 	r, err := m.examine(t.Context(), SwitchOptions{Client: serve(t, sick()), Remote: true})
 	if err != nil {
 		t.Fatal(err)

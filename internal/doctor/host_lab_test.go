@@ -29,7 +29,7 @@ func TestFaultsOfAHost(t *testing.T) {
 	const h1 = "at host 10.77.0.1"
 	look := w.lookAtHost
 	usual := HostOptions{Group: labGroup}
-	if r := look(usual)(t); r.Errors > 0 || len(findings(r, "clock", "")) != r.Warnings {
+	if r := look(usual)(t); r.Errors > 0 || r.Warnings > 0 {
 		t.Fatalf("findings without a fault: %+v", r.Findings)
 	}
 	if r := look(HostOptions{Group: netip.MustParseAddr("fd77::6c65:1")})(t); r.Errors > 0 {

@@ -9,74 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/kernel"
 	"github.com/gleam-rdma/gleam/internal/watch"
 )
-
-// Features of interfaces, as ETHTOOL_GFEATURES names them.
-const (
-	featureLRO       = "rx-lro"
-	featureHWGRO     = "rx-gro-hw"
-	featureVLAN      = "rx-vlan-hw-parse"
-	featureGROList   = "rx-gro-list"
-	featureUDPGRO    = "rx-udp-gro-forwarding"
-	featureTXIPv4    = "tx-checksum-ipv4"
-	featureTXGeneric = "tx-checksum-ip-generic"
-)
-
-// features returns which features of an interface are on.
-func features(name string) (map[string]bool, error) {
-	e, err := ethtool.NewEthtool()
-	if err != nil {
-		return nil, err
-	}
-	defer e.Close()
-	return e.Features(name)
-}
-
-// checkOffloads checks that what a port's NIC does to packets before XDP leaves them as they are.
-func checkOffloads(r *Report, cfg *config.Config, n *network, ask func(string) (map[string]bool, error)) {
-	var found []Finding
-	looked := false
-	for i := range cfg.Ports {
-		port := cfg.Ports[i].Name
-		on, err := ask(port)
-		if err != nil {
-			continue // there is no such interface, which another check says
-		}
-		looked = true
-		if on[featureLRO] {
-			found = append(found, Finding{
-				Severity: Error, Port: port, Text: "large receive offload is on",
-				Cost:    "drivers refuse native XDP with it, and packets that it merges have no valid ICRC: groups lose them",
-				Command: "ethtool -K " + port + " lro off",
-			})
-		}
-		if on[featureHWGRO] {
-			found = append(found, Finding{
-				Severity: Warning, Port: port, Text: "the NIC merges packets of TCP (hardware GRO)",
-				Cost: "some drivers refuse native XDP with it", Command: "ethtool -K " + port + " rx-gro-hw off",
-			})
-		}
-		if why := n.tagged(port, &cfg.Ports[i]); on[featureVLAN] && why != "" {
-			found = append(found, Finding{
-				Severity: Warning, Port: port, Text: "the interface takes VLAN tags off before XDP sees the packets, and " + why,
-				Cost:    "XDP takes tagged packets for untagged ones: the port guard and the sightings of members judge them by the wrong VLAN",
-				Command: "ethtool -K " + port + " rxvlan off",
-			})
-		}
-	}
-	if !looked {
-		r.skip("offloads", "none of the ports has an interface here")
-		return
-	}
-	r.add("offloads", found...)
-}
 
 // network is the kernel's interfaces and neighbours in the namespace of the calling thread.
 type network struct {
@@ -122,30 +62,6 @@ func (n *network) name(index int) string {
 		return l.Attrs().Name
 	}
 	return fmt.Sprint("interface ", index)
-}
-
-// tagged returns why packets with VLAN tags come to a port; empty if none are expected.
-func (n *network) tagged(name string, p *config.Port) string {
-	l := n.link(name)
-	if l == nil {
-		return ""
-	}
-	below := []int{l.Attrs().Index}
-	if b, ok := n.links[l.Attrs().MasterIndex].(*netlink.Bridge); ok {
-		if b.VlanFiltering != nil && *b.VlanFiltering {
-			return "bridge " + b.Name + " filters VLANs"
-		}
-		below = append(below, b.Index)
-	}
-	for _, v := range n.links {
-		if v.Type() == "vlan" && slices.Contains(below, v.Attrs().ParentIndex) {
-			return "VLAN interface " + v.Attrs().Name + " is on top of it"
-		}
-	}
-	if p.VLAN != 0 {
-		return fmt.Sprintf("its group frames have VLAN %d", p.VLAN)
-	}
-	return ""
 }
 
 // downFinding reports a port that is down, or was so lately.
@@ -206,13 +122,27 @@ func checkPorts(r *Report, ports []api.Port, groups []api.Group, now time.Time, 
 			})
 			continue
 		}
+		if p.Unheard != "" {
+			open = append(open, Finding{
+				Severity: Error, Port: p.Name, Text: "it is attached, and never heard: " + p.Unheard, Cost: "members behind it do not work",
+				Remedy: "xdp: {mode: generic} at this port, if it is native; docs/PORTS.md has what can be a port",
+			})
+		}
+		if p.Blocked {
+			if cfg == nil { // else the machine's checks have said so
+				open = append(open, Finding{Severity: Note, Port: p.Name, Text: "blocked by the bridge: spanning tree keeps this link in reserve, or the port is disabled", Cost: "no group frames go in or out until the bridge forwards there"})
+			}
+			continue
+		}
 		if f, ok := downFinding(p, groups, now); ok {
 			open = append(open, f)
 		}
 		if p.XDPMode == api.XDPGeneric {
 			f := degraded(kernel.Generic(p.Name, p.Driver), Warning)
-			if cfg != nil && cfg.XDP.Mode == config.XDPGeneric {
-				f.Remedy = "xdp.mode: auto in " + file + ", and a restart of gleamd"
+			if k := kindOf(cfg, p.Name); k != nil && k.Mode == config.XDPGeneric {
+				f.Severity, f.Remedy = Note, "nothing else works at this kind of interface: "+k.How
+			} else if cfg != nil && xdpModeOf(cfg, p.Name) == config.XDPGeneric {
+				f.Remedy = "xdp: {mode: auto} at this port in " + file + ", and a reload"
 			} else {
 				f.Remedy = "a driver with native XDP. Some refuse it with LRO, with an MTU above one page, or with too few queues: gleamd's log has the driver's reason at the start"
 			}
@@ -241,4 +171,26 @@ func reason(text string) string {
 // degraded is something that gleamd does without, as a finding.
 func degraded(d api.Degradation, s Severity) Finding {
 	return Finding{Severity: s, Port: d.Port, Text: d.Text, Cost: d.Cost}
+}
+
+// kindOf returns the kind of a port's interface on this machine; nil: it is another machine's.
+func kindOf(cfg *config.Config, port string) *iface.Kind {
+	if cfg == nil {
+		return nil
+	}
+	links, err := iface.ReadLinks()
+	if err != nil || links.Named(port) == nil {
+		return nil
+	}
+	return links.Kind(links.Named(port))
+}
+
+// xdpModeOf returns the XDP mode that is configured for a port.
+func xdpModeOf(cfg *config.Config, port string) config.XDPMode {
+	for i := range cfg.Ports {
+		if cfg.Ports[i].Name == port {
+			return cfg.XDPModeOf(&cfg.Ports[i])
+		}
+	}
+	return cfg.XDP.Mode
 }

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/internal/checks"
 )
 
 // Severity says how bad a finding is.
@@ -20,6 +20,7 @@ type Severity string
 const (
 	Error   Severity = "error"   // the switch does not start, or a group or host does not work
 	Warning Severity = "warning" // it works, but is slow, at risk, or does without something
+	Note    Severity = "note"    // nothing is wrong with switch and groups: exit code 0
 )
 
 // Finding is something that is wrong, with what it costs and what repairs it.
@@ -38,7 +39,7 @@ type Finding struct {
 
 // Checks are the names of all checks, in the order of docs/DOCTOR.md.
 var Checks = append(startChecks[:len(startChecks):len(startChecks)],
-	"gleamd", "kernel", "config", "key-files", "ports", "xdp-mode", "offloads", "huge-pages", "memlock", "clock", "worker-cpus", "interrupts",
+	"gleamd", "config", "key-files", "ports", "xdp-mode",
 	"groups", "neighbours", "path-mtu", "clock-skew", "switches", "interface", "loopback", "device", "route", "group-address", "switch-key", "qp-settings")
 
 // States of a check.
@@ -117,9 +118,10 @@ func (r *Report) finish() *Report {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	r.Errors, r.Warnings = 0, 0
 	for i := range r.Findings {
-		if r.Findings[i].Severity == Error {
+		switch r.Findings[i].Severity {
+		case Error:
 			r.Errors++
-		} else {
+		case Warning:
 			r.Warnings++
 		}
 	}
@@ -130,23 +132,32 @@ func (r *Report) finish() *Report {
 }
 
 func rank(s Severity) int {
-	if s == Error {
+	switch s {
+	case Error:
 		return 0
+	case Warning:
+		return 1
 	}
-	return 1
+	return 2
 }
 
-// of takes over a finding of gleamd's own checks.
-func of(f *control.Finding) Finding {
-	x := Finding{Severity: Warning, Port: f.Port, Text: f.Text, Cost: f.Cost, Command: f.Command, Remedy: f.Remedy}
-	if f.Fatal {
-		x.Severity = Error
-		if x.Cost == "" {
+// take takes over what the checks of a switch's machine have found.
+func (r *Report) take(o *checks.Outcome) {
+	for i := range o.Findings {
+		f := &o.Findings[i]
+		x := Finding{Severity: Warning, Port: f.Port, Text: f.Text, Cost: f.Cost, Command: f.Command, Remedy: f.Remedy}
+		switch {
+		case f.Fatal || f.Severe:
+			x.Severity = Error
+		case f.Note:
+			x.Severity = Note
+		}
+		if f.Fatal && x.Cost == "" {
 			x.Cost = "gleamd does not start"
 		}
+		r.add(f.Check, x)
 	}
-	if f.Check == control.CheckXDP { // gleamd does not run, as it would be its own
-		x.Severity = Error
+	for _, s := range o.Skipped {
+		r.skip(s.Check, s.Reason)
 	}
-	return x
 }

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/privilege"
 )
 
-// Checks of Start beside those of package control.
+// Checks of Start beside those of package checks.
 const (
 	checkUser         = "user"
 	checkCertificate  = "certificate"
@@ -26,10 +27,7 @@ const (
 )
 
 // startChecks are all checks of Start.
-var startChecks = []string{
-	control.CheckInterfaces, control.CheckSwitchID, control.CheckLinks, control.CheckXDP, control.CheckMTU, control.CheckRoutes, control.CheckPrefixes,
-	control.CheckFastPath, control.CheckStateFile, checkUser, checkCertificate, checkCapabilities,
-}
+var startChecks = append(checks.All[:len(checks.All):len(checks.All)], control.CheckStateFile, checkUser, checkCertificate, checkCapabilities)
 
 // Running is the gleamd that runs on this machine already.
 type Running struct {
@@ -67,24 +65,41 @@ func (r *Running) Has(port string) bool {
 // gleamd --check prints it. It changes nothing and needs no privilege. Where gleamd runs, its
 // own programs at the ports are no findings, nor what this process lacks to start one. running is
 // nil if none runs.
-func Start(cfg *config.Config, running *Running) []control.Finding {
-	found := control.Check(cfg)
+func Start(cfg *config.Config, running *Running) []checks.Finding {
+	return thisMachine().start(cfg, running).Findings
+}
+
+func (m *machine) start(cfg *config.Config, running *Running) *checks.Outcome {
+	if running != nil {
+		m.Pid = running.Pid
+	}
+	o := m.Run(cfg)
+	o.Findings = append(o.Findings, process(cfg, running)...)
+	if running != nil {
+		o.Findings = slices.DeleteFunc(o.Findings, func(f checks.Finding) bool { return f.Check == checks.CheckXDP && running.Has(f.Port) })
+	}
+	return o
+}
+
+// process returns what keeps this process, or the user that it would become, from running a
+// switch.
+func process(cfg *config.Config, running *Running) (found []checks.Finding) {
 	if id, err := privilege.Identify(cfg.User, os.Geteuid(), os.Getegid()); err != nil {
-		found = append(found, control.Finding{Check: checkUser, Fatal: os.Geteuid() == 0, Text: err.Error()})
+		found = append(found, checks.Finding{Check: checkUser, Fatal: os.Geteuid() == 0, Text: err.Error()})
 	} else if os.Geteuid() == 0 || cfg.User != config.UserAuto { // else it is not the user that gleamd becomes
 		found = append(found, control.CheckState(cfg, id.UID)...)
 	}
 	if c := &cfg.API; c.Listen.IsValid() && EndsSoon(c) {
-		found = append(found, control.Finding{
+		found = append(found, checks.Finding{
 			Check: checkCertificate, Text: fmt.Sprintf("api.certificate: %v ends, or has ended, at %s: clients refuse it then", c.Certificate, c.Identity().Expiry().Local().Format(time.RFC3339)),
 			Cost: "gleam --address and gleam group tree do not reach this switch", Remedy: "issue a new one",
 		})
 	}
 	if running != nil {
-		return slices.DeleteFunc(found, func(f control.Finding) bool { return f.Check == control.CheckXDP && running.Has(f.Port) })
+		return found
 	}
 	if missing := privilege.Missing(); len(missing) > 0 {
-		found = append(found, control.Finding{
+		found = append(found, checks.Finding{
 			Check: checkCapabilities, Text: fmt.Sprintf("gleamd does not start with the privileges of this process, which lacks %s", strings.Join(missing, ", ")),
 			Cost: "a gleamd that this user starts ends at once", Remedy: "run it as root",
 		})

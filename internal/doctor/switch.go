@@ -48,9 +48,6 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 	switch {
 	case err == nil:
 		r.Gleamd = a.version.Version
-		if !o.Remote {
-			m.pid = a.version.Pid
-		}
 		r.add("gleamd")
 	case o.Remote:
 		return nil, err
@@ -75,7 +72,6 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 
 // examineHere looks at this machine. The configuration is nil if it cannot be read.
 func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Config {
-	m.checkKernel(r)
 	cfg := checkConfig(r, o.Config)
 	if cfg == nil {
 		return nil
@@ -85,27 +81,18 @@ func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Co
 	if a != nil {
 		running = &Running{Version: a.version.Version, Pid: a.version.Pid, Ports: a.ports}
 	}
-	for _, f := range Start(cfg, running) {
-		r.add(f.Check, of(&f))
-	}
+	r.take(m.start(cfg, running))
 	for _, name := range startChecks {
 		r.add(name)
 	}
-	n, err := readNetwork()
-	if err != nil {
-		r.skip("offloads", err.Error())
+	if a == nil {
+		return cfg
+	}
+	if n, err := readNetwork(); err != nil {
 		r.skip("neighbours", err.Error())
 	} else {
-		checkOffloads(r, cfg, n, features)
-		if a != nil {
-			checkNeighbours(r, n, membersOf(a.groups), cfg.UnconfirmedMoves != config.MoveFollow)
-		}
+		checkNeighbours(r, n, membersOf(a.groups), cfg.UnconfirmedMoves != config.MoveFollow)
 	}
-	m.checkHugePages(r)
-	m.checkMemlock(r, cfg)
-	m.checkClock(r)
-	m.checkWorkers(r, cfg)
-	m.checkInterrupts(r, cfg)
 	return cfg
 }
 

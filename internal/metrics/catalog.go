@@ -64,6 +64,8 @@ var (
 
 	portInfo       = inPorts.gauge("port_info", "1, with what the port is: its driver, the mode of its XDP program (native or generic), and of AF_XDP (copy or zero-copy).", "port", "driver", "xdp", "af_xdp")
 	portUp         = inPorts.gauge("port_up", "1 if the port can send: its interface exists, is up, and has carrier.", "port")
+	portBlocked    = inPorts.gauge("port_blocked", "1 if the port is not up for its bridge alone, which forwards nothing there (spanning tree).", "port")
+	portUnheard    = inPorts.gauge("port_unheard", "1 if the port is attached, and its frames do not come to gleamd.", "port")
 	portDowns      = inPorts.counter("port_down_total", "Times that the port went down.", "port")
 	portReopened   = inPorts.counter("port_reopened_total", "Times that the port was taken up again at an interface made anew.", "port")
 	portRxFrames   = inPorts.counter("port_received_frames_total", "Frames taken from AF_XDP.", "port")

@@ -180,6 +180,8 @@ func (o out) port(p *api.Port) {
 	e := &p.Egress
 	o.put(portInfo, 1, p.Name, p.Driver, p.XDPMode, mode)
 	o.flag(portUp, p.Up, p.Name)
+	o.flag(portBlocked, p.Blocked, p.Name)
+	o.flag(portUnheard, p.Unheard != "", p.Name)
 	o.count(portDowns, p.Downs, p.Name)
 	o.count(portReopened, p.Reopened, p.Name)
 	o.count(portRxFrames, p.RxFrames, p.Name)

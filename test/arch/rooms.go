@@ -62,8 +62,9 @@ var rooms = []room{
 	{dir: "internal/control/statefile", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope"}},
 	{dir: "internal/control/fib", knows: []string{}},
 	{dir: "internal/control/neighbours", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/hello", "internal/config", "internal/dataplane"}},
-	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/blame", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/kernel", "internal/watch"}},
-	{dir: "internal/doctor", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/config", "internal/config/trusted", "api", "internal/control", "internal/kernel", "internal/privilege", "internal/watch"}},
+	{dir: "internal/checks", knows: []string{"internal/rocev2", "internal/config", "internal/bpf", "internal/dataplane/iface", "internal/control/locate", "internal/control/neighbours", "internal/kernel"}},
+	{dir: "internal/control", knows: []string{"internal/rocev2", "internal/mcast", "internal/mcast/token", "internal/envelope", "internal/hello", "internal/cm", "internal/config", "api", "internal/bpf", "internal/dataplane", "internal/dataplane/blame", "internal/dataplane/iface", "internal/dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/kernel", "internal/watch", "internal/checks"}},
+	{dir: "internal/doctor", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/config", "internal/config/trusted", "api", "internal/dataplane/iface", "internal/checks", "internal/control", "internal/kernel", "internal/privilege", "internal/watch"}},
 	// Of the core, an endpoint uses only the types of a registration.
 	{dir: "endpoint", knows: []string{"internal/rocev2", "internal/mcast", "internal/envelope", "internal/dcqcn", "internal/rc", "internal/connlimit"},
 		words: map[string]map[string]bool{"internal/mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},

@@ -154,7 +154,7 @@ func TestMembersPortIsBlocked(t *testing.T) {
 		if err := r.star.Switch.SetBridgePort("p3", lab.PortState, lab.StateDisabled); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the port is down", func() bool { return r.said("true port is down") })
+		until(t, "the port is blocked", func() bool { return r.said("false port is blocked by its bridge") })
 		r.fill(0)
 		n := r.post(0, 100_000)
 		until(t, "port_down", func() bool { return r.drops()["port_down"] > 0 })

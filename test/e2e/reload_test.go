@@ -251,3 +251,40 @@ func TestReloadOfQueues(t *testing.T) {
 	r.write(1, 50_000)
 	r.same(1)
 }
+
+// In the middle of a transfer a reload gives a port another XDP mode: it is opened again, members
+// stay, and the transfer completes, byte-equal.
+func TestReloadOfXDPMode(t *testing.T) {
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, memory: 4 << 20})
+	r.join()
+	r.fill(0)
+	base := r.text
+	with := func(mode string) string {
+		return strings.Replace(base, "  - name: p2", "  - xdp: {mode: "+mode+"}\n    name: p2", 1)
+	}
+	before := r.stats().Rx
+	n := r.post(0, 50_000)
+	until(t, "the transfer begins", func() bool { return r.stats().Rx > before+100 })
+	for i, mode := range []string{"generic", "native", "generic", "auto"} {
+		if lost, err := r.reload(with(mode), false); err != nil || lost.Members != 0 {
+			t.Fatalf("mode %s: %+v, %v", mode, lost, err)
+		}
+		want := mode
+		if mode == "auto" {
+			want = "native"
+		}
+		until(t, "p2 runs in mode "+mode, func() bool {
+			for _, p := range r.ports() {
+				if p.State != api.PortOpen || !p.Up {
+					return false
+				}
+				if p.Name == "p2" && (p.XDPMode != want || p.Reopened != uint64(i+1)) || p.Name != "p2" && (p.XDPMode != "native" || p.Reopened != 0) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	r.complete(r.hosts[0], n)
+	r.same(0)
+}

@@ -23,13 +23,15 @@ programs=(
 # In the order in which they are loaded. rxe needs a crc32 hash when a link is
 # added; the bridge is what the switch's ports are in; ifb and those after it are
 # for losing packets on their way in, and those after them for links of some rate;
-# nbd and ext4 are for the replicated block device.
+# nbd and ext4 are for the replicated block device; bonding and those after it are kinds of ports.
 modules=(
 	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs ib_cm iw_cm rdma_cm rdma_ucm crc32_generic rdma_rxe veth sch_netem
 	ifb sch_ingress cls_u32 act_mirred
 	sch_tbf
 	nbd crc32c_generic crc16 mbcache jbd2 ext4
-	llc stp bridge netfs 9pnet 9p 9pnet_virtio
+	llc stp bridge
+	tls bonding vrf crypto_null gcm gf128mul ghash-generic macsec garp mrp 8021q ipvlan macvlan dummy vxlan
+	netfs 9pnet 9p 9pnet_virtio
 )
 
 tmp=$(mktemp -d "$cache/initramfs.XXXXXX")
@@ -39,7 +41,7 @@ mkdir -p "$tmp"/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,host,modules
 
 cp "$(command -v busybox)" "$tmp/bin/busybox"
 # Not ip and tc: the applets do less than the programs.
-for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed grep ln chmod rm head tail kill ps uname env sysctl timeout hostname; do
+for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed grep ln chmod rm head tail kill ps uname env sysctl timeout hostname mktemp od tr seq cut; do
 	ln -s /bin/busybox "$tmp/bin/$applet"
 done
 

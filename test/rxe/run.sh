@@ -121,6 +121,7 @@ for program in peer targets; do
 	$cc -O2 -Wall -Wextra -Ilibgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
 done
 make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bin -lgleam"
+cp "$here/kinds.sh" "$share/bin/"
 cp examples/weights.py libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
 	for kind in openmpi mpich; do

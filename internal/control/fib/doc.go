@@ -15,6 +15,6 @@
 // Table is pure: notifications and answers go in, destinations to match and those whose next
 // hops have changed come out. Watcher feeds it from netlink.
 //
-// Matches are those of packets that this host sends itself, in the default VRF, without a
-// mark: policy rules apply as they do to these, and the tables of other VRFs do not occur.
+// Matches are those of packets that this host sends itself, without a mark, in the VRFs that the
+// ports are in: policy rules apply as they do to these. The most specific route counts.
 package fib

@@ -58,9 +58,27 @@ func inNamespace(ns netns.NsHandle, f func() error) error {
 
 func (m *matcher) close() { m.sockets[unix.NETLINK_ROUTE].Close() }
 
-// match returns what the FIB has for a destination. An error says nothing about the
-// destination.
-func (m *matcher) match(a netip.Addr) (Route, error) {
+// best returns the most specific route to a destination that the tables of some VRFs have; 0 stands
+// for no VRF. Without any it is the route by no VRF.
+func (m *matcher) best(a netip.Addr, vrfs []int) (best Route, err error) {
+	if len(vrfs) == 0 {
+		return m.match(a, 0)
+	}
+	for i, v := range vrfs {
+		r, err := m.match(a, v)
+		if err != nil {
+			return Route{}, err
+		}
+		if i == 0 || r.Prefix.Bits() > best.Prefix.Bits() || best.Status != Usable && r.Status == Usable { // -1 without a route
+			best = r
+		}
+	}
+	return best, nil
+}
+
+// match returns what the FIB has for a destination, by the table of a VRF; 0: by none. An error
+// says nothing about the destination.
+func (m *matcher) match(a netip.Addr, vrf int) (Route, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, 0)
 	req.Sockets = m.sockets
 	msg := &nl.RtMsg{}
@@ -71,6 +89,9 @@ func (m *matcher) match(a netip.Addr) (Route, error) {
 	msg.Flags = unix.RTM_F_LOOKUP_TABLE | unix.RTM_F_FIB_MATCH
 	req.AddData(msg)
 	req.AddData(nl.NewRtAttr(unix.RTA_DST, a.AsSlice()))
+	if vrf != 0 {
+		req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(vrf))))
+	}
 	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		if r, ok := failed(errno); ok {

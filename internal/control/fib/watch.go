@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -46,6 +47,7 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	table  *Table
+	vrfs   []int // whose tables have the routes; 0: that of none
 	lost   uint64
 	failed error // of the last match
 
@@ -117,6 +119,20 @@ func (w *Watcher) Subscribe(a netip.Addr) { w.change(func(t *Table) { t.Subscrib
 
 // Unsubscribe removes a user of a destination.
 func (w *Watcher) Unsubscribe(a netip.Addr) { w.change(func(t *Table) { t.Unsubscribe(a) }) }
+
+// SetVRFs names the VRFs, by their interfaces, whose tables have the routes; 0 stands for none.
+// Without any, routes are those by no VRF.
+func (w *Watcher) SetVRFs(vrfs []int) {
+	w.mu.Lock()
+	same := slices.Equal(w.vrfs, vrfs)
+	if w.vrfs = vrfs; !same {
+		w.table.Sweep()
+	}
+	w.mu.Unlock()
+	if !same {
+		ring(w.wake)
+	}
+}
 
 // Route returns the route of a destination; false if it is not subscribed.
 func (w *Watcher) Route(a netip.Addr) (Route, bool) {
@@ -210,7 +226,10 @@ func (w *Watcher) match(ctx context.Context) {
 // ask has the kernel match a destination. Where that fails, the table keeps what it has
 // until the next sweep; the operator is told of an error that is not the last one.
 func (w *Watcher) ask(a netip.Addr) {
-	r, err := w.matcher.match(a)
+	w.mu.Lock()
+	vrfs := w.vrfs
+	w.mu.Unlock()
+	r, err := w.matcher.best(a, vrfs)
 	w.mu.Lock()
 	differs := err == nil && w.table.Answer(a, r)
 	news := err != nil && (w.failed == nil || errors.Unwrap(w.failed) != errors.Unwrap(err))

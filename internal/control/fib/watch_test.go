@@ -407,7 +407,7 @@ func BenchmarkMatch(b *testing.B) {
 			defer m.close()
 			for i := 0; b.Loop(); i++ {
 				n := i % routes
-				if r, err := m.match(netip.AddrFrom4([4]byte{11, byte(n >> 16), byte(n >> 8), byte(n)})); err != nil || r.Status != Usable {
+				if r, err := m.match(netip.AddrFrom4([4]byte{11, byte(n >> 16), byte(n >> 8), byte(n)}), 0); err != nil || r.Status != Usable {
 					b.Fatal(r, err)
 				}
 			}

@@ -30,6 +30,7 @@ type Locator struct {
 	handle *netlink.Handle
 	kernel *kernel
 	ports  map[int]bool
+	tables tables
 }
 
 // New opens a Locator for the calling thread's network namespace. ports are the interface
@@ -75,11 +76,14 @@ func (l *Locator) Link(ifindex int, name string) (s Link) {
 	return s
 }
 
-// SetPorts replaces the interface indexes of the switch's ports.
+// SetPorts replaces the interface indexes of the switch's ports, and finds their VRFs.
 func (l *Locator) SetPorts(ports []int) {
 	clear(l.ports)
 	for _, p := range ports {
 		l.ports[p] = true
+	}
+	if links, err := iface.ReadLinksBy(l.handle); err == nil {
+		l.tables = tablesOf(links, l.ports)
 	}
 }
 
@@ -96,7 +100,11 @@ func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 
 // route returns the interface and the next hop of the route to ip.
 func (l *Locator) route(ip netip.Addr) (ifindex int, hop netip.Addr, err error) {
-	routes, err := l.handle.RouteGet(net.IP(ip.AsSlice()))
+	vrf, err := l.vrfOf(ip)
+	if err != nil {
+		return 0, hop, err
+	}
+	routes, err := l.handle.RouteGetWithOptions(net.IP(ip.AsSlice()), &netlink.RouteGetOptions{OifIndex: vrf})
 	if err == nil && len(routes) == 0 {
 		err = unix.ENETUNREACH
 	}

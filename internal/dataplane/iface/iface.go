@@ -2,37 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package iface reads what the kernel says of the interfaces that are ports of the switch:
-// which interface has a configured name, its receive queues, its driver, and whether it
-// is running. The data plane opens ports with it, and the control plane checks a
+// which interface has a configured name, whether its kind can be a port and how, its receive
+// queues, its driver, and whether it is running. The data plane opens ports with it, and the control plane checks a
 // configuration with it. It changes nothing.
 package iface
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/config"
 )
 
-// Find returns the interface of a port and the receive queues to bind. The error says
+// Found is the interface of a configured port.
+type Found struct {
+	Link   netlink.Link
+	Queues []int          // receive queues to bind
+	Mode   config.XDPMode // that the XDP program is to be attached in
+	Kind   *Kind
+}
+
+// Find returns the interface of a port; mode is that of the configuration. The error says
 // why the interface cannot be that port, as far as can be found out without changing it.
-func Find(c *config.Port) (netlink.Link, []int, error) {
-	link, err := netlink.LinkByName(c.Name)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
-		return nil, nil, fmt.Errorf("port %s: there is no interface of this name here: %s", c.Name, interfaceHint())
+func (l Links) Find(c *config.Port, mode config.XDPMode) (f Found, err error) {
+	link := l.Named(c.Name)
+	if link == nil {
+		return f, fmt.Errorf("port %s: there is no interface of this name here: %s", c.Name, l.hint())
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("port %s: %w", c.Name, err)
-	}
-	a := link.Attrs()
-	if a.EncapType != "ether" || len(a.HardwareAddr) != 6 {
-		return nil, nil, fmt.Errorf("port %s: not an Ethernet interface (%s): group packets need one", c.Name, a.EncapType)
+	if err := l.CheckKind(link, mode); err != nil {
+		return f, fmt.Errorf("port %s: %w", c.Name, err)
 	}
 	n := rxQueues(link)
 	queues := c.Queues
@@ -42,9 +43,9 @@ func Find(c *config.Port) (netlink.Link, []int, error) {
 		}
 	}
 	if last := slices.Max(queues); last >= n {
-		return nil, nil, fmt.Errorf("port %s: queue %d: the interface uses %d RX queues, numbered from 0 (see `ethtool -l %s`)", c.Name, last, n, c.Name)
+		return f, fmt.Errorf("port %s: queue %d: the interface uses %d RX queues, numbered from 0 (see `ethtool -l %s`)", c.Name, last, n, c.Name)
 	}
-	return link, queues, nil
+	return Found{Link: link, Queues: queues, Mode: l.ModeAt(link, mode), Kind: l.Kind(link)}, nil
 }
 
 // rxQueues returns the number of receive queues that the interface uses. Netlink gives
@@ -77,25 +78,13 @@ func Driver(name string) string {
 	return d
 }
 
-// interfaceHint lists the Ethernet interfaces that exist.
-func interfaceHint() string {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return "look at `ip link`"
-	}
+// hint lists the Ethernet interfaces that exist.
+func (l Links) hint() string {
 	hint := "existing ones are"
-	for _, l := range links {
-		if len(l.Attrs().HardwareAddr) == 6 {
-			hint += " " + l.Attrs().Name
+	for _, i := range l.Sorted() {
+		if a := l[i].Attrs(); len(a.HardwareAddr) == 6 {
+			hint += " " + a.Name
 		}
 	}
 	return hint
-}
-
-// Running reports whether an interface is enabled and has a carrier. Not every driver has
-// an operational state beside its carrier; the kernel maintains IFF_RUNNING for all of
-// them.
-func Running(a *netlink.LinkAttrs) bool {
-	const want = unix.IFF_UP | unix.IFF_RUNNING
-	return a.RawFlags&want == want
 }

@@ -205,7 +205,12 @@ func portTable(s *Sample) *table {
 		p := &s.Ports[i]
 		state := p.State
 		if state == api.PortOpen || state == "" {
-			if state = "up"; !p.Up {
+			switch state = "up"; {
+			case p.Blocked:
+				state = "blocked"
+			case p.Unheard != "":
+				state = "unheard"
+			case !p.Up:
 				state = "down"
 			}
 		}
@@ -216,7 +221,7 @@ func portTable(s *Sample) *table {
 		t.rows = append(t.rows, row{p.Name, []cell{
 			word(p.Name), word(state), count(float64(p.Downs)), count(p.RxRate), count(p.TxRate), count(p.DropRate), count(float64(p.Egress.Dropped)), count(float64(p.Egress.Bytes)),
 			{p.Rate.String(), float64(p.Rate)}, word(p.XDPMode), word(p.Driver), cell{fmt.Sprint(p.MTU), float64(p.MTU)}, word(path),
-		}, state != "up" || p.DropRate > 0 || watch.WasDown(&p.Port, s.Time)})
+		}, state != "up" && state != "blocked" || p.DropRate > 0 || watch.WasDown(&p.Port, s.Time)})
 	}
 	return t
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package checks
 
 import (
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 )
 
 // What is said of kernel, memory and ports by gleamd --check.
@@ -46,13 +47,13 @@ func TestCheckFastPath(t *testing.T) {
 		h := &fastHost{release: "6.18.44-cloud", btf: true, available: 1 << 30, taken: func(int) (bool, error) { return true, nil }}
 		link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p1", Index: 7, MTU: 1500}}
 		tc.change(change{h, cfg, &link.MTU})
-		found := h.check(cfg, []netlink.Link{link, nil}, func(string) string { return "veth" })
+		found := h.check(cfg, []netlink.Link{link, nil}, iface.Links{}.Kind, func(string) string { return "veth" })
 		if len(found) != len(tc.want) {
 			t.Errorf("%s: %v", tc.name, found)
 			continue
 		}
 		for i, w := range tc.want {
-			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.repair() == "" {
+			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.Repair() == "" {
 				t.Errorf("%s: %v (fatal: %v), want %q", tc.name, f, f.Fatal, w)
 			}
 		}

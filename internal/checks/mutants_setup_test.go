@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package checks
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
@@ -10,15 +10,21 @@ var _ = []mutant.Mutant{
 	mutant.New("link-local routes lead to members", "Check", mutant.In(leadsThrough,
 		"if r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()) {",
 		"if r.Dst != nil && r.Dst.IP.IsMulticast() {")),
-	mutant.New("a bridge's address is not its ports'", "Check", mutant.In((*hostNetwork).above,
-		`m.Type() == "bridge"`,
-		`m.Type() == "bond"`)),
 	mutant.New("any route leads to members", "Check", mutant.In(leadsThrough,
 		"if slices.Contains(interfaces, r.LinkIndex) {",
 		"if r.LinkIndex > 0 {")),
 	mutant.New("the switch's own address may be a group's", "Check", mutant.In((*hostNetwork).checkPrefix,
 		"if p.Contains(net.Addr()) {",
 		"if false {")),
+	mutant.New("a subnet within a group prefix has no hosts", "PrefixOfHosts", mutant.In((*hostNetwork).checkHosts,
+		"&& !net.IsSingleIP() && within(net.Masked(), p)",
+		"&& !net.IsSingleIP() && within(p, net.Masked()) && net.Masked() != p")),
+	mutant.New("neighbours are no hosts", "PrefixOfHosts", mutant.In((*hostNetwork).checkHosts,
+		"n.State&known != 0 &&",
+		"n.State&known == 0 &&")),
+	mutant.New("every chain lets hosts through", "Forwarding", mutant.In(forwardChains,
+		"policy == verdictDrop",
+		"policy != verdictDrop")),
 	mutant.New("headers need no room in the MTU", "Check", mutant.In(widest,
 		"n := usualPMTU + rocev2.MaxHeaders(q.Addr().Is4())",
 		"n := usualPMTU + 0*rocev2.MaxHeaders(q.Addr().Is4())")),

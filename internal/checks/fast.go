@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package checks
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func availableMemory(info []byte) int64 {
 
 // check returns what keeps groups of a switch with this configuration from the fast path
 // here. links are the ports' interfaces, by index in the configuration; nil: there is none.
-func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(name string) string) (found []Finding) {
+func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(netlink.Link) *iface.Kind, driver func(name string) string) (found []Finding) {
 	add := func(port, remedy, text string, args ...any) {
 		found = append(found, Finding{Check: CheckFastPath, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
 	}
@@ -78,8 +78,10 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 		a := link.Attrs()
 		const stay = "groups with members there stay off the fast path"
 		switch {
-		case cfg.XDP.Mode == config.XDPGeneric:
+		case cfg.XDPModeOf(&cfg.Ports[i]) == config.XDPGeneric:
 			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", stay)
+		case kind(link).Mode == config.XDPGeneric:
+			add(a.Name, kind(link).How, "it is a %s, at which XDP runs in generic mode: %s", link.Type(), stay)
 		case a.MTU > bpf.MaxSingleBufferMTU:
 			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, stay)
 			found[len(found)-1].Command = fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU)
@@ -95,4 +97,18 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 		}
 	}
 	return found
+}
+
+// checkFastPath returns what keeps groups from the fast path, if they may take it.
+func (s *hostNetwork) checkFastPath(cfg *config.Config) []Finding {
+	if cfg.FastPath == config.FastPathOff {
+		return nil
+	}
+	h, done := readFastHost()
+	defer done()
+	links := make([]netlink.Link, len(cfg.Ports))
+	for i := range cfg.Ports {
+		links[i] = s.links.Named(cfg.Ports[i].Name)
+	}
+	return h.check(cfg, links, s.links.Kind, iface.Driver)
 }

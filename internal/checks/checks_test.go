@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package checks
 
 import (
 	"net"
@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -45,7 +47,11 @@ func TestCheckFindsTraps(t *testing.T) {
 	// expect compares what is found with texts, each part of one finding.
 	expect := func(step string, want ...string) {
 		t.Helper()
-		found := Check(cfg)
+		o := &Outcome{}
+		s, err := readHostNetwork()
+		must(err)
+		s.checkInterfaces(o, cfg)
+		found := append(append(o.Findings, s.check(cfg)...), s.checkFastPath(cfg)...)
 		for _, w := range want {
 			i := slices.IndexFunc(found, func(f Finding) bool { return strings.Contains(f.String(), w) })
 			if i < 0 {
@@ -72,9 +78,21 @@ func TestCheckFindsTraps(t *testing.T) {
 	must(netlink.LinkSetUp(link("p1")))
 	must(netlink.LinkSetUp(link("p2")))
 	must(netlink.LinkSetUp(link("h2")))
-	expect("a port without carrier", "port p1: port is down: the interface has no carrier",
+	carrier := func(name string) { // which the kernel notes some time after
+		t.Helper()
+		for range 500 {
+			if iface.Running(link(name).Attrs()) {
+				return
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		t.Fatalf("%s has no carrier", name)
+	}
+	carrier("p2")
+	expect("a port without carrier", "port p1: port is down: the interface has no carrier, since its peer is down: ip link set h1 up",
 		"port p1: no route leads through p1:", "port p2: no route leads through p2:", noIPv4)
 	must(netlink.LinkSetUp(link("h1")))
+	carrier("p1")
 
 	must(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
 	for _, p := range []string{"p1", "p2"} {
@@ -119,37 +137,4 @@ func TestCheckFindsTraps(t *testing.T) {
 
 	must(netlink.AddrDel(link("br0"), own))
 	expect("no address again", "port p1: no route", "port p2: no route", noIPv4)
-}
-
-// TestAbove: routes may name the port, its bridge, and VLAN interfaces on top of
-// either; not a bond, and nothing twice. (Not every kernel has VLAN interfaces.)
-func TestAbove(t *testing.T) {
-	attrs := func(index, master, parent int) netlink.LinkAttrs {
-		return netlink.LinkAttrs{Index: index, MasterIndex: master, ParentIndex: parent}
-	}
-	s := &hostNetwork{links: map[int]netlink.Link{
-		1: &netlink.Veth{LinkAttrs: attrs(1, 10, 0)},
-		2: &netlink.Veth{LinkAttrs: attrs(2, 11, 0)},
-		3: &netlink.Veth{LinkAttrs: attrs(3, 0, 4)}, // 4 is its peer
-		4: &netlink.Veth{LinkAttrs: attrs(4, 0, 3)},
-		5: &netlink.Vlan{LinkAttrs: attrs(5, 0, 1)},
-		6: &netlink.Vlan{LinkAttrs: attrs(6, 0, 10)},
-		7: &netlink.Vlan{LinkAttrs: attrs(7, 10, 6)},
-
-		10: &netlink.Bridge{LinkAttrs: attrs(10, 0, 0)},
-		11: netlink.NewLinkBond(attrs(11, 0, 0)),
-	}}
-	for _, c := range []struct {
-		index int
-		want  []int
-	}{
-		{1, []int{1, 10, 5, 6, 7}},
-		{2, []int{2}},
-		{3, []int{3}},
-		{10, []int{10, 6, 7}},
-	} {
-		if got := s.above(c.index); !slices.Equal(got, c.want) {
-			t.Errorf("above %d: %v, want %v", c.index, got, c.want)
-		}
-	}
 }

@@ -1,0 +1,104 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// A port proves itself by the first frames: the XDP program counts each packet that the interface
+// receives, and a worker gets each one that the program hands on. An interface at which one of
+// the two does not happen is attached and never heard.
+
+// Packets after which a port counts as never heard, and the interval at which that is looked for.
+const (
+	unheardAfter    = 64 // received by the interface, none seen by the program
+	undeliveredFrom = 8  // handed to sockets, none received
+	hearingInterval = 5 * time.Second
+)
+
+// hearing has what ports had received when their interfaces were attached.
+type hearing struct {
+	mu   sync.Mutex
+	from map[string]heardFrom // by port
+}
+
+// heardFrom is the state of an interface when it was attached.
+type heardFrom struct {
+	ifindex  int
+	received uint64
+}
+
+// judge adds to ports why they are never heard. It is given them with all counters.
+func (h *hearing) judge(list []api.Port) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.from == nil {
+		h.from = make(map[string]heardFrom)
+	}
+	for i := range list {
+		p := &list[i]
+		if p.State != api.PortOpen || p.Device == nil {
+			continue
+		}
+		from, ok := h.from[p.Name]
+		if !ok || from.ifindex != p.Ifindex || p.Device.RXPackets < from.received {
+			from = heardFrom{p.Ifindex, p.Device.RXPackets}
+			h.from[p.Name] = from
+		}
+		p.Unheard = unheard(p, p.Device.RXPackets-from.received)
+	}
+}
+
+// unheard returns why frames of a port do not come to gleamd, if that is sure. received is the
+// number of packets that its interface has received since it was attached.
+func unheard(p *api.Port, received uint64) string {
+	var seen, handed uint64
+	for reason, n := range p.XDP {
+		seen += n
+		if len(reason) > 4 && reason[:4] == "xsk_" {
+			handed += n
+		}
+	}
+	delivered := p.RxFrames
+	for i := range p.Sockets {
+		k := &p.Sockets[i].Kernel
+		delivered += k.RXDropped + k.RXRingFull + k.FillEmpty + k.RXInvalid
+	}
+	switch {
+	case p.RxFrames == 0 && seen == 0 && received >= unheardAfter:
+		return fmt.Sprintf("its interface has received %d packets since gleamd attached to it, and the XDP program saw none of them", received)
+	case delivered == 0 && handed >= undeliveredFrom:
+		return fmt.Sprintf("its XDP program has handed %d packets to AF_XDP sockets, and none has arrived", handed)
+	}
+	return ""
+}
+
+// watchHearing tells the operator of ports that are never heard, until ctx ends.
+func (e *Engine) watchHearing(ctx context.Context) {
+	tick := time.NewTicker(hearingInterval)
+	defer tick.Stop()
+	told := make(map[string]bool)
+	for {
+		if ports, err := e.Ports(); err == nil {
+			for i := range ports {
+				p := &ports[i]
+				if p.Unheard != "" && !told[p.Name] {
+					e.notify(true, "a port is attached, and never heard: "+p.Unheard, "port", p.Name, "xdp", p.XDPMode, "remedy", "xdp: {mode: generic} at this port, if it is native; gleam doctor has more")
+				}
+				told[p.Name] = p.Unheard != ""
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,31 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package iface
+
+import (
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Of linux/nl80211.h.
+const (
+	wirelessFamily       = "nl80211"
+	wirelessGetInterface = 5
+	wirelessIfindex      = 3
+)
+
+// isWireless reports whether an interface is one of Wi-Fi: the kernel's wireless subsystem knows
+// it.
+func isWireless(ifindex int) bool {
+	f, err := netlink.GenlFamilyGet(wirelessFamily)
+	if err != nil {
+		return false // the kernel has no Wi-Fi
+	}
+	req := nl.NewNetlinkRequest(int(f.ID), unix.NLM_F_ACK)
+	req.AddData(&nl.Genlmsg{Command: wirelessGetInterface, Version: 1})
+	req.AddData(nl.NewRtAttr(wirelessIfindex, nl.Uint32Attr(uint32(ifindex))))
+	_, err = req.Execute(unix.NETLINK_GENERIC, 0)
+	return err == nil
+}
