@@ -46,6 +46,7 @@ func (c *control) reportDelay(g *group, d dataplane.Delay) {
 		return
 	}
 	g.applied.delay = d
+	c.tellDelay(g, was, d)
 	if !c.delayReports.Allow(c.now()) {
 		c.delaysUnreported++
 		return

@@ -20,8 +20,7 @@ import (
 // are hexadecimal. The commands:
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [alldead=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
-//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   members behind neighbours 1 and 2
-//	      [levels=2]   of switches behind neighbour 1
+//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)] [levels=2]   members behind neighbours 1 and 2; levels of switches behind 1
 //	      [verify=2ms]   the numberings of receivers are verified
 //	      [stored]   the positions are stored
 //	      [silent=20ms]   for how long nothing has gone to the members
