@@ -227,8 +227,8 @@ type Register struct {
 	Members []RegisterMember `json:"members"`
 
 	// DeadAfterMS is the time, in ms, for which a silent receiver is waited for while
-	// others make progress. 0 is the default: 100 under evict and quorum, never under
-	// strict. -1: never.
+	// others make progress. 0 is the default: 100 under evict and quorum, 10 s under
+	// strict, or the senders' timeout times their tries if that is longer. -1: never.
 	DeadAfterMS int `json:"dead_after_ms,omitempty"`
 	// LagPSNs and LagMS are the lag in PSNs, or in ms, behind another receiver beyond
 	// which a live receiver is removed. 0: never. Not under strict.
@@ -276,6 +276,7 @@ const (
 	EventStalled    = "stalled"    // a group's ACK has not advanced for StallTime, though packets are outstanding: it waits for Member, at PSN
 	EventResumed    = "resumed"    // a group's ACK advances again, or Member costs it no time any more
 	EventPort       = "port"       // Port is up, or down, as Reason says
+	EventStarted    = "started"    // gleamd, as the version in Reason, which also says what it knows of before; it is the first event
 	EventStorage    = "storage"    // the state file cannot be written, or can again, as Reason says
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
@@ -283,7 +284,7 @@ const (
 // EventKinds are all kinds of Event.
 var EventKinds = []string{
 	EventRegistered, EventUpdated, EventRebuilt, EventRejected, EventJoined, EventLeft, EventRemoved, EventEvicted, EventFailed, EventRefused,
-	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventSlow, EventStalled, EventResumed, EventPort, EventStorage, EventMTU, EventMismatch,
+	EventSource, EventEnded, EventMoved, EventAudit, EventNeighbour, EventConflict, EventSlow, EventStalled, EventResumed, EventPort, EventStarted, EventStorage, EventMTU, EventMismatch,
 }
 
 // EventMismatch is the Kind of an Event about a member whose packets do not fit its

@@ -89,15 +89,19 @@ func (r *Register) Params() (mcast.GroupParams, error) {
 	case r.LagMS < 0 || r.LagMS > maxMS:
 		return bad("lag_ms", "%d is not in 0 to %d", r.LagMS, maxMS)
 	}
-	return mcast.GroupParams{
+	p := mcast.GroupParams{
 		QPN: rocev2.QPN(r.QPN), PathMTU: r.PMTU, Policy: policies[policy], Quorum: quorum,
-		DeadAfter: time.Duration(max(0, r.DeadAfterMS)) * time.Millisecond, LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * time.Millisecond,
+		DeadAfter: time.Duration(r.DeadAfterMS) * time.Millisecond, LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * time.Millisecond,
 		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
-	}, nil
+	}
+	if r.DeadAfterMS == -1 {
+		p.WaitForEver()
+	}
+	return p, nil
 }
 
 // Default fills in optional fields: DefaultQPN, DefaultPMTU, policy strict,
-// DefaultDeadAfterMS unless the policy is strict.
+// DefaultDeadAfterMS unless the policy is strict, whose default is the switch's.
 func (r *Register) Default() {
 	if r.QPN == 0 {
 		r.QPN = DefaultQPN

@@ -23,7 +23,9 @@
 // part: the members that have not come, or the member that has not connected its queue
 // pair. Once Master or Member has returned, its context no longer matters: the group
 // lives until [Group.Leave], [Group.Close], or an event that ends it ([Group.Events],
-// [Group.Over]).
+// [Group.Over]). If that is [Ended] because the switch has started again and does not know the
+// group, master and members join again, with queue pairs that have other PSNs. A group that
+// stalls says so at its source and its master ([Stalled], [Resumed]).
 //
 // The queue pair may be the application's own ([Local].QP): joining calls its
 // Info and its Connect, at the point where the group is known, and nothing else.

@@ -33,9 +33,11 @@ const (
 	Failed                            // the group has failed: a fatal NAK, a switch was lost, or the registration was; Err has details
 	Ended                             // the group was deleted, replaced, or its lease ended; or this host left
 	MemberJoined                      // master: a member joined later, by Add or Update, or returned
+	Stalled                           // source and master: nothing has been acknowledged for a second; Member is waited for, and lacks PSN
+	Resumed                           // source and master: completions come again; Member was waited for
 )
 
-var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended", MemberJoined: "member joined"}
+var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended", MemberJoined: "member joined", Stalled: "stalled", Resumed: "resumed"}
 
 // String returns the kind in words.
 func (k EventKind) String() string { return eventNames[k] }
@@ -43,7 +45,7 @@ func (k EventKind) String() string { return eventNames[k] }
 // Event is a change of a group.
 type Event struct {
 	Kind   EventKind
-	Member netip.Addr         // MemberLeft, MemberJoined, Evicted: the member; Failed: the member that caused it
+	Member netip.Addr         // MemberLeft, MemberJoined, Evicted, Stalled, Resumed: the member; Failed: the member that caused it
 	PSN    rocev2.PSN         // Evicted: the member acknowledged all data up to this PSN, in the source's numbering; Failed: the PSN of the fatal NAK to the source
 	Code   rocev2.Syndrome    // Evicted, Failed: the syndrome of a fatal NAK, or another cause; see Cause
 	Reason envelope.EndReason // MemberLeft, Evicted, Failed, Ended
@@ -185,6 +187,10 @@ func (g *Group) memberEvent(e envelope.Event) {
 		if g.master == nil {
 			g.report(Event{Kind: Joined}, false)
 		}
+	case envelope.Stalled, envelope.Resumed:
+		if g.master == nil { // the master machine hears it too
+			g.delayed(e)
+		}
 	case envelope.LeaveFailed:
 		g.outcome(e.Err)
 	case envelope.GroupGone:
@@ -195,6 +201,15 @@ func (g *Group) memberEvent(e envelope.Event) {
 			g.ended(e)
 		}
 	}
+}
+
+// delayed reports that the group stalls, or goes on.
+func (g *Group) delayed(e envelope.Event) {
+	kind := Stalled
+	if e.Kind == envelope.Resumed {
+		kind = Resumed
+	}
+	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN}, false)
 }
 
 func (g *Group) outcome(err error) {
@@ -237,6 +252,8 @@ func (g *Group) masterEvent(e envelope.Event) {
 		}
 		g.memberGone(e.Member.IP)
 		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Reason: e.EndReason}, false)
+	case envelope.Stalled, envelope.Resumed:
+		g.delayed(e)
 	case envelope.Updated:
 		g.updateOutcome(nil)
 	case envelope.UpdateFailed:

@@ -36,7 +36,7 @@ func TestWhyBecomesKind(t *testing.T) {
 	for why, want := range map[envelope.EndReason]EventKind{
 		envelope.Deleted: Ended, envelope.Expired: Ended, envelope.Replaced: Ended, envelope.Left: Ended,
 		envelope.Removed: Ended, envelope.Evicted: Evicted, envelope.Failed: Failed, envelope.SwitchLost: Failed,
-		envelope.Withdrawn: Ended,
+		envelope.Withdrawn: Ended, envelope.Forgotten: Ended,
 	} {
 		g := newGroup()
 		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, EndReason: why})

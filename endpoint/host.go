@@ -46,6 +46,12 @@ type Host struct {
 	groups map[netip.Addr]*Group
 }
 
+// A host hears of a switch that has started again without its groups when it asks next.
+const (
+	askEvery    = 3 * time.Second // a member; two answers have to say so
+	renewWithin = 2 * time.Second // a master
+)
+
 // NewHost binds ip's UDP port in the network namespace of the calling thread.
 func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	if cfg.Port == 0 {
@@ -59,7 +65,7 @@ func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	}
 	h.identity.Log = cfg.Log
 	h.member, err = envelope.NewMember(envelope.MemberConfig{
-		Local: at, Port: cfg.Port, Auth: cfg.Auth, Seed: rand.Uint64(), Deadline: cfg.Deadline,
+		Local: at, Port: cfg.Port, Auth: cfg.Auth, Seed: rand.Uint64(), Deadline: cfg.Deadline, AskEvery: askEvery,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("answer envelopes at %s: %w", at, err)

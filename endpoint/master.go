@@ -36,8 +36,9 @@ type MasterConfig struct {
 	PathMTU    int        // bytes [1024]
 	Policy     mcast.Policy
 	Quorum     int // with mcast.Quorum: number of receivers that must have the acknowledged data
-	// DeadAfter is the time after which a silent member is dead while others make
-	// progress [100 ms; with mcast.Strict never]. Negative: never.
+	// DeadAfter is the time after which a silent member is dead [100 ms; with mcast.Strict
+	// the switch's, which is 10 s, or the senders' timeout times their tries if that is longer].
+	// Negative: never.
 	DeadAfter time.Duration
 	// LagPSNs and LagTime, not with mcast.Strict, evict a live member that is further
 	// behind another one, in packets or in time [never].
@@ -86,11 +87,14 @@ func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
 func (cfg *MasterConfig) Params() mcast.GroupParams {
 	p := mcast.GroupParams{
 		QPN: cmp.Or(cfg.VirtualQPN, DefaultVirtualQPN), PathMTU: cmp.Or(cfg.PathMTU, rocev2.DefaultPathMTU),
-		Policy: cfg.Policy, Quorum: cfg.Quorum, DeadAfter: max(0, cfg.DeadAfter), LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
+		Policy: cfg.Policy, Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
 		SenderTimeout: cmp.Or(cfg.SenderTimeout, cfg.QPConfig.Timeout, 14),
 		SenderRetries: cmp.Or(cfg.SenderRetries, cfg.QPConfig.RetryCount, 7),
 	}
-	if cfg.DeadAfter == 0 && cfg.Policy != mcast.Strict {
+	switch {
+	case cfg.DeadAfter < 0:
+		p.WaitForEver()
+	case cfg.DeadAfter == 0 && cfg.Policy != mcast.Strict:
 		p.DeadAfter = envelope.DefaultDeadAfter
 	}
 	return p
@@ -259,7 +263,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	}
 	hc := g.host.cfg
 	g.master, err = envelope.NewMaster(envelope.MasterConfig{
-		Local: local(conn), Port: hc.Port, Auth: hc.Auth, Seed: rand.Uint64(), MTU: hc.MTU, Deadline: hc.Deadline,
+		Local: local(conn), Port: hc.Port, Auth: hc.Auth, Seed: rand.Uint64(), MTU: hc.MTU, Deadline: hc.Deadline, RenewWithin: renewWithin,
 	}, reg)
 	if err != nil {
 		return errors.Join(err, conn.Close())

@@ -28,3 +28,6 @@ const (
 	Evict  = mcast.Evict  // all live receivers have them; a silent one is removed
 	Quorum = mcast.Quorum // MasterConfig.Quorum receivers have them
 )
+
+// Forgotten is the Event.Reason of Ended where the switch has started again, and does not know the group.
+const Forgotten = envelope.Forgotten

@@ -36,4 +36,7 @@ func TestMasterConfigHasAllParams(t *testing.T) {
 	if p := (&MasterConfig{Policy: mcast.Evict, DeadAfter: -1}).Params(); p.DeadAfter != 0 {
 		t.Errorf("dead_after %v, want never", p.DeadAfter)
 	}
+	if p := (&MasterConfig{DeadAfter: -1}).Params(); p.DeadAfter != mcast.NeverDead {
+		t.Errorf("dead_after %v under strict, want never", p.DeadAfter)
+	}
 }

@@ -95,7 +95,7 @@ struct gleam_attr {
 	uint32_t    policy;           /* enum gleam_policy */
 	uint32_t    quorum;           /* GLEAM_QUORUM: receivers, 1 to .members */
 	uint32_t    dead_after_ms;    /* how long a silent member is waited for while others move, or GLEAM_FOREVER
-	                               * [100; GLEAM_STRICT: for ever] */
+	                               * [100; GLEAM_STRICT: the switch's, 10 s or more] */
 	uint32_t    lag_psns;         /* not GLEAM_STRICT: packets that a member may be behind another before it is removed [any number] */
 	uint32_t    lag_ms;           /* the same as a time [any time] */
 	uint32_t    sender_timeout;   /* .timeout of the members' queue pairs, 4.096 us * 2^n; dead_after_ms has to be longer [14] */
@@ -148,12 +148,15 @@ enum gleam_event_kind {
 	GLEAM_ENDED   = 5, /* deleted, replaced, its lease ran out, or we left; final */
 	GLEAM_UPDATED = 6, /* master: the members are those of gleam_update(), and the new ones have confirmed */
 	GLEAM_UPDATE_FAILED = 7, /* master: an update, or the removal of .member, did not come about; the group goes on */
+	GLEAM_STALLED = 8, /* at the source and the master: nothing has been acknowledged for a second; .member is waited for */
+	GLEAM_RESUMED = 9, /* there: completions come again; .member was waited for */
 };
 
 struct gleam_event {
 	uint32_t kind;       /* enum gleam_event_kind */
-	uint32_t psn;        /* GLEAM_EVICTED: the member had everything up to here; GLEAM_FAILED: it refused this one */
-	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED, GLEAM_FAILED: address of the member, if it was due to one, else "" */
+	uint32_t psn;        /* GLEAM_EVICTED: the member had everything up to here; GLEAM_FAILED: it refused this one; GLEAM_STALLED: it lacks this one */
+	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED, GLEAM_FAILED, GLEAM_STALLED,
+	                      * GLEAM_RESUMED: address of the member, if it was due to one, else "" */
 	char     text[512];  /* all of it in words */
 };
 

@@ -17,11 +17,12 @@ local targets = Proto("gleam.targets", "Gleam target message")
 
 local PORT, ETHERTYPE = 4797, 0x88B5
 
-local types = {"Register", "Leave", "Delete", "Renew", "Accept", "Reject", "Challenge", "Notify", "Confirm", "Gone", "Ack", "Where", "Here"}
+local types = {"Register", "Leave", "Delete", "Renew", "Accept", "Reject", "Challenge", "Notify", "Confirm", "Gone", "Ack", "Where", "Here", "Notice"}
 local kinds = {"Prepare", "Prepared", "Refused", "Commit", "Committed", "End", "Ended", "Renew", "Renewed", "Gone", "Noted", "Rebuild", "Rebuilds"}
 local policies = {[0] = "strict", "evict", "quorum"}
 local statuses = {[0] = "confirmed", "has not joined the group", "has another QPN", "has another sq_psn", "has another rq_psn", "is connected to another virtual QPN", "has another path MTU",
 	"has another WRITE window"}
+local notices = {"stalled", "resumed", "failed"}
 local causes = {"deleted", "lease expired", "replaced by a newer epoch", "left", "removed by the master", "evicted", "group failed", "a switch of the tree was lost",
 	"its address is in no group prefix of a switch any more"}
 local reasons = {"unknown member location", "path MTU mismatch", "table full", "bad authentication", "overlapping members", "stale epoch", "same epoch with other content", "bad window",
@@ -75,7 +76,7 @@ fields(envelope, "gleam.", {
 	{"member", "Member", "ip4"}, {"member6", "Member", "ip6"}, {"member.suffix", "Address suffix", "bytes"}, {"qpn", "QPN", "u24", H},
 	{"sq_psn", "sq_psn", "u24", H}, {"rq_psn", "rq_psn", "u24", H}, {"receive_only", "Only receives", "string"},
 	{"reason", "Reason", "u8", D, reasons}, {"value", "Value", "u64", X}, {"known", "Newest known epoch", "u64", D}, {"status", "Status", "u8", D, statuses},
-	{"why", "Why", "u8", D, causes}, {"code", "Code", "u8", H}, {"psn", "PSN", "u24", H}, {"nonce", "Nonce", "bytes"},
+	{"why", "Why", "u8", D, causes}, {"code", "Code", "u8", H}, {"psn", "PSN", "u24", H}, {"nonce", "Nonce", "bytes"}, {"notice", "Notice", "u8", D, notices}, {"serial", "Serial", "u64", D},
 	{"link.switch", "Switch that lost its neighbour", "u64", H}, {"link.neighbour", "Neighbour that was lost", "u64", H},
 	{"link.port_length", "Length of the port's name", "u8", D}, {"link.port", "Port", "string"}, {"rest", "Unknown", "bytes"},
 })
@@ -271,6 +272,12 @@ local bodies = {
 		return text .. " " .. (statuses[status] or "status " .. status)
 	end,
 	[12] = function(c) local ip = c:ip("member"); c:take("nonce", 16); return " " .. ip end,
+	[14] = function(c)
+		local kind = c:u8("notice")
+		local text = string.format(" %s qpn 0x%x", c:key())
+		c:u8("code"); c:u24("psn"); c:u64("serial")
+		return " " .. (notices[kind] or "kind " .. kind) .. text
+	end,
 }
 bodies[13] = bodies[12]
 

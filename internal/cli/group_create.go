@@ -89,7 +89,7 @@ created again.`,
 	fl.StringVar(&f.wait, "wait", "", "`time` that a member waits for the others (default 1m)")
 	fl.StringVar(&f.pmtu, "pmtu", "0", "path MTU in `bytes`; 0: that of the first member")
 	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`, as for group register")
-	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, or never: how long a silent member is waited for while others move (default 100ms, under strict never)")
+	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, or never: how long a silent member is waited for while others move (default 100ms, under strict 10s)")
 	fl.StringVar(&f.repair, "repair", "on", "`on|off`: whether the switch repairs losses from its own memory")
 	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`; members give theirs in their private data")
 	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))

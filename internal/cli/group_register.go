@@ -78,7 +78,7 @@ as the source itself repeats what they lack.`,
 	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual queue pair `number` that members are connected to")
 	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in `bytes`: "+rocev2.PathMTUText)
 	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`: what a member's fatal error does: fail the group, or remove the member as long as (K) others are left")
-	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, such as 100ms, or never: how long a silent member is waited for while others move (default 100ms, under strict never)")
+	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, such as 100ms, or never: how long a silent member is waited for while others move (default 100ms, under strict 10s)")
 	fl.StringVar(&f.lagPSNs, "lag-psns", "0", "remove a receiver that is more than this `number` of packets behind another one; 0: never")
 	fl.StringVar(&f.lagTime, "lag-time", "", "remove a receiver that for this `time` lacks what another one has (default never)")
 	fl.StringVar(&f.timeout, "sender-timeout", "0", "ACK timeout of the members' queue pairs, `exponent` 1 to 31: 4.096 us * 2^n; dead-after is checked against it")

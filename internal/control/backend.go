@@ -301,10 +301,11 @@ func (c *control) show(g *group) api.Group {
 // describe returns the API's view of g, whose state is now.
 func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	st := &now.Status
+	params := g.reg.Params()
 	a := api.Group{
 		Members: []api.Member{}, IP: g.reg.Group, QPN: api.QPN(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
-		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
+		DeadAfterMS: int(params.Silence().Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, DataBytes: now.Bytes, Copies: st.Counters.Copies,
 			Repeated: st.Counters.Repeated, GoodBytes: now.Bytes - min(now.Bytes, st.Counters.RepeatedBytes),

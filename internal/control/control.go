@@ -222,7 +222,7 @@ func (c *control) report(e *envelope.Event) {
 // warnUndeclared warns that a group's dead_after cannot be checked, if the sender's
 // timeout is not declared.
 func (c *control) warnUndeclared(g *group) {
-	if g != nil && g.reg.DeadAfter > 0 && g.reg.SenderTimeout == 0 {
+	if g != nil && g.reg.DeadAfter > 0 && g.reg.DeadAfter != mcast.NeverDead && g.reg.SenderTimeout == 0 {
 		c.notify(true, "dead_after cannot be checked: the sender's timeout and retries are not declared", "group", g.reg.Group, "dead_after", g.reg.DeadAfter)
 	}
 }

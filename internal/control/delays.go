@@ -48,6 +48,7 @@ func (c *control) reportDelay(g *group, d dataplane.Delay) {
 		return
 	}
 	g.applied.delay = d
+	c.tellDelay(g, was, d)
 	switch d.Kind {
 	case dataplane.Stalled:
 		psn := api.PSN(d.PSN)

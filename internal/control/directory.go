@@ -320,10 +320,11 @@ func (d *directory) lowestMTU(places []locate.Location) int {
 
 // makeSpec makes the core's spec of a registration whose members are all new.
 func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table) mcast.GroupSpec {
+	params := r.Params()
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
-		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
-		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()),
+		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: params.Silence(), AllDeadAfter: params.SilenceOfAll(), DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SourceTimeout: max(d.defaults.sourceTimeout, params.SenderTimeoutTotal()),
 	}
 	spec.PSNProbe = d.defaults.psnProbe
 	spec.Stored = d.stores(r)

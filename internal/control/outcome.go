@@ -21,9 +21,10 @@ type appliedOutcomes struct {
 	conflicts       uint64
 	mismatches      uint64
 	failed          bool
-	delay           dataplane.Delay  // that was reported last
-	blamed          dataplane.Blamed // likewise
-	failure         string           // why
+	source          envelope.MemberKey // of the last turn that was applied; zero if there was none
+	delay           dataplane.Delay    // that was reported last
+	blamed          dataplane.Blamed   // likewise
+	failure         string             // why
 }
 
 // newOutcome is an outcome that is new to the control loop.
@@ -80,6 +81,7 @@ func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
 func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
 	if n := o.Turns - g.applied.turns; n > 0 {
 		g.applied.turns = o.Turns
+		g.applied.source = g.slots[o.LastSource.Member].record.Key()
 		ds = append(ds, newOutcome{o.LastSource, n})
 	}
 	if n := o.Refusals - g.applied.refusals; n > 0 {

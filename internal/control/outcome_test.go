@@ -338,7 +338,10 @@ func TestFailureSaysWhy(t *testing.T) {
 	}
 	f.feed(0, send(0, 0), answer(1, 1000, rocev2.SyndromeACK))
 	const why = "silent for dead_after: the switch took it for dead; the source got a fatal NAK 0x63, remote operational error (completion status 11)"
-	f.eventually("the journal has the failure", func() bool { return len(f.events(0, api.EventFailed)) == 1 })
+	f.eventually("the journal has the failure", func() bool {
+		f.feed(0, send(0, 0)) // the source asks: the switch has no store
+		return len(f.events(0, api.EventFailed)) == 1
+	})
 	if es := f.events(0, api.EventFailed); len(es) != 1 || es[0].Member != fakeHost(2) || es[0].Reason != why {
 		t.Errorf("the journal has %+v", es)
 	}

@@ -230,7 +230,9 @@ func (r *Registrar) prepared(now time.Duration, g *group, out *Output) {
 	height, diameter := b.levels()
 	if b.isRoot() && len(b.problems) == 0 {
 		params := g.reg.Params()
-		params.DeadAfter = min(params.DeadAfter, (1<<63-1)>>diameter) << diameter
+		if params.DeadAfter != mcast.NeverDead {
+			params.DeadAfter = min(params.DeadAfter, (1<<63-1)>>diameter) << diameter
+		}
 		if e := params.Check(len(g.reg.Members) - 1); e != nil {
 			b.problems = append(b.problems, Problem{Reason: BadDeadAfter, Value: uint64(e.Bound >> diameter)})
 		}

@@ -233,7 +233,9 @@ func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, fro
 		r.queueGone(now, g, r.addrOf(gone.Member), gone, out)
 	}
 	r.relayGone(now, g, gone, from, out)
-	if gone.EndReason != Failed {
+	if gone.EndReason == Failed {
+		r.tellFailed(now, g, gone, out)
+	} else {
 		r.endEmpty(now, g, gone.EndReason, out)
 	}
 }

@@ -36,6 +36,7 @@ var directions = [256]direction{
 	TypeNotify:    fromSwitch,
 	TypeGone:      fromSwitch,
 	TypeWhere:     fromSwitch,
+	TypeNotice:    fromSwitch,
 	TypeConfirm:   toMaster,
 }
 

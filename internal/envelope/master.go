@@ -22,6 +22,9 @@ type MasterConfig struct {
 	RetryMax time.Duration // the longest; default 2 s
 	// Deadline bounds a whole registration, leave or delete; default 10 s.
 	Deadline time.Duration
+	// RenewWithin bounds the time between two Renews, and so that until the master hears of a switch
+	// that has started again without the group; 0: a third of the lease.
+	RenewWithin time.Duration
 }
 
 func (c *MasterConfig) setDefaults() error {
@@ -83,6 +86,7 @@ type Master struct {
 	leaseUntil  time.Duration
 
 	requests []*request
+	notice   uint64 // serial of the newest Notice
 
 	update    *memberUpdate // sent, and not accepted yet
 	joiners   bool          // confirming: the new members of an update have not confirmed yet

@@ -42,6 +42,8 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 		m.handleChallenge(now, &msg, body, out)
 	case *Confirm:
 		m.handleConfirm(now, &msg, body, out)
+	case *Notice:
+		m.handleNotice(&msg, body, out)
 	case *Gone:
 		m.memberOrGroupGone(now, &msg, body, out)
 	default:
@@ -117,10 +119,14 @@ func (m *Master) handleAccept(now time.Duration, msg *Message, a *Accept, out *O
 }
 
 // scheduleRenew sets the next Renew to a third of the lease, so that two more may be
-// lost.
+// lost, or to RenewWithin if that is earlier.
 func (m *Master) scheduleRenew(now, lease time.Duration) {
+	wait := lease / 3
+	if m.cfg.RenewWithin > 0 {
+		wait = min(wait, m.cfg.RenewWithin)
+	}
 	m.retry.wait = m.cfg.RetryMin
-	m.retry.next = max(now, m.leaseUntil-lease+lease/3)
+	m.retry.next = max(now, m.leaseUntil-lease+wait)
 }
 
 // checkConfirmed advances the phase once all members have confirmed.
@@ -180,7 +186,11 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 		m.fail(now, &Failure{Action: "register", Problem: &p}, false, out)
 	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.stop()
-		m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{Group: m.reg.Group, Action: "renew", Problem: &p}}, out)
+		why := Expired
+		if p.Reason == UnknownGroup {
+			why = Forgotten
+		}
+		m.event(Event{Kind: GroupGone, EndReason: why, Err: &Failure{Group: m.reg.Group, Action: "renew", Problem: &p}}, out)
 	default:
 		m.drop(Unsolicited, out)
 	}

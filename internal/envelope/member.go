@@ -24,6 +24,7 @@ type MemberConfig struct {
 	RetryMin time.Duration // the first wait for an answer to Leave; default 100 ms
 	RetryMax time.Duration // default 2 s
 	Deadline time.Duration // bounds a whole Leave; default 10 s
+	AskEvery time.Duration // between two questions whether the switch still knows a group; 0: none
 }
 
 // Membership is the configuration of a member's queue pair in a group.
@@ -64,6 +65,8 @@ type membership struct {
 	ended             bool  // epoch has ended
 	refused           uint64
 	status            Status // of the latest refusal
+	question          question
+	notice            uint64 // serial of the newest Notice
 	unauthenticAtJoin uint64 // value of numUnauthentic at the Join
 	leaving           bool
 	tx                uint32
@@ -177,6 +180,9 @@ func (m *Member) NextDeadline() (time.Duration, bool) {
 			d.add(g.retry.next)
 			d.add(g.deadline)
 		}
+		if g.asks() {
+			d.add(g.question.timer.next)
+		}
 	}
 	return d.at, d.ok
 }
@@ -187,6 +193,8 @@ func (m *Member) Advance(now time.Duration, out *Output) {
 	for _, ip := range sortedKeys(m.groups) {
 		g := m.groups[ip]
 		switch {
+		case g.asks() && now >= g.question.timer.next:
+			m.ask(now, g, out)
 		case !g.leaving:
 		case now >= g.deadline:
 			g.leaving, g.ended = false, true

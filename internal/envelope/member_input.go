@@ -28,16 +28,30 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 	switch body := msg.Body.(type) {
 	case *Notify:
-		m.handleNotify(&msg, body, out)
+		m.handleNotify(now, &msg, body, out)
 	case *Gone:
 		m.handleGone(&msg, body, out)
+	case *Notice:
+		m.handleNotice(&msg, body, out)
 	case *Where:
 		m.handleWhere(&msg, body, out)
 	case *Accept:
+		if body.Request == TypeRenew {
+			m.questionAnswered(&msg, nil, out)
+			return
+		}
 		m.left(&msg, body.Request, nil, out)
 	case *Reject:
+		if body.Request == TypeRenew {
+			m.questionAnswered(&msg, &body.Problem, out)
+			return
+		}
 		m.left(&msg, body.Request, &body.Problem, out)
 	case *Challenge:
+		if body.Request == TypeRenew {
+			m.questionChallenged(&msg, out)
+			return
+		}
 		m.handleChallenge(&msg, body, out)
 	default:
 		m.drop(WrongRole, out)
@@ -47,7 +61,7 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 // handleNotify compares the notification with the member's queue pair, and answers the
 // master in either case, so that the master learns of every disagreement. A notification
 // of an ended epoch, or of one older than the newest, is not answered.
-func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
+func (m *Member) handleNotify(now time.Duration, msg *Message, n *Notify, out *Output) {
 	var rec *MemberRecord
 	for i := range n.Members {
 		if n.Members[i].IP == m.cfg.Local.Addr() {
@@ -81,6 +95,10 @@ func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
 		out.Events = append(out.Events, e)
 	case status == Confirmed && g.epoch != msg.Epoch:
 		g.epoch, g.ended = msg.Epoch, false
+		g.question = question{}
+		if msg.ReplyTo.Addr() != m.cfg.Local.Addr() { // else the master is here, and renews
+			m.startAsking(now, g, n.TotalMembers)
+		}
 		e.Kind = Registered
 		out.Events = append(out.Events, e)
 	}

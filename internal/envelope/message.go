@@ -27,13 +27,14 @@ const (
 	TypeAck       Type = 11 // master or member → switch: answer to a Gone
 	TypeWhere     Type = 12 // switch → member, by the port in question
 	TypeHere      Type = 13 // member → switch: answer to a Where
-	numTypes      Type = 14
+	TypeNotice    Type = 14 // switch → master, switch → member
+	numTypes      Type = 15
 )
 
 var typeNames = [numTypes]string{
 	TypeRegister: "Register", TypeLeave: "Leave", TypeDelete: "Delete", TypeRenew: "Renew", TypeAccept: "Accept",
 	TypeReject: "Reject", TypeChallenge: "Challenge", TypeNotify: "Notify", TypeConfirm: "Confirm", TypeGone: "Gone", TypeAck: "Ack",
-	TypeWhere: "Where", TypeHere: "Here",
+	TypeWhere: "Where", TypeHere: "Here", TypeNotice: "Notice",
 }
 
 // String returns the type's name.
@@ -83,7 +84,7 @@ type Message struct {
 }
 
 // Body is the part after the header, by type: *Register, *Notify, *Leave, *Delete,
-// *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone, *Ack, *Where or *Here.
+// *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone, *Ack, *Where, *Here or *Notice.
 type Body interface {
 	kind() Type
 	append(b []byte, v6 bool) ([]byte, error)
@@ -259,6 +260,8 @@ func parseBody(h Header, b []byte) (Message, *ParseError) {
 		m.Body = parseGone(r, v6)
 	case TypeAck:
 		m.Body = &Ack{}
+	case TypeNotice:
+		m.Body = parseNotice(r, v6)
 	case TypeWhere:
 		w := &Where{}
 		w.Member, w.Nonce = parseNonce(r, v6)

@@ -44,7 +44,8 @@ const (
 	// the cause.
 	MemberGone
 	// GroupGone [all]: the group has ended, for Member this host's membership; see
-	// EndReason. Final for the group and epoch. If that is SwitchLost, Err is a *LostLink.
+	// EndReason. Under Failed, Member is who is to blame. Final for the group and epoch. If
+	// that is SwitchLost, Err is a *LostLink.
 	GroupGone
 	// LeaveFailed [Master, Member]: Err says why the removal of Member is unconfirmed.
 	LeaveFailed
@@ -55,6 +56,11 @@ const (
 	// UpdateFailed [Master]: Err, a *Failure, says why. The group goes on, without
 	// the members that were to join.
 	UpdateFailed
+	// Stalled [Master, Member]: the ACK of the group has not advanced for a second or more; it waits
+	// for Member, at PSN.
+	Stalled
+	// Resumed [Master, Member]: it advances again. It had waited for Member.
+	Resumed
 	// Unchanged [Registrar]: a registration of Group that is identical to the live one
 	// was accepted. The group goes on, as Epoch.
 	Unchanged

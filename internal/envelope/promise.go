@@ -12,6 +12,8 @@ func promises(b Body) bool {
 		return false
 	case *Accept:
 		return x.Request != TypeRenew
+	case *Notice:
+		return x.Kind == NoticeFailed
 	}
 	return true
 }

@@ -199,22 +199,24 @@ type EndReason uint8
 // Reasons for the end of a group or membership.
 const (
 	NotEnded      EndReason = 0
-	Deleted       EndReason = 1 // by the master or the operator
-	Expired       EndReason = 2 // the lease ran out
-	Replaced      EndReason = 3 // a newer epoch of the group does not have the member
-	Left          EndReason = 4 // the member asked to leave
-	Removed       EndReason = 5 // the master removed the member
-	Evicted       EndReason = 6 // by the switch, under the group's policy; see the code
-	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the whole group has failed
-	SwitchLost    EndReason = 8 // a switch next in the group's tree is lost, or has forgotten the group; see LostLink
-	Withdrawn     EndReason = 9 // the operator of a switch has taken its address out of the group prefixes
-	NumEndReasons EndReason = 10
+	Deleted       EndReason = 1  // by the master or the operator
+	Expired       EndReason = 2  // the lease ran out
+	Replaced      EndReason = 3  // a newer epoch of the group does not have the member
+	Left          EndReason = 4  // the member asked to leave
+	Removed       EndReason = 5  // the master removed the member
+	Evicted       EndReason = 6  // by the switch, under the group's policy; see the code
+	Failed        EndReason = 7  // a fatal NAK under the policy Strict: the whole group has failed
+	SwitchLost    EndReason = 8  // a switch next in the group's tree is lost, or has forgotten the group; see LostLink
+	Withdrawn     EndReason = 9  // the operator of a switch has taken its address out of the group prefixes
+	Forgotten     EndReason = 10 // the switch does not know the group: it has started again without it; never on the wire
+	NumEndReasons EndReason = 11
 )
 
 var endReasonNames = [NumEndReasons]string{
 	NotEnded: "not ended", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
 	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
 	SwitchLost: "a switch of the tree was lost", Withdrawn: "its address is in no group prefix of a switch any more",
+	Forgotten: "the switch has started again and does not know it",
 }
 
 // String returns w in words.

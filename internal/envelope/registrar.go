@@ -205,6 +205,7 @@ type group struct {
 	// usedNumbers are records of former members that must not be registered again, oldest
 	// first.
 	usedNumbers []MemberRecord
+	relayNext   time.Duration // at the root: when a Renew of the master is due at the switches below
 	failed      bool          // GroupFailed was called
 	failure     *Gone         // what was told of that, in a tree
 	untold      []*Gone       // of an attempt that goes on with a group: what happened in that meanwhile

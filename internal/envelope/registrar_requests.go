@@ -34,6 +34,10 @@ func (g *group) fromMaster(m *Message) bool {
 // renew extends a lease and notifies members again. Each transaction counts once: a
 // captured Renew neither keeps a group alive nor makes the switch send.
 func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Output) {
+	if r.isQuestion(m) {
+		r.answerQuestion(m, out)
+		return
+	}
 	g := r.forGroup(m, out)
 	if g == nil {
 		return
@@ -55,7 +59,10 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 		g.tx = m.Transaction
 		g.reg.Lease = r.leaseFor(g.key, body.Lease)
 		r.extendLease(g, now+g.reg.Lease)
-		r.renewChildren(now, g, &relay{list: body.ListUnconfirmed}, out)
+		if len(body.ListUnconfirmed) > 0 || now >= g.relayNext {
+			g.relayNext = now + g.reg.Lease/4 // a master renews more often, to hear of a restart
+			r.renewChildren(now, g, &relay{list: body.ListUnconfirmed}, out)
+		}
 		told := make(map[int]bool, len(body.ListUnconfirmed))
 		for i := range body.ListUnconfirmed {
 			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] && g.reg.Tree.Leg(k) == NoNeighbour {
@@ -258,7 +265,7 @@ func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, c
 // registered here, is to be sent to that switch, or nil. A member leaves at its own.
 func (r *Registrar) elsewhere(m *Message) *Problem {
 	g := r.groups[m.Group]
-	if g == nil || g.isRoot() || m.Epoch > g.reg.Epoch {
+	if g == nil || g.isRoot() || m.Epoch > g.reg.Epoch || r.isQuestion(m) {
 		return nil
 	}
 	if l, ok := m.Body.(*Leave); ok && l.Member.IP == m.ReplyTo.Addr() && m.ReplyTo != g.reg.Master {

@@ -282,7 +282,10 @@ func TestNotAllowed(t *testing.T) {
 	key := reg.Members[1].Key()
 	for _, from := range []netip.Addr{netip.MustParseAddr("10.0.0.66"), reg.Members[0].IP} {
 		a.from = netip.AddrPortFrom(from, DefaultPort)
-		for _, body := range []Body{&Delete{}, &Renew{Lease: time.Hour}, &Leave{key}} {
+		for i, body := range []Body{&Delete{}, &Leave{key}, &Renew{Lease: time.Hour}} {
+			if i == 2 {
+				a.from = netip.AddrPortFrom(from, DefaultPort+1) // at a member's port it is a question
+			}
 			if r := a.reason(a.ask(a.head(reg.Group, 1), body)); r != NotAllowed {
 				t.Errorf("%v from %s: %v", body.kind(), from, r)
 			}

@@ -18,15 +18,15 @@ type goneEvent struct {
 	group  netip.Addr
 	epoch  uint64
 	key    KeyID
-	body   *Gone
+	body   Body // *Gone or *Notice
 	retry  backoff
 	tries  int
 }
 
-// queueGone sends a Gone about g to dst, and repeats it until it is acknowledged or
+// queueGone sends a Gone or Notice about g to dst, and repeats it until it is acknowledged or
 // EventTries are spent. If too many are queued already, it is sent once only: otherwise
 // the end of the lease, or a WRITE without an answer, reveals the removal.
-func (r *Registrar) queueGone(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
+func (r *Registrar) queueGone(now time.Duration, g *group, dst netip.AddrPort, body Body, out *Output) {
 	r.eventID++
 	e := &goneEvent{id: r.eventID, to: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
 	e.retry.start(now, r.cfg.EventRetry, &r.random)
@@ -128,33 +128,40 @@ func (r *Registrar) advanceEvents(now time.Duration, out *Output) {
 	}
 }
 
-// goneEvents are the Gones that wait for their Acks.
+// goneEvents are the Gones and Notices that wait for their Acks.
 type goneEvents struct {
 	byID    map[uint32]*goneEvent
+	notices map[noticeTo]*goneEvent
 	about   map[goneAbout]*goneEvent
 	repeats timers[*goneEvent]
 }
 
 // goneAbout is what a Gone says, and to which address.
 type goneAbout struct {
-	body *Gone
+	body Body
 	to   netip.AddrPort
 }
 
 func newGoneEvents() goneEvents {
-	return goneEvents{byID: map[uint32]*goneEvent{}, about: map[goneAbout]*goneEvent{}}
+	return goneEvents{byID: map[uint32]*goneEvent{}, notices: map[noticeTo]*goneEvent{}, about: map[goneAbout]*goneEvent{}}
 }
 
 // put adds e, and has it repeated at e.retry.next.
 func (x *goneEvents) put(e *goneEvent) {
 	e.repeat.owner = e
 	x.byID[e.id], x.about[goneAbout{e.body, e.to}] = e, e
+	if _, is := e.body.(*Notice); is {
+		x.notices[noticeTo{e.group, e.to}] = e
+	}
 	x.repeats.set(&e.repeat, e.retry.next)
 }
 
 func (x *goneEvents) remove(e *goneEvent) {
 	delete(x.byID, e.id)
 	delete(x.about, goneAbout{e.body, e.to})
+	if k := (noticeTo{e.group, e.to}); x.notices[k] == e {
+		delete(x.notices, k)
+	}
 	x.repeats.stop(&e.repeat)
 }
 

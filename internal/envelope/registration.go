@@ -64,7 +64,7 @@ type Registration struct {
 	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
 	Policy    mcast.Policy
 	Quorum    int           // of the policy Quorum, else 0
-	DeadAfter time.Duration // mcast.GroupSpec.DeadAfter; 0 never
+	DeadAfter time.Duration // mcast.GroupParams.DeadAfter
 	LagPSNs   int           // mcast.GroupSpec.LagPSNs
 	LagTime   time.Duration // mcast.GroupSpec.LagTime
 	// The configuration of the senders' queue pairs, if both are given: the ACK timeout,
@@ -243,15 +243,6 @@ func (r *Registration) Validate() *Problem {
 
 // DefaultDeadAfter is the default of DeadAfter under the policies Evict and Quorum.
 const DefaultDeadAfter = 100 * time.Millisecond
-
-// SenderTimeoutTotal returns the time after which a member's queue pair fails if it gets
-// no answer: its timeout, once for each try. 0 if they are not declared.
-func (r *Registration) SenderTimeoutTotal() time.Duration {
-	if r.SenderTimeout == 0 {
-		return 0
-	}
-	return rocev2.AckTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
-}
 
 // defaultSenderTimeout and defaultSenderRetries are what most programs configure: 67 ms
 // and 7.

@@ -48,7 +48,7 @@ func (k *Rights) mayUse(group netip.Addr) bool {
 func (r *Registrar) mayAsk(m *Message) *Problem {
 	k := r.cfg.Rights[m.KeyID]
 	switch {
-	case !k.Roles.has(roleFor(m)):
+	case !k.Roles.has(roleFor(m)) && !r.isQuestion(m):
 		return &Problem{Reason: KeyRole}
 	case !k.mayUse(m.Group):
 		return &Problem{Reason: KeyPrefix}

@@ -157,7 +157,7 @@ func registrarState(r *Registrar) string {
 		fmt.Fprintf(&s, "member %v of %s\n", k, r.members[k])
 	}
 	for _, e := range gones(r) {
-		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.to, e.epoch, e.key, e.body.EndReason, e.tries, e.retry.next, e.retry.wait)
+		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.to, e.epoch, e.key, saidBy(e.body), e.tries, e.retry.next, e.retry.wait)
 	}
 	fmt.Fprintf(&s, "hint at %v\nnow %v\nforgotten %d\n", r.nextHint, r.now, r.generation)
 	if at, ok := r.NextDeadline(); ok {
@@ -165,6 +165,14 @@ func registrarState(r *Registrar) string {
 	}
 	s.WriteString(dropsOf(&r.endpointLink))
 	return s.String()
+}
+
+// saidBy is what a Gone or Notice says.
+func saidBy(b Body) any {
+	if n, is := b.(*Notice); is {
+		return *n
+	}
+	return b.(*Gone).EndReason
 }
 
 func byKey(a, b MemberKey) int {

@@ -96,6 +96,8 @@ func examples() map[string]Message {
 		"Where":                 {head(g4), &Where{key.IP, nonce}},
 		"Where-v6":              {head(g6), &Where{key6.IP, nonce}},
 		"Here":                  {head(g4), &Here{key.IP, nonce}},
+		"Notice":                {head(g4), &Notice{Kind: NoticeFailed, Member: key, Code: 3, PSN: 0xABCDEF, Serial: 0x0102030405060708}},
+		"Notice-v6":             {head(g6), &Notice{Kind: NoticeStalled, Member: key6, PSN: 0xABCDEF, Serial: 1}},
 		"Here-v6":               {head(g6), &Here{key6.IP, nonce}},
 		"Ack-not-authentic":     {head(g4), &Ack{}},
 		"Reject-bad-auth":       {head(g4), &Reject{TypeRegister, Problem{Reason: BadAuthentication}}},

@@ -362,7 +362,7 @@ func (w *world) count(name string, k EventKind) (n int) {
 
 var eventNames = map[EventKind]string{
 	SwitchAccepted: "SwitchAccepted", MemberConfirmed: "MemberConfirmed", Registered: "Registered",
-	RegistrationFailed: "RegistrationFailed", MemberGone: "MemberGone", GroupGone: "GroupGone", LeaveFailed: "LeaveFailed",
+	RegistrationFailed: "RegistrationFailed", MemberGone: "MemberGone", GroupGone: "GroupGone", Stalled: "Stalled", Resumed: "Resumed", LeaveFailed: "LeaveFailed",
 	MemberJoined: "MemberJoined", Unchanged: "Unchanged", Updated: "Updated", UpdateFailed: "UpdateFailed",
 	MemberHere: "MemberHere",
 }

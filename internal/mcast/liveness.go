@@ -12,6 +12,7 @@ import (
 type liveness struct {
 	deadAfter     time.Duration // the time that a receiver may be silent; 0: any time
 	deadAfterMax  time.Duration // if above deadAfter: the timeout follows the round trips, up to this
+	allDeadAfter  time.Duration // the time after which the group fails if all receivers are silent; 0: never
 	period        time.Duration // between two checks; 0: neither deadAfter nor a lag limit in time is set
 	at            time.Duration // the next check, if armed
 	armed         bool
@@ -36,9 +37,9 @@ func (g *group) startLiveness(now time.Duration) {
 
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
 // and others are ahead of them, or the source is retransmitting: they are removed, or
-// the group fails (removeOrFail). It gives up nobody while no receiver at all shows a
-// sign of life: the fault is more likely on this side then, and the source's own timeout
-// decides. It also removes receivers that lag for longer than lagTime.
+// the group fails (removeOrFail). While no receiver at all shows a sign of life the fault is
+// more likely on this side: it gives up nobody then before allDeadAfter. It also removes
+// receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
 	g.live.armed = false
 	if g.agg.acked == g.fwd.nxt.Prev() && (g.policy.quorum == 0 || g.allCaughtUp()) {
@@ -83,7 +84,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.live.deadAfter > 0 && t < g.live.at {
 				g.live.at = t
 			}
-		case alive && !g.isKept(i) && (g.live.sourceRewound || g.isBehind(i)):
+		case (alive || g.isAllDead(now-max(l.livenessSince, l.lastHeard))) && !g.isKept(i) && g.wasAsked(i):
 			g.removeOrFail(i, Silent, out)
 			evicted = true
 		}
@@ -120,6 +121,19 @@ func (g *group) restartLiveness(now time.Duration) {
 func (g *group) isSilent(i int, now time.Duration) bool {
 	l := &g.activity[i]
 	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
+}
+
+// isAllDead reports whether a receiver has been silent for long enough to fail the group although no
+// other one shows life.
+func (g *group) isAllDead(silent time.Duration) bool {
+	return g.live.allDeadAfter > 0 && silent >= g.live.allDeadAfter
+}
+
+// wasAsked reports whether leg i owes an answer to more than what it was sent first: the source has
+// sent again, or another receiver is ahead. Without a store the switch asks nobody, so under Strict,
+// where a source that pauses must not cost the group, the source has to have asked.
+func (g *group) wasAsked(i int) bool {
+	return g.live.sourceRewound || g.isBehind(i) && (g.repair.store != nil || g.policy.kind != Strict)
 }
 
 // showsLife reports whether leg i has acknowledged livenessPSN, or has sent feedback within the

@@ -36,7 +36,7 @@ var _ = []mutant.Mutant{
 		`		if !g.agg.seen && g.live.deadAfter != 0 {
 			_ = now`)),
 	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
-		"case alive && !g.isKept(i) && (g.live.rewound || g.behind(i)):",
+		"case (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):",
 		"case alive && g.live.rewound && g.behind(i) && g.$4.$1 == g.$3.$2:", aggregation{}.acked, forwarding{}.nxt, group{}.fwd, group{}.agg)),
 	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do

@@ -57,4 +57,10 @@ var _ = []mutant.Mutant{
 	mutant.New("a member is answered as a switch is", "R57", mutant.In((*group).isProbe,
 		"g.live.deadAfter == 0 || p.Neighbor == 0 ||",
 		"g.live.deadAfter == 0 ||")),
+	mutant.New("a strict group all of whose receivers are dead waits for ever", "R39", mutant.In((*group).isAllDead,
+		"silent >= g.live.allDeadAfter",
+		"silent >= g.live.allDeadAfter && false")),
+	mutant.New("strict takes a receiver for dead that nobody has asked", "R23", mutant.In((*group).wasAsked,
+		"g.policy.kind != Strict",
+		"g.policy.kind != Strict || true")),
 }

@@ -186,7 +186,7 @@ func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
 		g.reportMisnumbered(i, v.answeredPSN, out)
 		why = Misnumbered
-	case v.wrongAnswer || !n.blocked || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified():
+	case v.wrongAnswer || !n.blocked || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified() && !g.isAllDead(g.silentToProbes(now, i)):
 		return false
 	}
 	switch waits := n.blocked && l.joining; {

@@ -18,7 +18,7 @@ type GroupParams struct {
 	PathMTU       int        // bytes
 	Policy        Policy
 	Quorum        int           // receivers, with the policy Quorum
-	DeadAfter     time.Duration // 0: never
+	DeadAfter     time.Duration // 0: StrictDeadAfter under Strict, else never; NeverDead: never
 	LagPSNs       int           // 0: no limit
 	LagTime       time.Duration // 0: no limit
 	SenderTimeout uint8         // exponent of the senders' ACK timeout, with SenderRetries; 0: not known
@@ -41,6 +41,54 @@ const (
 	ParamSenderTimeout Param = "sender's timeout"
 	ParamSenderRetries Param = "sender's retries"
 )
+
+// NeverDead is the DeadAfter by which a silent receiver is waited for for ever.
+const NeverDead time.Duration = 1<<63 - 1
+
+// StrictDeadAfter is the least default of DeadAfter under Strict, where a silent receiver costs all
+// others the group. A host that is well is silent for less: receivers that are not ready say so, a
+// garbage collection, a link that comes up again and a restart of the switch take less than a few
+// seconds. A program that waits for longer than this looks hung to its operator.
+const StrictDeadAfter = 10 * time.Second
+
+// SenderTimeoutTotal is the time after which a sender's queue pair fails if it gets no answer: its
+// timeout, once for each try. 0 if they are not declared.
+func (p *GroupParams) SenderTimeoutTotal() time.Duration {
+	if p.SenderTimeout == 0 {
+		return 0
+	}
+	return rocev2.AckTimeout(p.SenderTimeout) * time.Duration(p.SenderRetries+1)
+}
+
+// Silence is how long a silent receiver is waited for; 0: for ever. The default under Strict is longer
+// than the senders' patience: many of their queue pairs have no end of it (rdma_rxe's 7 retries), and
+// where they have one it has passed, and nobody is surprised by the end of the group.
+func (p *GroupParams) Silence() time.Duration {
+	switch {
+	case p.DeadAfter == NeverDead:
+		return 0
+	case p.DeadAfter == 0 && p.Policy == Strict:
+		return max(StrictDeadAfter, p.SenderTimeoutTotal())
+	}
+	return p.DeadAfter
+}
+
+// SilenceOfAll is how long receivers are waited for that are all silent; 0: for ever.
+func (p *GroupParams) SilenceOfAll() time.Duration {
+	if s := p.Silence(); s > 0 && p.Policy == Strict {
+		return max(s, StrictDeadAfter)
+	}
+	return 0
+}
+
+// WaitForEver makes DeadAfter never. Under policies without a default on the wire that is 0, which
+// switches of all releases know.
+func (p *GroupParams) WaitForEver() {
+	p.DeadAfter = 0
+	if p.Policy == Strict {
+		p.DeadAfter = NeverDead
+	}
+}
 
 // MaxLagPSNs bounds LagPSNs: no requester has more in flight.
 const MaxLagPSNs = 1 << 22
@@ -88,7 +136,7 @@ func (p *GroupParams) checkRanges() *ParamError {
 	case p.Policy > Quorum:
 		return &ParamError{Param: ParamPolicy, Problem: fmt.Sprintf("%d is unknown", p.Policy)}
 	case p.DeadAfter < 0:
-		return &ParamError{Param: ParamDeadAfter, Problem: fmt.Sprintf("%v is negative; 0 is never", p.DeadAfter)}
+		return &ParamError{Param: ParamDeadAfter, Problem: fmt.Sprintf("%v is negative", p.DeadAfter)}
 	case p.LagPSNs < 0 || p.LagPSNs > MaxLagPSNs:
 		return &ParamError{Param: ParamLagPSNs, Problem: fmt.Sprintf("%d is not in 0 to %d", p.LagPSNs, MaxLagPSNs), Conflict: p.LagPSNs > 0}
 	case p.LagTime < 0:
@@ -105,9 +153,9 @@ func (p *GroupParams) checkRanges() *ParamError {
 
 // checkDeadAfter compares the wait for a silent receiver with the senders' timeout. A
 // receiver that lost a last packet is silent for one timeout, and a sender gives up
-// after its retries.
+// after its retries. Under Strict it may be first: the group removes nobody for it to miss.
 func (p *GroupParams) checkDeadAfter() *ParamError {
-	if p.DeadAfter == 0 || p.SenderTimeout == 0 {
+	if p.DeadAfter == 0 || p.DeadAfter == NeverDead || p.SenderTimeout == 0 {
 		return nil
 	}
 	once := rocev2.AckTimeout(p.SenderTimeout)
@@ -117,7 +165,7 @@ func (p *GroupParams) checkDeadAfter() *ParamError {
 	if p.DeadAfter <= once {
 		return bad(once, fmt.Sprintf("not longer than a sender's timeout of %v: a receiver that lost a last packet would be taken for dead", once))
 	}
-	if all := once * time.Duration(p.SenderRetries); p.DeadAfter >= all {
+	if all := once * time.Duration(p.SenderRetries); p.DeadAfter >= all && p.Policy != Strict {
 		return bad(all, fmt.Sprintf("not shorter than a sender's timeout times its retries, %v: the sender would give up first", all))
 	}
 	return nil

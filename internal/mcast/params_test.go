@@ -6,6 +6,8 @@ package mcast
 import (
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // TestGroupParamsCheck: Check refuses a parameter that is wrong, by itself or beside
@@ -56,6 +58,37 @@ func TestGroupParamsCheck(t *testing.T) {
 			t.Errorf("%+v: %v", p, e)
 		case e != nil && (e.Param != c.param || e.Conflict != c.conflict || e.Bound != c.bound || e.Problem == ""):
 			t.Errorf("%+v: %+v, want %+v", p, e, c)
+		}
+	}
+}
+
+// TestSilence: how long a silent receiver is waited for, by policy and by what a master says.
+func TestSilence(t *testing.T) {
+	for _, c := range []struct {
+		params         GroupParams
+		silent, allOfs time.Duration
+	}{
+		{GroupParams{}, StrictDeadAfter, StrictDeadAfter},
+		{GroupParams{SenderTimeout: 14, SenderRetries: 7}, StrictDeadAfter, StrictDeadAfter},
+		{GroupParams{SenderTimeout: 20, SenderRetries: 7}, 8 * rocev2.AckTimeout(20), 8 * rocev2.AckTimeout(20)},
+		{GroupParams{DeadAfter: time.Second}, time.Second, StrictDeadAfter},
+		{GroupParams{DeadAfter: time.Minute, SenderTimeout: 14, SenderRetries: 7}, time.Minute, time.Minute},
+		{GroupParams{DeadAfter: NeverDead, SenderTimeout: 14, SenderRetries: 7}, 0, 0},
+		{GroupParams{Policy: Evict}, 0, 0},
+		{GroupParams{Policy: Evict, DeadAfter: time.Second}, time.Second, 0},
+		{GroupParams{Policy: Quorum, Quorum: 1, DeadAfter: NeverDead}, 0, 0},
+	} {
+		p := c.params
+		if p.Silence() != c.silent || p.SilenceOfAll() != c.allOfs {
+			t.Errorf("%+v: %v, %v of all; want %v, %v", p, p.Silence(), p.SilenceOfAll(), c.silent, c.allOfs)
+		}
+		p.QPN, p.PathMTU = DefaultQPN, 1024
+		if e := p.Check(2); e != nil {
+			t.Errorf("%+v: %v", p, e)
+		}
+		p.WaitForEver()
+		if p.Silence() != 0 || p.SilenceOfAll() != 0 {
+			t.Errorf("%+v: %v, want never", p, p.Silence())
 		}
 	}
 }

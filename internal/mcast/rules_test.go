@@ -69,6 +69,7 @@ func TestR37_KeptFed(t *testing.T)                    { runTranscript(t) }
 func TestR38_LagLimitPSNs(t *testing.T)               { runTranscript(t) }
 func TestR38_LagLimitTime(t *testing.T)               { runTranscript(t) }
 func TestR39_SilentUnderStrict(t *testing.T)          { runTranscript(t) }
+func TestR39_AllSilentUnderStrict(t *testing.T)       { runTranscript(t) }
 func TestR40_QuorumLost(t *testing.T)                 { runTranscript(t) }
 func TestR41_TargetsOfTheLastMessage(t *testing.T)    { runTranscript(t) }
 func TestR41_InvalidTargetMessage(t *testing.T)       { runTranscript(t) }

@@ -19,9 +19,8 @@ import (
 // Members are letters: A is 10.0.0.1, B is 10.0.0.2 and so on; the group is 10.9.9.9. PSNs
 // are hexadecimal. The commands:
 //
-//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
-//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   members behind neighbours 1 and 2
-//	      [levels=2]   of switches behind neighbour 1
+//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [alldead=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
+//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)] [levels=2]   members behind neighbours 1 and 2; levels of switches behind 1
 //	      [verify=2ms]   the numberings of receivers are verified
 //	      [stored]   the positions are stored
 //	      [silent=20ms]   for how long nothing has gone to the members
@@ -269,6 +268,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
+	spec.AllDeadAfter, _ = time.ParseDuration(a.str("alldead", "0"))
 	spec.DeadAfterMax, _ = time.ParseDuration(a.str("deadmost", "0"))
 	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
 	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))

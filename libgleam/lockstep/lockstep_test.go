@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
@@ -100,7 +101,7 @@ func (w *world) update(master *twin, reg *envelope.Registration) {
 		m.SQPSN = rocev2.PSN(w.r.IntN(1 << 24))
 		if x := w.hosts[netip.AddrPortFrom(m.IP, envelope.DefaultPort)]; x != nil && w.r.IntN(4) > 0 {
 			x.member.Forget(w.group)
-			x.c.ask("member %d %s %d %d 1 0 %d", x.number, x.local.Addr(), x.local.Port(), envelope.DefaultPort, 3*time.Second)
+			x.c.ask("member %d %s %d %d 1 0 %d 0 0", x.number, x.local.Addr(), x.local.Port(), envelope.DefaultPort, 3*time.Second)
 			*x = *newMember(x.c, x.number, envelope.MemberConfig{Local: x.local, Port: envelope.DefaultPort, Auth: w.auth, Seed: 9, Deadline: 3 * time.Second})
 			w.addMember(x.number, *m, reg)
 		}
@@ -128,6 +129,7 @@ func (w *world) forge(x *twin) {
 		&envelope.Gone{Member: k, EndReason: envelope.EndReason(w.r.IntN(11)), Lost: envelope.LostLink{At: 1, To: 2, Port: "p1"}},
 		&envelope.Gone{EndReason: envelope.SwitchLost, Lost: envelope.LostLink{At: 1, To: 2, Port: "port 1"}},
 		&envelope.Confirm{Member: k, Status: envelope.Status(w.r.IntN(9)), QPN: 0x99, SQPSN: 1, RQPSN: 2}, &envelope.Where{Member: k.IP}, &envelope.Ack{},
+		&envelope.Notice{Kind: envelope.NoticeKind(w.r.IntN(4)), Member: k, Code: 2, PSN: 3, Serial: w.r.Uint64N(9)}, &envelope.Reject{Request: envelope.TypeRenew, Problem: envelope.Problem{Reason: envelope.UnknownGroup}},
 	}
 	key := []envelope.KeyID{0, 7, 7, 7, 8}[w.r.IntN(5)]
 	if w.auth.Insecure {
@@ -142,6 +144,14 @@ func (w *world) forge(x *twin) {
 		from = w.order[w.r.IntN(len(w.order))]
 	}
 	x.input(w.now, from, b)
+	w.send(&x.out)
+	h = seen.Header
+	h.Seq, h.Total = 0, 1
+	n := &envelope.Notice{Kind: envelope.NoticeKind(1 + w.r.IntN(2)), Member: k, PSN: 3, Serial: w.r.Uint64N(1 << 20)}
+	if b, err = (envelope.Keys{7: secret}).Append(nil, &envelope.Message{Header: h, Body: n}, min(key, 7)); err != nil {
+		return
+	}
+	x.input(w.now, netip.AddrPortFrom(w.group, envelope.DefaultPort), b)
 	w.send(&x.out)
 }
 
@@ -192,7 +202,7 @@ func TestLockstep(t *testing.T) {
 	}
 	for _, k := range []envelope.EventKind{
 		envelope.SwitchAccepted, envelope.MemberConfirmed, envelope.Registered, envelope.RegistrationFailed, envelope.MemberGone, envelope.GroupGone,
-		envelope.LeaveFailed, envelope.Updated, envelope.UpdateFailed,
+		envelope.LeaveFailed, envelope.Updated, envelope.UpdateFailed, envelope.Stalled, envelope.Resumed,
 	} {
 		if total[k] < 2 {
 			t.Errorf("only %d events of kind %d: the worlds do not show it", total[k], k)
@@ -212,7 +222,7 @@ func TestFaultyRegistrations(t *testing.T) {
 		"virtual": func(r *envelope.Registration) { r.QPN = 0xffffff }, "mtu": func(r *envelope.Registration) { r.PMTU = 1000 },
 		"policy": func(r *envelope.Registration) { r.Policy = 3 }, "quorum": func(r *envelope.Registration) { r.Quorum = 99 },
 		"lag": func(r *envelope.Registration) { r.LagPSNs = 1 << 23 }, "dead": func(r *envelope.Registration) { r.DeadAfter = time.Millisecond },
-		"long dead": func(r *envelope.Registration) { r.DeadAfter = time.Minute }, "timeout": func(r *envelope.Registration) { r.SenderTimeout = 0 },
+		"long dead": func(r *envelope.Registration) { r.Policy, r.DeadAfter = mcast.Evict, time.Minute }, "timeout": func(r *envelope.Registration) { r.SenderTimeout = 0 },
 		"retries": func(r *envelope.Registration) { r.SenderRetries = 9 }, "window": func(r *envelope.Registration) { r.Members[1].Window.Len = 1 },
 		"group window": func(r *envelope.Registration) { r.Window.Base = ^uint64(0); r.Window.Len = 9 }, "multicast": func(r *envelope.Registration) { r.Members[1].IP = netip.MustParseAddr("ff02::1") },
 		"family": func(r *envelope.Registration) { r.Members[1].IP = netip.MustParseAddr("fd00::1") }, "base": func(r *envelope.Registration) { r.Epoch, r.Base = 3, 3 },

@@ -131,8 +131,8 @@ func newMaster(c *process, number int, cfg envelope.MasterConfig, r envelope.Reg
 	c.t.Helper()
 	x := &twin{name: fmt.Sprintf("master %d", number), c: c, number: number, local: cfg.Local}
 	x.giveRecords(r.Members)
-	got := c.ask("master %d %s %d %d %d %d %d %s %d %d %d %d %d %d %d %d %d %d %d %s %d %d", number, cfg.Local.Addr(), cfg.Local.Port(), cfg.Port, cfg.Seed,
-		cfg.MTU, cfg.Deadline, r.Group, r.Epoch, r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime, r.SenderTimeout, r.SenderRetries,
+	got := c.ask("master %d %s %d %d %d %d %d 0 %d %s %d %d %d %d %d %d %d %d %d %d %d %s %d %d", number, cfg.Local.Addr(), cfg.Local.Port(), cfg.Port, cfg.Seed,
+		cfg.MTU, cfg.Deadline, cfg.RenewWithin, r.Group, r.Epoch, r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime, r.SenderTimeout, r.SenderRetries,
 		r.Lease, windowArgs(r.Window), r.TargetKey, flag(r.NoRepair))
 	m, err := envelope.NewMaster(cfg, r)
 	if err != nil {
@@ -152,7 +152,7 @@ func newMember(c *process, number int, cfg envelope.MemberConfig) *twin {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.ask("member %d %s %d %d %d 0 %d", number, cfg.Local.Addr(), cfg.Local.Port(), cfg.Port, cfg.Seed, cfg.Deadline)
+	c.ask("member %d %s %d %d %d 0 %d %d 0", number, cfg.Local.Addr(), cfg.Local.Port(), cfg.Port, cfg.Seed, cfg.Deadline, cfg.AskEvery)
 	return &twin{name: fmt.Sprintf("member %d", number), c: c, number: number, local: cfg.Local, member: m}
 }
 

@@ -154,6 +154,7 @@ func (w *world) addMaster(number int, r envelope.Registration) *twin {
 	x := newMaster(w.c, number, envelope.MasterConfig{
 		Local: netip.AddrPortFrom(w.ip(200), uint16(5000+number)), Port: envelope.DefaultPort, Auth: w.auth, Seed: uint64(number) + w.r.Uint64N(1000),
 		MTU: []int{1500, 260, 320}[w.r.IntN(3)], Deadline: 4 * time.Second,
+		RenewWithin: time.Duration(w.r.IntN(3)) * 300 * time.Millisecond,
 	}, r)
 	if x != nil {
 		w.add(x)
@@ -173,7 +174,7 @@ func (w *world) addMember(number int, m envelope.MemberRecord, r *envelope.Regis
 	at := netip.AddrPortFrom(m.IP, envelope.DefaultPort)
 	x := w.hosts[at]
 	if x == nil {
-		x = newMember(w.c, number, envelope.MemberConfig{Local: at, Port: envelope.DefaultPort, Auth: w.auth, Seed: uint64(number), Deadline: 3 * time.Second})
+		x = newMember(w.c, number, envelope.MemberConfig{Local: at, Port: envelope.DefaultPort, Auth: w.auth, Seed: uint64(number), Deadline: 3 * time.Second, AskEvery: time.Duration(w.r.IntN(3)) * 200 * time.Millisecond})
 		w.add(x)
 	}
 	x.join(envelope.Membership{Group: r.Group, VirtualQPN: r.QPN, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, PMTU: r.PMTU, Window: m.Window})

@@ -62,7 +62,9 @@ static int check_descriptor(struct gleam_group *g, const struct gleam_attr *a)
 	p->qpn = or_else(a->virtual_qpn, DEFAULT_QPN);
 	p->path_mtu = (uint16_t)or_else(a->path_mtu, 1024);
 	p->quorum = (uint16_t)a->quorum;
-	p->dead_after = a->dead_after_ms == GLEAM_FOREVER ? 0 : a->dead_after_ms * GL_MS;
+	p->dead_after = a->dead_after_ms * GL_MS;
+	if (a->dead_after_ms == GLEAM_FOREVER) /* 0 is the switch's default under one policy, and never under the others */
+		p->dead_after = a->policy == GLEAM_STRICT ? GL_NEVER_DEAD : 0;
 	if (!a->dead_after_ms && a->policy != GLEAM_STRICT)
 		p->dead_after = 100 * GL_MS;
 	p->lag_psns = a->lag_psns;
@@ -100,6 +102,8 @@ static int check_attr(struct gleam_group *g, const struct gleam_attr *a)
 	g->flags = a->flags;
 	g->cfg.port = a->port;
 	g->cfg.deadline = a->register_timeout_ms * GL_MS;
+	g->cfg.ask_every = 3 * GL_SECOND;
+	g->cfg.renew_within = 2 * GL_SECOND;
 	gl_config_defaults(&g->cfg);
 	if (a->exchange) {
 		g->exchange_addr = strdup(a->exchange);

@@ -142,6 +142,8 @@ void gl_fail(struct gleam_group *g, int number, const char *format, ...) __attri
 void gl_give_up(struct gleam_group *g, int number, const char *cause);
 void gl_release(struct gleam_group *g);
 struct gleam_event *gl_report(struct gleam_group *g, enum gleam_event_kind kind);
+/* Reports e if the group stalls, or goes on; false if e is another event. */
+bool gl_delayed(struct gleam_group *g, bool by_master, const struct gl_event *e);
 bool gl_add_peer(struct gleam_group *g, const struct gl_record *r);
 
 /* exchange.c: the exchange over TCP. */

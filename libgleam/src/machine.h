@@ -17,12 +17,12 @@
 
 enum gl_event_kind {
 	GL_SWITCH_ACCEPTED = 1, GL_MEMBER_CONFIRMED, GL_REGISTERED, GL_REGISTRATION_FAILED, GL_MEMBER_GONE,
-	GL_GROUP_GONE, GL_LEAVE_FAILED, GL_MEMBER_JOINED, GL_UPDATED, GL_UPDATE_FAILED,
+	GL_GROUP_GONE, GL_LEAVE_FAILED, GL_MEMBER_JOINED, GL_UPDATED, GL_UPDATE_FAILED, GL_STALLED, GL_RESUMED,
 };
 
 enum gl_end_reason {
 	GL_NOT_ENDED, GL_DELETED, GL_EXPIRED, GL_REPLACED, GL_LEFT_BY_REQUEST, GL_REMOVED, GL_END_EVICTED, GL_GROUP_FAILED,
-	GL_SWITCH_LOST, GL_WITHDRAWN,
+	GL_SWITCH_LOST, GL_WITHDRAWN, GL_FORGOTTEN,
 };
 
 enum gl_status {
@@ -98,6 +98,8 @@ struct gl_config {
 	uint64_t seed;
 	size_t mtu;               /* master: of IP packets */
 	uint64_t retry_min, retry_max, deadline;
+	uint64_t ask_every;    /* member: between two questions whether the switch still knows the group; 0: none */
+	uint64_t renew_within; /* master: between two Renews at most; 0: a third of the lease */
 };
 
 /* Fills in what is 0. */
@@ -121,6 +123,14 @@ struct gl_member {
 	struct gl_membership is;
 	uint64_t epoch; /* newest that was confirmed; 0: none */
 	uint64_t instance, refused, deadline, unauthentic_at_join;
+	uint64_t notice; /* serial of the newest Notice */
+	struct gl_question {
+		struct gl_backoff timer; /* next is 0 if nothing is asked */
+		uint64_t every;
+		uint32_t transaction; /* of the one under way; valid if asked */
+		bool asked;
+		unsigned int unknown; /* answers in a row that the group is unknown */
+	} question;
 	bool joined, ended, leaving;
 	uint8_t status; /* of the latest refusal */
 	uint32_t transaction;
@@ -196,6 +206,7 @@ struct gl_master {
 	size_t next_record;        /* first of the next Renew's list */
 	struct gl_backoff retry;
 	uint64_t renew_sent, lease_until, used_epoch;
+	uint64_t notice; /* serial of the newest Notice */
 	struct gl_request *requests;
 	size_t num_requests, room_requests;
 	struct gl_update update;

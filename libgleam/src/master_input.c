@@ -23,11 +23,14 @@ void gl_check_confirmed(struct gl_master *m, uint64_t now, struct gl_output *o)
 	e->lease = m->lease;
 }
 
-/* The next Renew is due a third into the lease, so that two more may be lost. */
+/* The next Renew is due a third into the lease, so that two more may be lost, or earlier by renew_within. */
 void gl_schedule_renew(struct gl_master *m, uint64_t now, uint64_t lease)
 {
-	uint64_t at = m->lease_until - lease + lease / 3;
+	uint64_t wait = lease / 3, at;
 
+	if (m->cfg.renew_within && m->cfg.renew_within < wait)
+		wait = m->cfg.renew_within;
+	at = m->lease_until - lease + wait;
 	m->retry.wait = m->cfg.retry_min;
 	m->retry.next = at > now ? at : now;
 }
@@ -263,7 +266,7 @@ static void on_reject(struct gl_master *m, uint64_t now, const struct gl_message
 		gl_master_fail(m, now, text, &p, false, o);
 	} else if (renews) {
 		gl_master_stop(m);
-		rejected(m, GL_GROUP_GONE, "renew", &p, o)->end_reason = GL_EXPIRED;
+		rejected(m, GL_GROUP_GONE, "renew", &p, o)->end_reason = p.reason == GL_PROBLEM_UNKNOWN_GROUP ? GL_FORGOTTEN : GL_EXPIRED;
 	} else
 		gl_master_drop(m, GL_UNSOLICITED, o);
 }
@@ -377,6 +380,22 @@ static void member_or_group_gone(struct gl_master *m, uint64_t now, const struct
 		member_gone(m, now, &msg->member, msg, o);
 }
 
+static void notice(struct gl_master *m, const struct gl_message *msg, struct gl_output *o)
+{
+	acknowledge(m, msg, o);
+	if (msg->epoch != m->reg.epoch || (m->phase != GL_IN_GROUP && m->phase != GL_CONFIRMING) || msg->reason == GL_NOTICE_FAILED)
+		gl_master_drop(m, GL_STALE, o);
+	else if (msg->value <= m->notice)
+		gl_master_drop(m, GL_DUPLICATE, o);
+	else {
+		struct gl_event *e = gl_master_event(m, msg->reason == GL_NOTICE_RESUMED ? GL_RESUMED : GL_STALLED, o);
+
+		m->notice = msg->value;
+		e->member = msg->member;
+		e->psn = msg->psn;
+	}
+}
+
 /* A Reject without MAC: any host can send one, so it changes only the text of a later failure. */
 static void note_hint(struct gl_master *m, const uint8_t *b, size_t n)
 {
@@ -421,6 +440,8 @@ void gl_master_input(struct gl_master *m, uint64_t now, const struct gl_endpoint
 		challenged(m, now, &msg, o);
 	else if (msg.type == GL_CONFIRM)
 		confirmed(m, now, &msg, o);
+	else if (msg.type == GL_NOTICE)
+		notice(m, &msg, o);
 	else if (msg.type == GL_GONE)
 		member_or_group_gone(m, now, &msg, o);
 	else

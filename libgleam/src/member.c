@@ -32,7 +32,8 @@ void gl_member_join(struct gl_member *m, const struct gl_membership *is)
 	m->ended = again; /* an ended epoch stays ended */
 	m->joined = true;
 	m->leaving = false;
-	m->instance = m->refused = 0;
+	m->instance = m->refused = m->notice = 0;
+	m->question = (struct gl_question){0};
 	m->status = GL_CONFIRMED;
 	m->unauthentic_at_join = unauthentic(m);
 }
@@ -98,6 +99,39 @@ static void send_leave(const struct gl_member *m, struct gl_output *o)
 	answer(m, &numbers, &to, &leave, o);
 }
 
+/* Package envelope's question.go. */
+#define MEMBERS_PER_QUESTION 256
+#define UNKNOWN_TWICE 2
+
+static bool asks(const struct gl_member *m)
+{
+	return m->joined && m->question.timer.next && m->epoch && !m->ended && !m->leaving;
+}
+
+static void send_question(const struct gl_member *m, struct gl_output *o)
+{
+	struct gl_endpoint to = switch_of(m, &m->is.group);
+	struct gl_message numbers = {.epoch = m->epoch, .instance = m->instance, .transaction = m->question.transaction, .group = m->is.group};
+	struct gl_message renew = {.type = GL_RENEW};
+
+	answer(m, &numbers, &to, &renew, o);
+}
+
+static void start_asking(struct gl_member *m, uint64_t now, uint32_t members)
+{
+	m->question = (struct gl_question){.every = m->cfg.ask_every * (1 + members / MEMBERS_PER_QUESTION)};
+	if (m->cfg.ask_every)
+		gl_backoff_start(&m->question.timer, now, m->question.every, &m->random);
+}
+
+static void ask(struct gl_member *m, uint64_t now, struct gl_output *o)
+{
+	m->question.transaction = ++m->last_transaction;
+	m->question.asked = true;
+	gl_backoff_start(&m->question.timer, now, m->question.every, &m->random);
+	send_question(m, o);
+}
+
 void gl_member_leave(struct gl_member *m, uint64_t now, struct gl_output *o)
 {
 	gl_output_reset(o);
@@ -117,6 +151,8 @@ void gl_member_leave(struct gl_member *m, uint64_t now, struct gl_output *o)
 
 uint64_t gl_member_deadline(const struct gl_member *m)
 {
+	if (asks(m))
+		return m->question.timer.next;
 	if (!m->joined || !m->leaving)
 		return GL_NEVER;
 	return m->retry.next < m->deadline ? m->retry.next : m->deadline;
@@ -127,6 +163,8 @@ void gl_member_advance(struct gl_member *m, uint64_t now, struct gl_output *o)
 	struct gl_event *e;
 
 	gl_output_reset(o);
+	if (asks(m) && now >= m->question.timer.next)
+		ask(m, now, o);
 	if (!m->joined || !m->leaving)
 		return;
 	if (now >= m->deadline) {
@@ -159,7 +197,7 @@ static enum gl_status compare(const struct gl_membership *is, const struct gl_pa
 	return GL_CONFIRMED;
 }
 
-static void notified(struct gl_member *m, const struct gl_message *msg, struct gl_output *o)
+static void notified(struct gl_member *m, uint64_t now, const struct gl_message *msg, struct gl_output *o)
 {
 	const struct gl_record *r = NULL;
 	struct gl_message confirm = {.type = GL_CONFIRM};
@@ -195,6 +233,9 @@ static void notified(struct gl_member *m, const struct gl_message *msg, struct g
 	} else if (confirm.status == GL_CONFIRMED && m->epoch != msg->epoch) {
 		m->epoch = msg->epoch;
 		m->ended = false;
+		m->question = (struct gl_question){0};
+		if (!gl_same(&msg->reply_to.ip, &m->cfg.local.ip)) /* else the master is here, and renews */
+			start_asking(m, now, msg->params.members);
 		event(m, GL_REGISTERED, msg->epoch, o);
 	}
 	if (confirm.status == GL_CONFIRMED) {
@@ -203,7 +244,7 @@ static void notified(struct gl_member *m, const struct gl_message *msg, struct g
 	}
 }
 
-static void end(struct gl_member *m, uint64_t epoch, const struct gl_message *gone, struct gl_output *o)
+static struct gl_event *end(struct gl_member *m, uint64_t epoch, const struct gl_message *gone, struct gl_output *o)
 {
 	struct gl_event *e;
 
@@ -213,12 +254,13 @@ static void end(struct gl_member *m, uint64_t epoch, const struct gl_message *go
 	e = event(m, GL_GROUP_GONE, epoch, o);
 	e->end_reason = gone ? gone->reason : GL_LEFT_BY_REQUEST;
 	if (!gone)
-		return;
+		return e;
 	e->psn = gone->psn;
 	e->code = gone->code;
 	if (gone->reason == GL_SWITCH_LOST && (gone->lost.at || gone->lost.to || gone->lost.port[0]))
 		snprintf(e->text, sizeof e->text, "switch %016llx lost switch %016llx at port %s", (unsigned long long)gone->lost.at,
 		         (unsigned long long)gone->lost.to, gone->lost.port);
+	return e;
 }
 
 /* Acknowledges every Gone for this member, so that the switch stops to repeat it. */
@@ -246,6 +288,41 @@ static void gone(struct gl_member *m, const struct gl_message *msg, struct gl_ou
 		end(m, msg->epoch, msg, o);
 }
 
+/* Acknowledges each Notice, and reports it once. Package envelope's notice.go. */
+static void notice(struct gl_member *m, const struct gl_message *msg, struct gl_output *o)
+{
+	struct gl_endpoint to = switch_of(m, &msg->group);
+	struct gl_message ack = {.type = GL_ACK};
+	struct gl_event *e;
+
+	if (msg->group.len != m->cfg.local.ip.len) {
+		drop(m, GL_NOT_FOR_US, o);
+		return;
+	}
+	answer(m, msg, &to, &ack, o);
+	if (!m->joined)
+		drop(m, GL_UNKNOWN_GROUP, o);
+	else if (!m->epoch || msg->epoch < m->epoch || m->ended)
+		drop(m, GL_STALE, o);
+	else if (msg->reason == GL_NOTICE_FAILED) {
+		m->epoch = msg->epoch;
+		m->ended = true;
+		m->leaving = false;
+		e = event(m, GL_GROUP_GONE, msg->epoch, o);
+		e->end_reason = GL_GROUP_FAILED;
+		e->member = msg->member;
+		e->psn = msg->psn;
+		e->code = msg->code;
+	} else if (msg->value <= m->notice)
+		drop(m, GL_DUPLICATE, o);
+	else {
+		m->notice = msg->value;
+		e = event(m, msg->reason == GL_NOTICE_RESUMED ? GL_RESUMED : GL_STALLED, msg->epoch, o);
+		e->member = msg->member;
+		e->psn = msg->psn;
+	}
+}
+
 static void where(struct gl_member *m, const struct gl_message *msg, struct gl_output *o)
 {
 	struct gl_endpoint to = switch_of(m, &msg->group);
@@ -257,6 +334,28 @@ static void where(struct gl_member *m, const struct gl_message *msg, struct gl_o
 	}
 	memcpy(here.nonce, msg->nonce, sizeof here.nonce);
 	answer(m, msg, &to, &here, o);
+}
+
+/* Accept, Reject and Challenge: to the question that is under way. */
+static void question_answered(struct gl_member *m, const struct gl_message *msg, struct gl_output *o)
+{
+	struct gl_question *q = &m->question;
+
+	if (!asks(m) || !q->asked || msg->transaction != q->transaction || msg->epoch != m->epoch)
+		drop(m, GL_UNSOLICITED, o);
+	else if (msg->type == GL_CHALLENGE && (!msg->instance || msg->instance == m->instance))
+		drop(m, GL_DUPLICATE, o);
+	else if (msg->type == GL_CHALLENGE) {
+		m->instance = msg->instance;
+		send_question(m, o);
+	} else {
+		q->asked = false;
+		if (msg->type == GL_ACCEPT || msg->reason != GL_PROBLEM_UNKNOWN_GROUP) {
+			q->unknown = 0;
+			m->instance = msg->instance;
+		} else if (++q->unknown >= UNKNOWN_TWICE)
+			end(m, m->epoch, NULL, o)->end_reason = GL_FORGOTTEN;
+	}
 }
 
 /* Accept, Reject and Challenge: to the Leave that is under way, or to nothing. */
@@ -289,7 +388,6 @@ void gl_member_input(struct gl_member *m, uint64_t now, const struct gl_endpoint
 	struct gl_message msg;
 	enum gl_drop d;
 
-	(void)now; /* nothing that a member is told changes a deadline */
 	gl_output_reset(o);
 	d = gl_decode(b, n, &m->cfg.key, &msg);
 	if (d)
@@ -301,11 +399,16 @@ void gl_member_input(struct gl_member *m, uint64_t now, const struct gl_endpoint
 	else if (msg.type == GL_WHERE)
 		where(m, &msg, o);
 	else if (m->joined && !gl_same(&msg.group, &m->is.group))
-		drop(m, GL_UNKNOWN_GROUP, o); /* perhaps another process of this host is in that group */
+		/* perhaps another process of this host is in that group */
+		drop(m, msg.type == GL_ACCEPT || msg.type == GL_REJECT || msg.type == GL_CHALLENGE ? GL_UNSOLICITED : GL_UNKNOWN_GROUP, o);
 	else if (msg.type == GL_NOTIFY)
-		notified(m, &msg, o);
+		notified(m, now, &msg, o);
 	else if (msg.type == GL_GONE)
 		gone(m, &msg, o);
+	else if (msg.type == GL_NOTICE)
+		notice(m, &msg, o);
+	else if (msg.request == GL_RENEW && (msg.type == GL_ACCEPT || msg.type == GL_REJECT || msg.type == GL_CHALLENGE))
+		question_answered(m, &msg, o);
 	else
 		answered(m, &msg, o);
 	gl_free_records(&msg);

@@ -63,6 +63,7 @@ static const char *const end_reasons[] = {
 	[7] = "group failed",
 	[8] = "a switch of the tree was lost",
 	[9] = "its address is in no group prefix of a switch any more",
+	[10] = "the switch has started again and does not know it",
 };
 
 static const char *const statuses[] = {

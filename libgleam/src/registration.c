@@ -79,7 +79,7 @@ static struct gl_fault check_dead_after(const struct gl_params *p)
 	uint64_t once = gl_ack_timeout(p->sender_timeout), all = once * p->sender_retries;
 	char dead[48], bound[48];
 
-	if (!p->dead_after || !p->sender_timeout)
+	if (!p->dead_after || p->dead_after == GL_NEVER_DEAD || !p->sender_timeout)
 		return (struct gl_fault){0};
 	gl_duration_text(p->dead_after, dead, sizeof dead);
 	if (p->dead_after <= once) {
@@ -87,7 +87,7 @@ static struct gl_fault check_dead_after(const struct gl_params *p)
 		return conflict(fault("dead_after_ms", "%s is not longer than a sender's timeout of %s: a receiver that lost a last packet would be taken for dead",
 		                      dead, bound), once);
 	}
-	if (p->dead_after >= all) {
+	if (p->dead_after >= all && p->policy != STRICT) {
 		gl_duration_text(all, bound, sizeof bound);
 		return conflict(fault("dead_after_ms", "%s is not shorter than a sender's timeout times its retries, %s: the sender would give up first",
 		                      dead, bound), all);

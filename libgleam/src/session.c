@@ -439,10 +439,8 @@ void gl_take_output(struct gleam_group *g, bool master)
 	g->out.events = NULL;
 	g->out.num_events = g->out.room_events = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (master)
-			master_event(g, &events[i]);
-		else
-			member_event(g, &events[i]);
+		if (!gl_delayed(g, master, &events[i]))
+			(master ? master_event : member_event)(g, &events[i]);
 	}
 	free(events);
 	gl_changed(g);

@@ -27,7 +27,7 @@ enum gl_direction gl_direction(uint8_t type)
 	switch (type) {
 	case GL_REGISTER: case GL_LEAVE: case GL_DELETE: case GL_RENEW: case GL_ACK: case GL_HERE:
 		return GL_TO_SWITCH;
-	case GL_ACCEPT: case GL_REJECT: case GL_CHALLENGE: case GL_NOTIFY: case GL_GONE: case GL_WHERE:
+	case GL_ACCEPT: case GL_REJECT: case GL_CHALLENGE: case GL_NOTIFY: case GL_GONE: case GL_WHERE: case GL_NOTICE:
 		return GL_FROM_SWITCH;
 	case GL_CONFIRM:
 		return GL_TO_MASTER;
@@ -190,6 +190,13 @@ static void write_body(struct gl_writer *w, const struct gl_message *m, bool v6)
 		if (m->reason == 8)
 			write_lost(w, &m->lost);
 		break;
+	case GL_NOTICE:
+		gl_write(w, m->reason, 1);
+		write_key(w, &m->member, v6);
+		gl_write(w, m->code, 1);
+		gl_write(w, m->psn, 3);
+		gl_write(w, m->value, 8);
+		break;
 	case GL_WHERE: case GL_HERE:
 		write_addr(w, &m->member.ip, v6);
 		gl_write_bytes(w, m->nonce, 16);
@@ -317,6 +324,14 @@ static enum gl_drop parse_body(struct gl_reader *r, struct gl_message *m)
 		m->psn = (uint32_t)gl_read(r, 3);
 		if (m->reason == 8)
 			read_lost(r, &m->lost);
+		break;
+	case GL_NOTICE:
+		m->reason = (uint8_t)gl_read(r, 1);
+		m->member = read_key(r, v6, false);
+		m->code = (uint8_t)gl_read(r, 1);
+		m->psn = (uint32_t)gl_read(r, 3);
+		m->value = gl_read(r, 8);
+		r->malformed |= !m->reason || m->reason >= GL_NOTICES;
 		break;
 	case GL_WHERE: case GL_HERE:
 		m->member.ip = read_addr(r, v6);

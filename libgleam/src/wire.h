@@ -18,8 +18,11 @@
 
 enum gl_type {
 	GL_REGISTER = 1, GL_LEAVE, GL_DELETE, GL_RENEW, GL_ACCEPT, GL_REJECT, GL_CHALLENGE,
-	GL_NOTIFY, GL_CONFIRM, GL_GONE, GL_ACK, GL_WHERE, GL_HERE, GL_TYPES,
+	GL_NOTIFY, GL_CONFIRM, GL_GONE, GL_ACK, GL_WHERE, GL_HERE, GL_NOTICE, GL_TYPES,
 };
+
+/* What a Notice says. */
+enum gl_notice { GL_NOTICE_STALLED = 1, GL_NOTICE_RESUMED, GL_NOTICE_FAILED, GL_NOTICES };
 
 /* Why an arriving message had no effect, numbered as in package envelope. */
 enum gl_drop {
@@ -45,6 +48,8 @@ struct gl_record {
 	struct gl_mem window;
 	bool receive_only;
 };
+
+#define GL_NEVER_DEAD INT64_MAX /* the dead_after by which a silent member is waited for for ever */
 
 /* The parameters of a whole group: the body of Register and Notify, without records. */
 struct gl_params {
@@ -86,13 +91,13 @@ struct gl_message {
 	uint8_t request;  /* Accept, Reject, Challenge */
 	uint16_t members; /* Accept */
 	uint64_t lease;   /* Renew, Accept */
-	struct gl_member_key member; /* Leave, Reject, Confirm, Gone; Where and Here: without QPN */
-	uint8_t reason;   /* Reject; Gone: why */
-	uint64_t value;   /* Reject; Challenge: known */
+	struct gl_member_key member; /* Leave, Reject, Confirm, Gone, Notice; Where and Here: without QPN */
+	uint8_t reason;   /* Reject; Gone: why; Notice: enum gl_notice */
+	uint64_t value;   /* Reject; Challenge: known; Notice: serial */
 	uint8_t status;   /* Confirm */
-	uint8_t code;     /* Gone */
+	uint8_t code;     /* Gone, Notice */
 	uint32_t qpn, sq_psn, rq_psn; /* Confirm */
-	uint32_t psn;     /* Gone */
+	uint32_t psn;     /* Gone, Notice */
 	struct gl_lost_link lost; /* Gone */
 	uint8_t nonce[16]; /* Where, Here */
 };

@@ -81,6 +81,7 @@ type rig struct {
 	c      rigConfig
 	star   *lab.Star
 	engine *control.Engine
+	stop   func()         // ends the switch, once
 	text   string         // of the configuration
 	cfg    *config.Config // in use
 	group  netip.Addr
@@ -194,15 +195,18 @@ func (r *rig) start() {
 		ended <- r.star.Switch.Do(func() error { return r.engine.Run(ctx) })
 	}()
 	engine := r.engine
-	r.t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		countFast(engine)
 		stop()
 		if err := <-ended; err != nil {
 			r.t.Errorf("run: %v", err)
 		}
-		if err := r.engine.Close(); err != nil {
+		if err := engine.Close(); err != nil {
 			r.t.Errorf("close: %v", err)
 		}
+	})
+	r.t.Cleanup(func() {
+		r.stop()
 		if r.t.Failed() {
 			for _, l := range r.notes.lines {
 				r.t.Log(l)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/tools/port"
 )
@@ -40,11 +41,21 @@ type stream struct {
 	completed int
 	waiting   bool  // for a receiver to have done with a chunk
 	over      error // why the group has ended
+	forgotten bool  // the switch has started again, and does not know the group
 }
 
-// multicast sends what receivers miss to a group of them. Receivers that are out of the
-// group have what they miss noted.
+// multicast sends what receivers miss to a group of them, and to a new one if the switch starts
+// again and does not know the first. Receivers that are out of the group have what they miss noted.
 func (s *sender) multicast(ctx context.Context) error {
+	for try := 1; ; try++ {
+		forgotten, err := s.multicastOnce(ctx)
+		if err != nil || !forgotten || try == tries {
+			return err
+		}
+	}
+}
+
+func (s *sender) multicastOnce(ctx context.Context) (forgotten bool, err error) {
 	var list []*target
 	todo := newBitmap(s.source.m.chunks)
 	for _, t := range s.alive() {
@@ -58,16 +69,16 @@ func (s *sender) multicast(ctx context.Context) error {
 		}
 	}
 	if len(list) == 0 {
-		return nil
+		return false, nil
 	}
 	x := &stream{s: s, slot: chunkHead + s.o.Chunk}
 	x.changed.L = &x.mu
 	defer x.close()
 	if err := x.open(list[0]); err != nil {
-		return err
+		return false, err
 	}
 	if err := x.gather(ctx, list); err != nil || x.group == nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	x.work.Go(func() { x.collect(ctx) })
@@ -77,7 +88,7 @@ func (s *sender) multicast(ctx context.Context) error {
 		p.way("group")
 		p.watch(x.wake)
 	}
-	err := x.send(ctx, todo.members(s.source.m.chunks))
+	err = x.send(ctx, todo.members(s.source.m.chunks))
 	for _, p := range x.parts {
 		p.watch(nil)
 	}
@@ -91,7 +102,7 @@ func (s *sender) multicast(ctx context.Context) error {
 		t.way("")
 		return t.leave(ctx)
 	})
-	return err
+	return x.forgotten, err
 }
 
 // leave has the receiver leave the group, and say what it misses.
@@ -263,7 +274,11 @@ func (x *stream) credit() int {
 func (x *stream) end(why error) {
 	if x.over == nil {
 		x.over = why
-		x.s.o.Say(fmt.Sprintf("group %s is over: %v: what is missing goes by TCP", x.s.o.GroupIP, why))
+		rest := "what is missing goes by TCP"
+		if x.forgotten {
+			rest = "it is made anew"
+		}
+		x.s.o.Say(fmt.Sprintf("group %s is over: %v: %s", x.s.o.GroupIP, why, rest))
 	}
 	x.changed.Broadcast()
 }
@@ -295,16 +310,11 @@ func (x *stream) follow(ctx context.Context) {
 	for {
 		select {
 		case e := <-x.group.Events():
-			if e.Kind == endpoint.Evicted {
-				x.mu.Lock()
-				for _, p := range x.parts {
-					if p.ip == e.Member {
-						x.drop(p, "the switch has removed it: "+e.Cause())
-					}
-				}
-				x.mu.Unlock()
-			}
+			x.heard(ctx, e)
 		case <-x.group.Over():
+			for n := len(x.group.Events()); n > 0; n-- { // the last one has come with the end
+				x.heard(ctx, <-x.group.Events())
+			}
 			x.mu.Lock()
 			if ctx.Err() == nil {
 				x.end(errors.New("the switch has ended it"))
@@ -314,6 +324,23 @@ func (x *stream) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// heard acts upon an event of the group.
+func (x *stream) heard(ctx context.Context, e endpoint.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case e.Kind == endpoint.Evicted:
+		for _, p := range x.parts {
+			if p.ip == e.Member {
+				x.drop(p, "the switch has removed it: "+e.Cause())
+			}
+		}
+	case e.Reason == envelope.Forgotten && x.over == nil && ctx.Err() == nil:
+		x.forgotten = true
+		x.end(errors.New(e.Reason.String()))
 	}
 }
 

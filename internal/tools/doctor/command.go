@@ -123,7 +123,7 @@ wants to deceive can say too; with --key-file it proves that it has the group's 
 	f.Uint8Var(&o.Timeout, "qp-timeout", o.Timeout, "timeout of queue pairs, as in verbs (4.096 µs * 2^n)")
 	f.Uint8Var(&o.Retries, "retries", o.Retries, "their retry_cnt")
 	f.Uint8Var(&o.RNRRetry, "rnr-retry", o.RNRRetry, "their rnr_retry")
-	f.DurationVar(&o.DeadAfter, "dead-after", o.DeadAfter, "dead_after of the group; 0: nobody is removed, as under strict")
+	f.DurationVar(&o.DeadAfter, "dead-after", o.DeadAfter, "dead_after of the group; 0: nobody is removed")
 	_ = c.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(port.Backends, cobra.ShellCompDirectiveNoFileComp))
 	out.AddTo(c)
 	return c

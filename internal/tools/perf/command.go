@@ -273,6 +273,7 @@ func (x *command) send(ctx context.Context, o *SendOptions) error {
 		o.OnEachSize = t.size
 		t.begin(o)
 	}
+	o.OnAgain = func(err error) { fmt.Fprintf(x.env.Stderr, "%v\n", err) }
 	res, err := Send(ctx, o)
 	if err != nil {
 		return err

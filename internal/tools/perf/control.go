@@ -48,6 +48,7 @@ type message struct {
 	Version int           `json:"v"`
 	Type    string        `json:"type"`
 	Error   string        `json:"error,omitempty"`
+	Again   bool          `json:"again,omitempty"` // error: the sender will come again
 	Setup   *setupMessage `json:"setup,omitempty"`
 	Lanes   []laneState   `json:"lanes,omitempty"`   // ready
 	Connect []laneLinks   `json:"connect,omitempty"` // one for each lane
@@ -137,6 +138,10 @@ type app struct {
 // errClosed is the error for a connection that ended without a message.
 var errClosed = errors.New("closed the connection: has it been stopped?")
 
+// errAgain is the error of a test that begins anew, as the switch has started again and does not know its
+// groups any more.
+var errAgain = errors.New("the test begins anew")
+
 // maxLine bounds a message in bytes: 64 lanes with 64 queue pairs take less.
 const maxLine = 1 << 20
 
@@ -178,6 +183,8 @@ func (c *control) read() {
 		switch err := json.Unmarshal(lines.Bytes(), &m); {
 		case err != nil:
 			c.err = fmt.Errorf("%s sent something that is not gleam perf's: %.40q", c.peer, lines.Bytes())
+		case m.Type == typeError && m.Again:
+			c.err = fmt.Errorf("%s: %s: %w", c.peer, m.Error, errAgain)
 		case m.Type == typeError: // the same in every version
 			c.err = fmt.Errorf("%s gave up: %s", c.peer, m.Error)
 		case m.Version != version:
@@ -269,7 +276,7 @@ func (c *control) alive(patience time.Duration) bool {
 
 // fail sends the peer the reason for giving up, and closes the connection.
 func (c *control) fail(err error) {
-	_ = c.send(message{Type: typeError, Error: err.Error()}) // the peer may be gone: nothing is lost
+	_ = c.send(message{Type: typeError, Error: err.Error(), Again: errors.Is(err, errAgain)}) // the peer may be gone: nothing is lost
 	c.close()
 }
 

@@ -119,9 +119,12 @@ func TestDisagreement(t *testing.T) {
 
 // send runs a sender with options that the command line does not have.
 func (n *net4) send(ctx context.Context, t *testing.T, o *SendOptions, receivers int) (listeners []error, err error) {
+	return n.sendWith(ctx, t, o, receivers, Local{Backend: port.Soft, QPTimeout: 14, Timeout: 2 * time.Second})
+}
+
+func (n *net4) sendWith(ctx context.Context, t *testing.T, o *SendOptions, receivers int, local Local) (listeners []error, err error) {
 	t.Helper()
 	listeners = make([]error, receivers)
-	local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 2 * time.Second}
 	local.Host.Auth = testAuth()
 	var wg sync.WaitGroup
 	for i := range receivers {

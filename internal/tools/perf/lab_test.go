@@ -35,6 +35,8 @@ type net4 struct {
 	star   *lab.Star
 	engine *gleamd.Engine
 	key    string // file
+	cfg    *config.Config
+	stop   func() // ends the switch, once
 }
 
 func newNet4(t *testing.T) *net4 { return newNet4With(t, "") }
@@ -56,23 +58,32 @@ func newNet4On(t *testing.T, mtu int, port string) *net4 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.cfg = cfg
+	n.start(t)
+	t.Cleanup(func() { n.stop() })
+	return n
+}
+
+// start runs the switch.
+func (n *net4) start(t *testing.T) {
+	t.Helper()
 	note := func(warn bool, msg string, kv ...any) {}
-	if err := n.star.Switch.Do(func() (err error) { n.engine, err = gleamd.Open(cfg, note); return err }); err != nil {
+	if err := n.star.Switch.Do(func() (err error) { n.engine, err = gleamd.Open(n.cfg, note); return err }); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- n.star.Switch.Do(func() error { return n.engine.Run(ctx) }) }()
-	t.Cleanup(func() {
+	engine := n.engine
+	go func() { ended <- n.star.Switch.Do(func() error { return engine.Run(ctx) }) }()
+	n.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
 		}
-		if err := n.engine.Close(); err != nil {
+		if err := engine.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return n
 }
 
 // process is a gleam that runs in this process, at one host.

@@ -82,6 +82,10 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 		}
 		err = errors.Join(err, r.close())
 		r.control.close()
+		if errors.Is(err, errAgain) {
+			o.Say(fmt.Sprintf("%v; waiting for the sender again", err))
+			continue
+		}
 		return err
 	}
 }

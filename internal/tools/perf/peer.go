@@ -13,6 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/internal/dcqcn"
+	"github.com/gleam-rdma/gleam/internal/envelope"
 	"github.com/gleam-rdma/gleam/internal/tools/port"
 )
 
@@ -104,10 +105,16 @@ func (s *peer) watch(g *endpoint.Group) {
 			select {
 			case e := <-g.Events():
 				switch e.Kind {
-				case endpoint.Joined:
+				case endpoint.Joined, endpoint.Stalled, endpoint.Resumed:
 				case endpoint.MemberLeft, endpoint.Evicted:
 					s.cancel(fmt.Errorf("group %s: %v: %v %v", g.Info().IP, e.Kind, e.Member, e.Reason))
 				default:
+					if e.Reason == envelope.Forgotten {
+						if g.Peers() != nil { // the master's; a receiver hears it from the sender
+							s.cancel(fmt.Errorf("group %s: %v: %w", g.Info().IP, e.Reason, errAgain))
+						}
+						continue
+					}
 					if e.Kind == endpoint.Ended {
 						select {
 						case <-time.After(endGrace):

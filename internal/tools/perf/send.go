@@ -26,6 +26,7 @@ type SendOptions struct {
 	Receivers  []string      // host or host:port of each
 	GroupIP    netip.Addr    // of the first lane; the other lanes have the next ones
 	OnEachSize func(r *Size) // gets each size as soon as it is measured; may be nil
+	OnAgain    func(error)   // is told why the test begins anew; may be nil
 
 	tamper  func(int, []byte) // tests only: see sendLane
 	onStart func()            // tests only: called at the beginning of each run
@@ -41,12 +42,28 @@ type sender struct {
 	lanes    []*sendLane
 }
 
+// maxBeginnings bounds how often a test begins whose switch starts again and again.
+const maxBeginnings = 5
+
 // Send runs a test with listening receivers. Sockets are opened in the network namespace
-// of the calling thread. With an error it may return the results so far.
+// of the calling thread. With an error it may return the results so far. If the switch
+// starts again and does not know the groups any more, the test begins anew.
 func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	for n := 1; ; n++ {
+		res, err := send(ctx, o)
+		if n == maxBeginnings || ctx.Err() != nil || !errors.Is(err, errAgain) {
+			return res, err
+		}
+		if o.OnAgain != nil {
+			o.OnAgain(err)
+		}
+	}
+}
+
+func send(ctx context.Context, o *SendOptions) (*Result, error) {
 	s := &sender{peer: newPeer(ctx, &o.Local), opts: o, session: rand.Text()}
 	s.params = o.Params
 	res := &Result{Params: o.Params, Backend: o.Backend, Receivers: len(o.Receivers), Sizes: []*Size{}}

@@ -102,6 +102,8 @@ static struct gl_config config(void)
 	c.seed = number();
 	c.mtu = number();
 	c.deadline = number();
+	c.ask_every = number();
+	c.renew_within = number();
 	return c;
 }
 
