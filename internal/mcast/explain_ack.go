@@ -218,8 +218,8 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 		add(0, rules("R25", "R26"), "When all before it is acknowledged, %s.", end)
 	case g.live.armed && g.live.deadAfter > 0 && !g.isKept(i) && !g.sourceOwes():
 		add(max(a.livenessSince, a.lastHeard)+g.livenessTimeout(i), rules("R23", "R39", "R58", "R59", "R110"), "If it stays silent, and another receiver does not, %s.", end)
-		if g.live.allDeadAfter > 0 {
-			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter, rules("R39"), "If it stays silent, and all others do, %s.", end)
+		if g.live.allDeadMS > 0 {
+			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", end)
 		}
 	case g.live.deadAfter == 0 || g.isKept(i):
 		add(0, rules("R23", "R108"), "It is not removed for its silence: if it stays silent, the source's retries run out, status 12, or the source sends again for ever, where its queue pair has no end of retries (rdma_rxe with retry_cnt 7).")

@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"math"
 	"time"
 )
 
@@ -12,11 +13,11 @@ import (
 type liveness struct {
 	deadAfter     time.Duration // the time that a receiver may be silent; 0: any time
 	deadAfterMax  time.Duration // if above deadAfter: the timeout follows the round trips, up to this
-	allDeadAfter  time.Duration // the time after which the group fails if all receivers are silent; 0: never
 	period        time.Duration // between two checks; 0: neither deadAfter nor a lag limit in time is set
 	at            time.Duration // the next check, if armed
 	armed         bool
-	sourceRewound bool // the source has retransmitted since the last check
+	sourceRewound bool   // the source has retransmitted since the last check
+	allDeadMS     uint32 // allDeadAfter in ms
 }
 
 // livenessChecks is the number of checks in each deadAfter. A receiver's silence is counted from
@@ -126,7 +127,15 @@ func (g *group) isSilent(i int, now time.Duration) bool {
 // isAllDead reports whether a receiver has been silent for long enough to fail the group although no
 // other one shows life.
 func (g *group) isAllDead(silent time.Duration) bool {
-	return g.live.allDeadAfter > 0 && silent >= g.live.allDeadAfter
+	return g.live.allDeadMS > 0 && silent >= g.live.allDeadAfter()
+}
+
+// allDeadAfter returns the time after which the group fails if all receivers are silent; 0: never.
+func (l *liveness) allDeadAfter() time.Duration { return time.Duration(l.allDeadMS) * time.Millisecond }
+
+// setAllDeadAfter sets it, in whole milliseconds.
+func (l *liveness) setAllDeadAfter(d time.Duration) {
+	l.allDeadMS = uint32(min((d+time.Millisecond-1)/time.Millisecond, math.MaxUint32))
 }
 
 // wasAsked reports whether leg i owes an answer to more than what it was sent first: the source has

@@ -46,7 +46,8 @@ func (g *group) setPolicy(spec *GroupSpec) {
 		g.agg.allowedBehind = -g.policy.quorum
 	}
 	g.turn.sourceTimeout, g.turn.time = orDefault(spec.SourceTimeout, DefaultSourceTimeout), orDefault(spec.TurnTime, DefaultTurnTime)
-	g.live.deadAfter, g.live.deadAfterMax, g.live.allDeadAfter = spec.DeadAfter, spec.DeadAfterMax, spec.AllDeadAfter
+	g.live.deadAfter, g.live.deadAfterMax = spec.DeadAfter, spec.DeadAfterMax
+	g.live.setAllDeadAfter(spec.AllDeadAfter)
 	g.lag.time, g.lag.psns = spec.LagTime, int32(spec.LagPSNs)
 	if g.policy.quorum != 0 && g.lag.psns == 0 {
 		g.lag.psns = maxBehind // circular comparison would take a leg that is further behind for one ahead (R61)

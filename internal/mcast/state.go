@@ -148,7 +148,7 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	if watched {
 		g.applyPauses(i)
 		b = appendPSN(b, t.livenessPSN)
-		most := max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter) + 2*g.sw.ports.port(l.port).txDelay // of livenessTimeout
+		most := max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter()) + 2*g.sw.ports.port(l.port).txDelay // of livenessTimeout
 		b = appendSince(b, now, t.livenessSince, most)
 		b = appendSince(b, now, t.lastHeard, most)
 		b = appendPSN(b, t.lagPSN)

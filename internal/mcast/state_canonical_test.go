@@ -38,7 +38,7 @@ func TestStateForgetsOldTimes(t *testing.T) {
 		{"feedback", time.Second, func(g *group, at time.Duration) { leg(g).lastHeard = at }},
 		{"liveness, up to a maximum", 3 * time.Second, func(g *group, at time.Duration) { g.live.deadAfterMax, leg(g).livenessSince = 3*time.Second, at }},
 		{"feedback, up to a maximum", 3 * time.Second, func(g *group, at time.Duration) { g.live.deadAfterMax, leg(g).lastHeard = 3*time.Second, at }},
-		{"liveness, of all", 3 * time.Second, func(g *group, at time.Duration) { g.live.allDeadAfter, leg(g).livenessSince = 3*time.Second, at }},
+		{"liveness, of all", 3 * time.Second, func(g *group, at time.Duration) { g.live.allDeadMS, leg(g).livenessSince = 3000, at }},
 		{"liveness, behind two levels of switches", 4 * time.Second, func(g *group, at time.Duration) {
 			g.extra.forwards, g.extra.levels = []LegID{1}, []uint8{2}
 			leg(g).livenessSince = at

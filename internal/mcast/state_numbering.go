@@ -78,7 +78,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6)|bit(v.positioned, 7), bit(v.restored, 0), v.probesSent)
 		if n.usesProbedFrom(i) {
 			g.applyPauses(i)
-			b = appendSince(b, now, g.activity[i].probedFrom, g.probePatience(i))
+			b = appendSince(b, now, g.activity[i].probedFrom, max(g.probePatience(i), g.live.allDeadAfter()))
 		}
 		if v.isRXE {
 			b = append(b, v.emptyAnswers)

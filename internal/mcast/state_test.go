@@ -53,7 +53,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
-	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadAfter": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
+	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
 	reflect.TypeFor[localRepair](): {
 		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "gap": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
 	},
