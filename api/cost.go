@@ -10,7 +10,7 @@ type Cost struct {
 	NAKs     uint64  `json:"naks"`     // sequence NAKs that it has sent: packets to it were lost
 	RNRNAKs  uint64  `json:"rnr_naks"` // RNR NAKs that it has sent: it had no receive posted
 	Repaired uint64  `json:"repaired"` // packets sent to it again from packet memory
-	Probes   uint64  `json:"probes"`   // questions after its acknowledgement was overdue
+	Probes   uint64  `json:"probes"`   // probes to it after its acknowledgement was overdue
 	RTTp50   float64 `json:"rtt_p50"`  // round trip in seconds; 0: not measured
 	RTTp99   float64 `json:"rtt_p99"`
 	Waited   float64 `json:"waited"` // seconds for which the group's ACK waited for it beyond the others

@@ -24,6 +24,7 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/internal/config/trusted"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/internal/privilege"
@@ -281,7 +282,7 @@ func TestOpenConfigurationIsRefused(t *testing.T) {
 			t.Errorf("%v: exit %d, %q", args, code, b.err.String())
 		}
 	}
-	r := &reloader{file: b.file}
+	r := &reloader{file: b.file, files: new(trusted.Files)}
 	if _, err := r.reload(api.Reload{}); err == nil || !strings.Contains(err.Error(), want+b.file) {
 		t.Errorf("reload: %v", err)
 	}

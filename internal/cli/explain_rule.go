@@ -21,7 +21,8 @@ import (
 type rule struct {
 	Name string `json:"rule"`
 	Text string `json:"text"`
-	Why  string `json:"why,omitempty"`
+	// Reason is what the rule is for.
+	Reason string `json:"reason,omitempty"`
 	// Sections are those of the document that say more about it.
 	Sections []ruleSection `json:"sections,omitempty"`
 }
@@ -45,7 +46,7 @@ func rulesOf(document string) (list []rule) {
 		if title == "Rules" {
 			for line := range strings.Lines(text) {
 				if m := ruleRow.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
-					list = append(list, rule{Name: m[1], Text: m[2], Why: m[3]})
+					list = append(list, rule{Name: m[1], Text: m[2], Reason: m[3]})
 				}
 			}
 			continue
@@ -154,9 +155,9 @@ func writeRules(w io.Writer, list []rule) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		wrap(w, r.Name, 6, plainCell.Replace(r.Text))
-		if r.Why != "" {
-			wrap(w, "why", 6, plainCell.Replace(r.Why))
+		wrap(w, r.Name, 7, plainCell.Replace(r.Text))
+		if r.Reason != "" {
+			wrap(w, "reason", 7, plainCell.Replace(r.Reason))
 		}
 		for _, s := range r.Sections {
 			fmt.Fprintf(w, "\n%s\n\n%s\n", s.Title, s.Text)

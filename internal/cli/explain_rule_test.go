@@ -27,7 +27,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, name := range []string{row[1], strings.ToLower(row[1]), row[1][1:]} {
-			if r, err := findRule(list, name); err != nil || r.Name != row[1] || r.Text+" | "+r.Why+" |" != row[2] || r.Text == "" {
+			if r, err := findRule(list, name); err != nil || r.Name != row[1] || r.Text+" | "+r.Reason+" |" != row[2] || r.Text == "" {
 				t.Errorf("%s: %+v, %v", name, r, err)
 			}
 		}
@@ -58,7 +58,7 @@ func TestRules(t *testing.T) {
 	}
 	var out, messages strings.Builder
 	env := &Env{Stdout: &out, Stderr: &messages, Socket: "/nonexistent"}
-	if code := Run(t.Context(), env, []string{"explain", "rule", "R43"}); code != 0 || !strings.HasPrefix(out.String(), "R43   A sequence NAK(e) of a leg is served from the store,") || !strings.Contains(out.String(), "\nwhy ") {
+	if code := Run(t.Context(), env, []string{"explain", "rule", "R43"}); code != 0 || !strings.HasPrefix(out.String(), "R43    A sequence NAK(e) of a leg is served from the store,") || !strings.Contains(out.String(), "\nreason ") {
 		t.Errorf("exit %d, %s%s", code, out.String(), messages.String())
 	}
 	out.Reset()

@@ -135,7 +135,7 @@ var (
 	memberNAKs     = inMembers.counter("member_naks_total", "Sequence NAKs that it has sent: packets to it were lost.", "group", "member")
 	memberRNRs     = inMembers.counter("member_rnr_naks_total", "RNR NAKs that it has sent: it had no receive posted.", "group", "member")
 	memberRepaired = inMembers.counter("member_repaired_packets_total", "Packets that were sent to it again from packet memory.", "group", "member")
-	memberProbes   = inMembers.counter("member_probes_total", "Questions after its acknowledgement was overdue.", "group", "member")
+	memberProbes   = inMembers.counter("member_probes_total", "Probes to it after its acknowledgement was overdue.", "group", "member")
 	memberRTT      = inMembers.gauge("member_round_trip_median_seconds", "Round trip from a packet's way out until its acknowledgement: the median. Absent until it is measured.", "group", "member")
 	memberRTT99    = inMembers.gauge("member_round_trip_p99_seconds", "The round trip that one of a hundred exceeds.", "group", "member")
 	memberLag      = inMembers.gauge("member_lag_packets", "Packets by which it is behind.", "group", "member")
