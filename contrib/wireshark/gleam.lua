@@ -24,7 +24,7 @@ local statuses = {[0] = "confirmed", "has not joined the group", "has another QP
 	"has another WRITE window"}
 local notices = {"stalled", "resumed", "failed"}
 local causes = {"deleted", "lease expired", "replaced by a newer epoch", "left", "removed by the master", "evicted", "group failed", "a switch of the tree was lost",
-	"its address is in no group prefix of a switch any more"}
+	"its address is in no group prefix of a switch any more", "the switch has started again and does not know it"}
 local reasons = {"unknown member location", "path MTU mismatch", "table full", "bad authentication", "overlapping members", "stale epoch", "same epoch with other content", "bad window",
 	"not a group prefix", "malformed", "too many members", "too few members", "IP family mismatch", "invalid member", "invalid virtual QPN", "unknown group", "not allowed", "update of another epoch",
 	"a member has gone meanwhile; to come back it needs fresh PSNs", "an update cannot change this", "bad policy", "bad dead_after", "quota of the key exceeded", "stale transaction",

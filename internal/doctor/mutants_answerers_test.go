@@ -27,5 +27,5 @@ var _ = []mutant.Mutant{
 		"found = w.strangers(right[0], nil)")),
 	mutant.New("a host alone is taken for the switch", "Who answers", mutant.In((*way).right,
 		"if w.hop == w.group {\nreturn a.isSwitch()",
-		"if w.hop == w.group {\nreturn a.isSwitch() || a.resolved")),
+		"if w.hop == w.group {\nreturn a.isSwitch() || a.$1", answerer{}.resolved)),
 }

@@ -265,8 +265,8 @@ var _ = []mutant.Mutant{
 		`	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
 		`)),
 	mutant.New("a Renew is sent when the lease is nearly over", "Master", mutant.In((*Master).scheduleRenew,
-		"lease+lease/3)",
-		"lease+lease)")),
+		"wait := lease / 3",
+		"wait := lease")),
 	mutant.New("a failed registration stays at the switch", "Master", mutant.In((*Master).fail,
 		"if cleanUp && m.instance != 0 {",
 		"if cleanUp && m.instance == 0 {")),

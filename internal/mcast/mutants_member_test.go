@@ -37,7 +37,7 @@ var _ = []mutant.Mutant{
 			_ = now`)),
 	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
 		"case (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):",
-		"case alive && g.live.rewound && g.behind(i) && g.$4.$1 == g.$3.$2:", aggregation{}.acked, forwarding{}.nxt, group{}.fwd, group{}.agg)),
+		"case false && (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):")),
 	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.fwd.hi.Prev(), now
@@ -45,14 +45,14 @@ var _ = []mutant.Mutant{
 			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
 				g.live.deadline = t
 			}
-		case alive && !g.isKept(i) && (g.live.rewound || g.behind(i)):`,
+		case (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):`,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.fwd.hi.Prev(), now
 			}
 			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
 				g.live.deadline = t
 			}
-		case alive && g.behind(i) && b.a != g.$1.$2:`, group{}.agg, aggregation{}.acked)),
+		case alive && g.wasAsked(i) && b.a != g.$1.$2:`, group{}.agg, aggregation{}.acked)),
 	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
 		"if !exact || acks.Less(g.agg.a) {",
 		"if !exact {")),

@@ -116,6 +116,7 @@ var _ = []mutant.Mutant{
 		`moved := g.acked(now, i, e.Prev(), out)
 	g.activity[i].recovery.lossAt = now
 	sev := severityOf(kind)
+	g.costNAK(i, sev, e)
 	if g.mend(now, i, sev, syn, e) {`,
 		`sev := severityOf(kind)
 	if g.mend(now, i, sev, syn, e) {

@@ -190,7 +190,7 @@ func TestDissectorNames(t *testing.T) {
 			t.Errorf("the dissector should have\n%s", want)
 		}
 	}
-	table("types", "", 1, int(envelope.TypeHere)+1, func(i int) string { return envelope.Type(i).String() })
+	table("types", "", 1, int(envelope.TypeNotice)+1, func(i int) string { return envelope.Type(i).String() })
 	table("reasons", "", 1, int(envelope.NumReasons), func(i int) string { return envelope.Reason(i).String() })
 	table("causes", "", 1, int(envelope.NumEndReasons), func(i int) string { return envelope.EndReason(i).String() })
 	table("statuses", "[0] = ", 0, int(envelope.NumStatuses), func(i int) string { return envelope.Status(i).String() })

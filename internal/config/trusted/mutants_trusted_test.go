@@ -11,7 +11,7 @@ import (
 
 // Mistakes in the reading of files that decide who is trusted.
 var _ = []mutant.Mutant{
-	mutant.New("a pipe is waited for", "priv", mutant.In(Read,
+	mutant.New("a pipe is waited for", "priv", mutant.In(read,
 		"os.O_RDONLY|unix.O_NONBLOCK",
 		"os.O_RDONLY|unix.$1", unix.O_CLOEXEC)),
 	mutant.New("a file of somebody else is taken", "priv", mutant.In(Check,
