@@ -4,6 +4,8 @@
 package control
 
 import (
+	"bytes"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -84,4 +86,22 @@ func TestMembersSpeakFromTheirPlaces(t *testing.T) {
 	if envelope.WrongLocation.Normal() || !envelope.WrongLocation.Unanswered() {
 		t.Error("the operator does not hear of envelopes from elsewhere")
 	}
+}
+
+// A member whose location the kernel has lost is where the key of its group has it, not where another
+// key's group has it.
+func TestLostMemberIsInThePlaceOfItsKey(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	f.register(0, 3, 0x100, "strict")
+	f.control.do(func() {
+		d := f.control.dir
+		g, h := d.groups[fakeGroup(0)], d.hosts.byIP[fakeHost(2)]
+		ofKey, pinned := h.pinned, h.pinned
+		ofKey.MAC, pinned.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
+		g.slots[g.hosts[fakeHost(2)]].location, h.pinned = locate.Location{}, pinned
+		h.placeIn(g.key).at = ofKey
+		if at, member := d.memberLocation(fakeGroup(0), fakeHost(2), g.key, false); !member || !bytes.Equal(at.MAC, ofKey.MAC) {
+			t.Errorf("it is at %v, member %v, want %v", at.MAC, member, ofKey.MAC)
+		}
+	})
 }
