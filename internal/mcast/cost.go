@@ -56,7 +56,7 @@ func (c *Cost) Total() (d time.Duration) {
 
 // costs are those of a group's legs.
 type costs struct {
-	aloneSince time.Duration // since when acked waits for one receiver, while others have more; 0: it does not, or under Quorum
+	aloneSince time.Duration // since when acked waits for one receiver, while others have more; 0: it does not
 	keptAt     time.Duration // when the last packet was sent whose round trips are kept
 	legs       []legCost     // by LegID
 }
@@ -139,7 +139,7 @@ func (g *group) costACK(now time.Duration, i int, was int32) {
 
 // costLast notes that one receiver lacks the packet behind acked, if that is so.
 func (g *group) costLast(now time.Duration) {
-	if g.agg.numAtAcked == 1 && g.recv.count > 1 && g.cost.aloneSince == 0 && g.policy.quorum == 0 {
+	if g.agg.numAtAcked == 1 && g.recv.count > 1 && g.cost.aloneSince == 0 {
 		g.cost.aloneSince = max(now, 1)
 	}
 }
