@@ -6,12 +6,17 @@ package api
 import (
 	"github.com/gleam-rdma/gleam/internal/config/identity"
 	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/internal/mcast"
 )
 
 // Types of packages that other modules cannot import.
 type (
-	Rate         = linkrate.Rate  // bit/s; 0: no limit
-	Certificates = identity.Files // what one end of a connection over TCP has
+	Rate            = linkrate.Rate     // bit/s; 0: no limit
+	Certificates    = identity.Files    // what one end of a connection over TCP has
+	CertificateFile = identity.File     // one of them, which prints as its path
+	GroupParams     = mcast.GroupParams // what a registration chooses beside address and members
+	Param           = mcast.Param       // one of them, by its name
+	ParamError      = mcast.ParamError  // what is wrong with one
 )
 
 // LoadCertificates reads the files of a client for DialTLS, all in PEM: its certificate, its

@@ -83,8 +83,8 @@ func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
 	return g, nil
 }
 
-// Params returns the group's parameters, with defaults for those that are not set.
-func (cfg *MasterConfig) Params() mcast.GroupParams {
+// params returns the group's parameters, with defaults for those that are not set.
+func (cfg *MasterConfig) params() mcast.GroupParams {
 	p := mcast.GroupParams{
 		QPN: cmp.Or(cfg.VirtualQPN, DefaultVirtualQPN), PathMTU: cmp.Or(cfg.PathMTU, rocev2.DefaultPathMTU),
 		Policy: cfg.Policy, Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
@@ -111,7 +111,7 @@ func (cfg *MasterConfig) check() error {
 	if receivers < 1 {
 		return fmt.Errorf("%d members to wait for: want at least 1", receivers)
 	}
-	params := cfg.Params()
+	params := cfg.params()
 	if e := params.Check(receivers); e != nil {
 		return e
 	}
@@ -127,7 +127,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 		return err
 	}
 	g.otherNetwork = cfg.OtherNetwork
-	params := cfg.Params()
+	params := cfg.params()
 	g.info = GroupInfo{IP: cfg.GroupIP, QPN: params.QPN, PathMTU: params.PathMTU, App: cfg.App}
 	peers, err := g.exchange(ctx, cfg)
 	if err != nil {
@@ -249,7 +249,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	reg := envelope.Registration{
 		Group: g.info.IP, Epoch: cfg.Epoch, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
 	}
-	params := cfg.Params()
+	params := cfg.params()
 	reg.SetParams(&params)
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))

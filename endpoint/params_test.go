@@ -17,7 +17,7 @@ func TestMasterConfigHasAllParams(t *testing.T) {
 		VirtualQPN: 0x99, PathMTU: 4096, Policy: mcast.Quorum, Quorum: 3, DeadAfter: time.Second, LagPSNs: 64, LagTime: time.Minute,
 		SenderTimeout: 15, SenderRetries: 6,
 	}
-	p, v := full.Params(), reflect.Value{}
+	p, v := full.params(), reflect.Value{}
 	if v = reflect.ValueOf(p); v.NumField() != 9 {
 		t.Errorf("a group has %d parameters: set the new ones here, in the API, the command line, gleam.h and the wire format", v.NumField())
 	}
@@ -26,17 +26,17 @@ func TestMasterConfigHasAllParams(t *testing.T) {
 			t.Errorf("%s is lost", v.Type().Field(i).Name)
 		}
 	}
-	strict := (&MasterConfig{}).Params()
+	strict := (&MasterConfig{}).params()
 	if want := (mcast.GroupParams{QPN: 0x676c6d, PathMTU: 1024, SenderTimeout: 14, SenderRetries: 7}); strict != want {
 		t.Errorf("defaults %+v, want %+v", strict, want)
 	}
-	if p := (&MasterConfig{Policy: mcast.Evict}).Params(); p.DeadAfter != 100*time.Millisecond {
+	if p := (&MasterConfig{Policy: mcast.Evict}).params(); p.DeadAfter != 100*time.Millisecond {
 		t.Errorf("dead_after %v under evict", p.DeadAfter)
 	}
-	if p := (&MasterConfig{Policy: mcast.Evict, DeadAfter: -1}).Params(); p.DeadAfter != 0 {
+	if p := (&MasterConfig{Policy: mcast.Evict, DeadAfter: -1}).params(); p.DeadAfter != 0 {
 		t.Errorf("dead_after %v, want never", p.DeadAfter)
 	}
-	if p := (&MasterConfig{DeadAfter: -1}).Params(); p.DeadAfter != mcast.NeverDead {
+	if p := (&MasterConfig{DeadAfter: -1}).params(); p.DeadAfter != mcast.NeverDead {
 		t.Errorf("dead_after %v under strict, want never", p.DeadAfter)
 	}
 }

@@ -6,12 +6,14 @@ package soft
 import (
 	"github.com/gleam-rdma/gleam/internal/dcqcn"
 	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
 
 // Types of packages that other modules cannot import.
 type (
 	Personality = rc.Personality // which queue pairs a device behaves like
 	Congestion  = dcqcn.Config   // parameters of DCQCN
+	MAC         = rocev2.MAC     // Ethernet address
 )
 
 // Personalities.

@@ -26,7 +26,7 @@ func (f *fakeSwitch) accepts(head envelope.Header, body envelope.Body, dir, kill
 	f.give(head, body, func() {
 		before()
 		f.onLeft = func(p *envelope.Packet) {
-			m, err := envelope.Keys(nil).Open(p.Data, true)
+			m, err := envelope.Open(p.Data, nil, true)
 			if accepted || err != nil || m.Type != envelope.TypeAccept || m.Transaction != head.Transaction || p.Dst != head.ReplyTo {
 				return
 			}
@@ -46,7 +46,7 @@ func (f *fakeSwitch) accepts(head envelope.Header, body envelope.Body, dir, kill
 // give gives the switch a request of host 0. before runs on the control loop.
 func (f *fakeSwitch) give(head envelope.Header, body envelope.Body, before func()) {
 	f.t.Helper()
-	b, err := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: body}, 0)
+	b, err := envelope.Append(nil, &envelope.Message{Header: head, Body: body}, nil, 0)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -97,10 +97,10 @@ func (f *fakeSwitch) challenge(head envelope.Header, body envelope.Body) (instan
 	f.t.Helper()
 	f.control.do(func() {
 		var out envelope.Output
-		b, _ := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: body}, 0)
+		b, _ := envelope.Append(nil, &envelope.Message{Header: head, Body: body}, nil, 0)
 		f.control.dir.cameFrom = f.placeOf(head.ReplyTo.Addr())
 		f.control.registrar.Input(f.control.now(), head.ReplyTo, b, &out)
-		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
+		m, err := envelope.Open(out.Packets[0].Data, nil, true)
 		if err != nil {
 			f.t.Error(err)
 			return

@@ -232,7 +232,7 @@ func (f *fakeSwitch) answered(what string, transaction uint32, want envelope.Typ
 	f.eventually(what+" is answered", func() bool {
 		f.control.do(func() {
 			for _, p := range f.left {
-				if m, err := envelope.Keys(nil).Open(p.Data, true); err == nil && m.Transaction == transaction && m.Type != envelope.TypeNotify {
+				if m, err := envelope.Open(p.Data, nil, true); err == nil && m.Transaction == transaction && m.Type != envelope.TypeNotify {
 					answer = &m
 				}
 			}
@@ -250,7 +250,7 @@ func (f *fakeSwitch) answered(what string, transaction uint32, want envelope.Typ
 func (f *fakeSwitch) typesLeft(transaction uint32) (types []envelope.Type) {
 	f.control.do(func() {
 		for _, p := range f.left {
-			if m, err := envelope.Keys(nil).Open(p.Data, true); err == nil && m.Transaction == transaction {
+			if m, err := envelope.Open(p.Data, nil, true); err == nil && m.Transaction == transaction {
 				types = append(types, m.Type)
 			}
 		}

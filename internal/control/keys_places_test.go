@@ -35,7 +35,7 @@ func (f *fakeSwitch) enrollUnder(key envelope.KeyID, n int, hosts ...int) {
 	f.control.do(func() {
 		c := f.control
 		for range 2 { // the answer to the first has the instance
-			b, err := tenants.Append(nil, message, key)
+			b, err := envelope.Append(nil, message, tenants, key)
 			if err != nil {
 				f.t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func (f *fakeSwitch) enrollUnder(key envelope.KeyID, n int, hosts ...int) {
 			}
 			c.registrar.Input(c.now(), head.ReplyTo, b, &c.out)
 			for _, p := range c.out.Packets {
-				if m, err := tenants.Open(p.Data, false); err == nil && m.Type == envelope.TypeChallenge {
+				if m, err := envelope.Open(p.Data, tenants, false); err == nil && m.Type == envelope.TypeChallenge {
 					message.Instance, message.Epoch = m.Instance, m.Body.(*envelope.Challenge).EpochKnown+1
 				}
 			}

@@ -86,12 +86,12 @@ func (f *fakeSwitch) enroll(n, members int, qpn api.QPN) {
 	message := &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}
 	f.control.do(func() { // the answer to one without an instance has it
 		var out envelope.Output
-		b, err := envelope.Keys(nil).Append(nil, message, 0)
+		b, err := envelope.Append(nil, message, nil, 0)
 		if err != nil {
 			f.t.Fatal(err)
 		}
 		f.control.registrar.Input(f.control.now(), head.ReplyTo, b, &out)
-		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
+		m, err := envelope.Open(out.Packets[0].Data, nil, true)
 		if err != nil {
 			f.t.Fatal(err)
 		}

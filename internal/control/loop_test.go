@@ -19,7 +19,7 @@ import (
 // envelopeFrame is a frame with an envelope of a host behind a port.
 func (f *fakeSwitch) envelopeFrame(port int, m *envelope.Message) dataplane.Frame {
 	f.t.Helper()
-	b, err := envelope.Keys(nil).Append(nil, m, 0)
+	b, err := envelope.Append(nil, m, nil, 0)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestRenewalsComeFirst(t *testing.T) {
 	}
 	f.control.do(func() { // the answer to one without an instance has it
 		var out envelope.Output
-		b, _ := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, 0)
+		b, _ := envelope.Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, nil, 0)
 		f.control.registrar.Input(f.control.now(), head.ReplyTo, b, &out)
-		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
+		m, err := envelope.Open(out.Packets[0].Data, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func benchmarkUpdate(b *testing.B, groups int, file bool) {
 		f.control.dir.kernelDecides = true
 		f.know(3)
 		f.onLeft = func(p *envelope.Packet) {
-			if m, err := envelope.Keys(nil).Open(p.Data, true); err == nil && m.Type == envelope.TypeAccept {
+			if m, err := envelope.Open(p.Data, nil, true); err == nil && m.Type == envelope.TypeAccept {
 				if waiting--; waiting == 0 {
 					left <- struct{}{}
 				}

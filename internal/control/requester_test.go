@@ -34,7 +34,7 @@ func newAsking(f *fakeSwitch) *asking {
 		c.onLeave = func(m *message) {
 			n := len(c.datagrams)
 			leave(m)
-			if msg, err := tenants.Open(m.packet.Data, false); err == nil && len(c.datagrams) == n+1 {
+			if msg, err := envelope.Open(m.packet.Data, tenants, false); err == nil && len(c.datagrams) == n+1 {
 				a.sent = append(a.sent, sentEnvelope{msg, m.packet.Dst.Addr(), c.datagrams[n].To})
 			}
 		}
@@ -45,7 +45,7 @@ func newAsking(f *fakeSwitch) *asking {
 // bring delivers a request of a host under a key, from an origin.
 func (a *asking) bring(key envelope.KeyID, from dataplane.Origin, head envelope.Header, body envelope.Body) {
 	a.t.Helper()
-	b, err := tenants.Append(nil, &envelope.Message{Header: head, Body: body}, key)
+	b, err := envelope.Append(nil, &envelope.Message{Header: head, Body: body}, tenants, key)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -196,9 +196,9 @@ func (s *survey) frames(a *answerer) [][]byte {
 	if len(s.auth.Keys) == 0 {
 		return list
 	}
-	request, err := s.auth.Keys.Append(nil, &envelope.Message{
+	request, err := envelope.Append(nil, &envelope.Message{
 		Header: envelope.Header{Epoch: a.attempt, Transaction: a.requested, Total: 1, Group: s.group, ReplyTo: s.from}, Body: &envelope.Renew{},
-	}, s.auth.Send)
+	}, s.auth.Keys, s.auth.Send)
 	if err != nil {
 		return list // the key is not there: the caller has checked
 	}
@@ -232,7 +232,7 @@ func (s *survey) note(f *rocev2.Frame) {
 	if f.Kind != rocev2.KindUDP || f.UDP().DstPort() != s.from.Port() {
 		return
 	}
-	m, err := s.auth.Keys.Open(f.UDPPayload(), true)
+	m, err := envelope.Open(f.UDPPayload(), s.auth.Keys, true)
 	if err != nil || m.Group != s.group {
 		return
 	}

@@ -36,7 +36,7 @@ func reply(t *testing.T, s *survey, a *answerer, from rocev2.MAC, key []byte, ch
 	if change(m); key == nil {
 		id = 0
 	}
-	payload, err := envelope.Keys{1: key}.Append(nil, m, id)
+	payload, err := envelope.Append(nil, m, envelope.Keys{1: key}, id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestEpochOverflow(t *testing.T) {
 	a.register(live)
 	first := a.w.sw.generation
 	dead := epoch(sample(2, 2), 1)
-	b, _ := testKeys.Append(nil, &Message{a.head(dead.Group, 1), &Register{dead.groupBody(dead.Members)}}, 7)
+	b, _ := Append(nil, &Message{a.head(dead.Group, 1), &Register{dead.groupBody(dead.Members)}}, testKeys, 7)
 	for g := byte(2); g < 6; g++ { // rejected, table full: an epoch each
 		a.register(epoch(sample(g, 2), 1))
 	}

@@ -62,7 +62,7 @@ func (a *Auth) check() error {
 }
 
 // Append appends m to b with the MAC of key id, or without one if id is 0.
-func (k Keys) Append(b []byte, m *Message, id KeyID) ([]byte, error) {
+func Append(b []byte, m *Message, k Keys, id KeyID) ([]byte, error) {
 	m.KeyID = id
 	if id == 0 {
 		return m.append(b, 0)
@@ -82,7 +82,7 @@ func (k Keys) Append(b []byte, m *Message, id KeyID) ([]byte, error) {
 // Open checks the MAC of b, in constant time, then decodes b. Unless insecure is set, a
 // message without MAC is refused. Before the MAC has been verified, only the header's
 // fixed layout is read. Errors are *ParseError.
-func (k Keys) Open(b []byte, insecure bool) (Message, error) {
+func Open(b []byte, k Keys, insecure bool) (Message, error) {
 	m, _, perr := k.open(b, insecure)
 	if perr != nil {
 		return Message{}, perr

@@ -207,9 +207,9 @@ func TestSegmentsFitASwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range segs {
-		b, err := testKeys.Append(nil, &Message{Header: Header{
+		b, err := Append(nil, &Message{Header: Header{
 			Epoch: 1, Seq: uint16(i), Total: uint16(len(segs)), Group: reg.Group, ReplyTo: masterAddr,
-		}, Body: s}, 7)
+		}, Body: s}, testKeys, 7)
 		if err != nil || len(b) > MaxLen {
 			t.Errorf("segment %d has %d bytes (%v)", i, len(b), err)
 		}

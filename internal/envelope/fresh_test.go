@@ -57,7 +57,7 @@ func TestForgottenEpochs(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	reg := epoch(sample(1, 2), 5)
 	a.register(epoch(sample(1, 3), 1000))
-	old, err := testKeys.Append(nil, &Message{a.head(reg.Group, 1001), &Register{reg.groupBody(reg.Members)}}, 7)
+	old, err := Append(nil, &Message{a.head(reg.Group, 1001), &Register{reg.groupBody(reg.Members)}}, testKeys, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestProofOfAddress(t *testing.T) {
 		t.Errorf("in another's name: %v", out.Drop)
 	}
 	// A Challenge is no longer than the shortest request but for its 9 bytes of body.
-	b, _ := testKeys.Append(nil, &Message{a.head(reg.Group, 5), &Delete{}}, 7)
-	c, _ := testKeys.Append(nil, &Message{a.head(reg.Group, 5), &Challenge{}}, 7)
+	b, _ := Append(nil, &Message{a.head(reg.Group, 5), &Delete{}}, testKeys, 7)
+	c, _ := Append(nil, &Message{a.head(reg.Group, 5), &Challenge{}}, testKeys, 7)
 	if len(c) > len(b)+9 {
 		t.Errorf("a Delete has %d bytes, a Challenge %d", len(b), len(c))
 	}
@@ -252,7 +252,7 @@ func TestRecordedLeave(t *testing.T) {
 	reg := epoch(sample(1, 3), 5)
 	a.register(reg)
 	back := reg.Members[2]
-	leave, err := testKeys.Append(nil, &Message{a.head(reg.Group, 5), &Leave{Member: back.Key()}}, 7)
+	leave, err := Append(nil, &Message{a.head(reg.Group, 5), &Leave{Member: back.Key()}}, testKeys, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

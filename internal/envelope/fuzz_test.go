@@ -14,7 +14,7 @@ import (
 // what does not parse.
 func FuzzMachines(f *testing.F) {
 	for _, m := range examples() {
-		b, err := testKeys.Append(nil, &m, 0)
+		b, err := Append(nil, &m, testKeys, 0)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (l *endpointLink) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message,
 	if _, ok := keys[key]; !ok {
 		keys = l.retiredAuth
 	}
-	b, err := keys.Append(nil, m, key)
+	b, err := Append(nil, m, keys, key)
 	if err != nil {
 		panic("envelope: a message of our own making: " + err.Error())
 	}

@@ -80,7 +80,7 @@ func TestMasterTable(t *testing.T) {
 	start := func(m *Master, now time.Duration, out *Output) { m.Start(now, out) }
 	from := func(h Header, src netip.AddrPort, b Body) step {
 		return func(m *Master, now time.Duration, out *Output) {
-			data, err := testKeys.Append(nil, &Message{h, b}, h.KeyID)
+			data, err := Append(nil, &Message{h, b}, testKeys, h.KeyID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,9 +34,9 @@ func TestOneSegmentAsks(t *testing.T) {
 		if len(out.Packets) != c.first {
 			t.Errorf("%s: %d segments at first", c.name, len(out.Packets))
 		}
-		b, err := testKeys.Append(nil, &Message{Header{
+		b, err := Append(nil, &Message{Header{
 			Epoch: c.epochKnown, Instance: 5, Transaction: m.registerTx, Total: 1, Group: reg.Group, ReplyTo: switchAddr(reg),
-		}, &Challenge{Request: TypeRegister, EpochKnown: c.epochKnown}}, 7)
+		}, &Challenge{Request: TypeRegister, EpochKnown: c.epochKnown}}, testKeys, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

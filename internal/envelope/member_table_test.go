@@ -51,7 +51,7 @@ func TestMemberTable(t *testing.T) {
 	}
 	send := func(h Header, from netip.AddrPort, b Body) step {
 		return func(m *Member, now time.Duration, out *Output) {
-			data, err := testKeys.Append(nil, &Message{h, b}, h.KeyID)
+			data, err := Append(nil, &Message{h, b}, testKeys, h.KeyID)
 			if err != nil {
 				t.Fatal(err)
 			}

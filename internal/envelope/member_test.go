@@ -16,7 +16,7 @@ import (
 // note is a message from the switch to a member, with the test's key.
 func note(t *testing.T, epoch uint64, group netip.Addr, body Body) []byte {
 	t.Helper()
-	b, err := testKeys.Append(nil, &Message{Header{Epoch: epoch, Instance: 5, Transaction: 9, Total: 1, Group: group, ReplyTo: masterAddr}, body}, 7)
+	b, err := Append(nil, &Message{Header{Epoch: epoch, Instance: 5, Transaction: 9, Total: 1, Group: group, ReplyTo: masterAddr}, body}, testKeys, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestMemberAnswers(t *testing.T) {
 			if len(out.Packets) != 1 || out.Packets[0].Dst != masterAddr {
 				t.Fatalf("%s: %d answers", c.name, len(out.Packets))
 			}
-			msg, err := testKeys.Open(out.Packets[0].Data, false)
+			msg, err := Open(out.Packets[0].Data, testKeys, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +100,8 @@ func TestMemberDrops(t *testing.T) {
 	if d := in(note(t, 5, reg.Group, mine)); d != NoDrop {
 		t.Fatal(d)
 	}
-	plain, _ := testKeys.Append(nil, &Message{Header{Epoch: 6, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, mine}, 0)
-	forged, _ := Keys{7: make([]byte, 32)}.Append(nil, &Message{Header{Epoch: 6, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, mine}, 7)
+	plain, _ := Append(nil, &Message{Header{Epoch: 6, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, mine}, testKeys, 0)
+	forged, _ := Append(nil, &Message{Header{Epoch: 6, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, mine}, Keys{7: make([]byte, 32)}, 7)
 	key := reg.Members[0].Key()
 	other := key
 	other.QPN++

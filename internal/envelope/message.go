@@ -98,7 +98,7 @@ func (m Message) String() string {
 // GoString is String: %#v must not print an R_Key.
 func (m Message) GoString() string { return m.String() }
 
-// append appends the message to b, without its MAC; Keys.Append appends both. The length
+// append appends the message to b, without its MAC; Append appends both. The length
 // field counts trailer more bytes. Type is taken from Body. append fails if the addresses
 // are of different families or a field does not fit.
 func (m *Message) append(b []byte, trailer int) ([]byte, error) {
@@ -219,7 +219,7 @@ func parseHeader(b []byte) (h Header, body []byte, perr *ParseError) {
 	return h, b[hl:end], nil
 }
 
-// Parse decodes one UDP payload. It checks the form only; Keys.Open checks the
+// Parse decodes one UDP payload. It checks the form only; Open checks the
 // MAC first. Errors are *ParseError.
 func Parse(b []byte) (Message, error) {
 	h, body, perr := parseHeader(b)

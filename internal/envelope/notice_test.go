@@ -125,7 +125,7 @@ func TestForgedNotice(t *testing.T) {
 			m := Message{Header: Header{Epoch: g.epoch, Instance: 5, Transaction: 7, Total: 1, Group: reg.Group, ReplyTo: at},
 				Body: &Notice{Kind: kind, Member: reg.Members[1].Key(), Serial: 1 << 60}}
 			c.change(&m)
-			b, err := c.keys.Append(nil, &m, g.key)
+			b, err := Append(nil, &m, c.keys, g.key)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,7 @@ func TestTrouble(t *testing.T) {
 	m := w.addMember(t, mine, reg)
 	m.Forget(reg.Group)
 	var out Output
-	foreign, _ := Keys{7: testKeys[8]}.Append(nil, &Message{Header{Epoch: 1, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, &Notify{}}, 7)
+	foreign, _ := Append(nil, &Message{Header{Epoch: 1, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, &Notify{}}, Keys{7: testKeys[8]}, 7)
 	m.Input(0, switchAddr(reg), foreign, &out)
 	if err := m.Join(membershipOf(mine, reg)); err != nil {
 		t.Fatal(err)
@@ -113,9 +113,9 @@ func TestOldAnswersAreVoid(t *testing.T) {
 	first := m.registerTx
 	answer := func(key KeyID, tx uint32, body Body) Drop {
 		t.Helper()
-		b, err := testKeys.Append(nil, &Message{Header{
+		b, err := Append(nil, &Message{Header{
 			Epoch: 1, Instance: 0xC0FFEE, Transaction: tx, Total: 1, Group: reg.Group, ReplyTo: m.switchAddr,
-		}, body}, key)
+		}, body}, testKeys, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -158,7 +158,7 @@ func TestForgedNotices(t *testing.T) {
 	mem.auth.Keys[9] = bytes.Repeat([]byte{9}, 32) // a second tenant's
 	defer delete(mem.auth.Keys, 9)
 	seal := func(key KeyID, epoch uint64, b Body) []byte {
-		p, err := mem.auth.Keys.Append(nil, &Message{Header{Epoch: epoch, Instance: 5, Transaction: 9, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, b}, key)
+		p, err := Append(nil, &Message{Header{Epoch: epoch, Instance: 5, Transaction: 9, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, b}, mem.auth.Keys, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestForgedNotices(t *testing.T) {
 func TestReflection(t *testing.T) {
 	for name, m := range examples() {
 		kind := m.Body.kind()
-		b, err := testKeys.Append(nil, &m, 7)
+		b, err := Append(nil, &m, testKeys, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func TestAckFromElsewhere(t *testing.T) {
 	out := a.ask(a.head(reg.Group, 1), &Leave{reg.Members[1].Key()})
 	var gone Message
 	for _, p := range out.Packets {
-		if m, err := testKeys.Open(p.Data, false); err == nil && m.Type == TypeGone {
+		if m, err := Open(p.Data, testKeys, false); err == nil && m.Type == TypeGone {
 			gone = m
 		}
 	}
@@ -70,7 +70,7 @@ func TestAckFromElsewhere(t *testing.T) {
 		a.w.now += 5 * time.Second
 		a.w.sw.Advance(a.w.now, &o)
 		for _, p := range o.Packets {
-			if m, err := testKeys.Open(p.Data, false); err == nil && m.Type == TypeGone && m.Transaction == gone.Transaction {
+			if m, err := Open(p.Data, testKeys, false); err == nil && m.Type == TypeGone && m.Transaction == gone.Transaction {
 				n++
 			}
 		}

@@ -57,7 +57,7 @@ func TestSetPrefixes(t *testing.T) {
 	told := map[netip.AddrPort]EndReason{}
 	refused := NoReason
 	for _, p := range out.Packets {
-		m, err := testKeys.Open(p.Data, true)
+		m, err := Open(p.Data, testKeys, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func TestForgedRestart(t *testing.T) {
 	seal := func(key KeyID, keys Keys, change func(*Message)) []byte {
 		m := reject
 		change(&m)
-		b, err := keys.Append(nil, &m, key)
+		b, err := Append(nil, &m, keys, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestWhatTheRegistrarTells(t *testing.T) {
 func TestMappedSource(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	reg := epoch(sample(1, 2), 1)
-	b, err := testKeys.Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, 7)
+	b, err := Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, testKeys, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

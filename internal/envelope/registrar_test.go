@@ -51,7 +51,7 @@ func (a *asker) askUnder(h Header, body Body) Output {
 	if h.Instance == a.cookie() { // of head
 		h.Instance = a.w.sw.cookie(h.ReplyTo, h.KeyID)
 	}
-	b, err := testKeys.Append(nil, &Message{h, body}, h.KeyID)
+	b, err := Append(nil, &Message{h, body}, testKeys, h.KeyID)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func (a *asker) register(reg Registration) Output {
 func (a *asker) answers(out Output) (bs []Body) {
 	a.t.Helper()
 	for _, p := range out.Packets {
-		m, err := testKeys.Open(p.Data, true)
+		m, err := Open(p.Data, testKeys, true)
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestUnauthenticated(t *testing.T) {
 		for i, body := range []Body{
 			&Register{reg.groupBody(reg.Members)}, &Renew{}, &Leave{reg.Members[0].Key()}, &Delete{}, &Ack{}, &Accept{}, &Gone{EndReason: Deleted}, &Challenge{},
 		} {
-			b, err := strange.Append(nil, &Message{a.head(reg.Group, 1), body}, c.id)
+			b, err := Append(nil, &Message{a.head(reg.Group, 1), body}, strange, c.id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestUnauthenticated(t *testing.T) {
 		}
 	}
 	a := newAsker(t, RegistrarConfig{HintInterval: -1})
-	b, _ := strange.Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, 7)
+	b, _ := Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, strange, 7)
 	if out := a.raw(b); len(out.Packets) > 0 {
 		t.Error("hints are off, but there is one")
 	}
@@ -262,7 +262,7 @@ func TestUnauthenticated(t *testing.T) {
 func TestMalformedIsRejected(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{Auth: Auth{Insecure: true}})
 	reg := epoch(sample(1, 2), 1)
-	b, err := testKeys.Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, 0)
+	b, err := Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, testKeys, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

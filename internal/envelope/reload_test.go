@@ -51,7 +51,7 @@ func TestKeysAreRotated(t *testing.T) {
 	a.w.sw.Advance(11*time.Second, &out)
 	told := 0
 	for _, p := range out.Packets {
-		if m, err := one.Open(p.Data, false); err == nil && m.Type == TypeGone && m.Body.(*Gone).EndReason == Expired {
+		if m, err := Open(p.Data, one, false); err == nil && m.Type == TypeGone && m.Body.(*Gone).EndReason == Expired {
 			told++
 		}
 	}

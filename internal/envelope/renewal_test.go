@@ -12,7 +12,7 @@ import (
 func TestIsRenewal(t *testing.T) {
 	h := Header{Epoch: 1, Transaction: 1, Total: 1, Group: netip.MustParseAddr("10.0.0.1"), ReplyTo: netip.MustParseAddrPort("10.0.0.2:4797")}
 	for body, want := range map[Body]bool{&Renew{}: true, &Delete{}: false, &Ack{}: false} {
-		b, err := Keys(nil).Append(nil, &Message{Header: h, Body: body}, 0)
+		b, err := Append(nil, &Message{Header: h, Body: body}, nil, 0)
 		if err != nil || IsRenewal(b) != want {
 			t.Errorf("%T: %v, %v", body, IsRenewal(b), err)
 		}

@@ -69,12 +69,12 @@ func TestRoundTrip(t *testing.T) {
 		b.DeadAfter = time.Duration(rapid.Int64Min(0).Draw(t, "dead"))
 		m.Body = &Register{b}
 		m.Type = TypeRegister
-		enc, err := testKeys.Append([]byte("front"), &m, 7)
+		enc, err := Append([]byte("front"), &m, testKeys, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
 		enc = enc[len("front"):]
-		got, err := testKeys.Open(enc, false)
+		got, err := Open(enc, testKeys, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestSegmentsFit(t *testing.T) {
 		for i, s := range segs {
 			all = append(all, s.Members...)
 			m := Message{Header{Total: uint16(len(segs)), Seq: uint16(i), Group: reg.Group, ReplyTo: masterAddr}, s}
-			b, err := testKeys.Append(nil, &m, 7)
+			b, err := Append(nil, &m, testKeys, 7)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,11 +160,11 @@ func TestCapacity(t *testing.T) {
 	reg := capacityReg(183, false, false, false, false)
 	segs, _ := reg.Segments(1500)
 	m := Message{Header{Type: TypeRegister, KeyID: 7, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, segs[0]}
-	b, err := testKeys.Append(nil, &m, 7)
+	b, err := Append(nil, &m, testKeys, 7)
 	if err != nil || len(segs) != 1 || 28+len(b) > 1500 {
 		t.Fatalf("183 members: %d segments, packet of %d bytes, %v", len(segs), 28+len(b), err)
 	}
-	if got, err := testKeys.Open(b, false); err != nil || !reflect.DeepEqual(got.Body.(*Register).Members, reg.Members) {
+	if got, err := Open(b, testKeys, false); err != nil || !reflect.DeepEqual(got.Body.(*Register).Members, reg.Members) {
 		t.Fatalf("183 members do not come back: %v", err)
 	}
 }

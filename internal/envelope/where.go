@@ -107,9 +107,9 @@ func (r *Registrar) Where(ip, member netip.Addr, n Nonce) (Packet, error) {
 		return Packet{}, fmt.Errorf("ask where %s is: it is not a member of group %s", member, ip)
 	}
 	us := netip.AddrPortFrom(ip, r.cfg.Port)
-	b, err := r.auth.Keys.Append(nil, &Message{Header: Header{
+	b, err := Append(nil, &Message{Header: Header{
 		Epoch: g.reg.Epoch, Instance: r.cookie(r.addrOf(MemberKey{IP: member}), r.keyOf(g)), Transaction: g.tx, Total: 1, Group: ip, ReplyTo: us,
-	}, Body: &Where{member, n}}, r.keyOf(g))
+	}, Body: &Where{member, n}}, r.auth.Keys, r.keyOf(g))
 	if err != nil {
 		return Packet{}, fmt.Errorf("ask where %s is: %w", member, err)
 	}

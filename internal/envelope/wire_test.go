@@ -124,11 +124,11 @@ func TestGoldenWire(t *testing.T) {
 			t.Fatalf("%s: no example %q", d.Pos, name)
 		}
 		seen[name] = true
-		b, err := testKeys.Append(nil, &m, keyFor(name))
+		b, err := Append(nil, &m, testKeys, keyFor(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := testKeys.Open(b, true)
+		got, err := Open(b, testKeys, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestGoldenWire(t *testing.T) {
 // TestTruncated cuts every message everywhere: no prefix is a message.
 func TestTruncated(t *testing.T) {
 	for name, m := range examples() {
-		b, err := testKeys.Append(nil, &m, keyFor(name))
+		b, err := Append(nil, &m, testKeys, keyFor(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestTruncated(t *testing.T) {
 			if n >= fixedLen {
 				c := append([]byte(nil), b[:n]...)
 				c[lenOffset], c[lenOffset+1] = byte(n>>8), byte(n)
-				if _, err := testKeys.Open(c, false); err == nil {
+				if _, err := Open(c, testKeys, false); err == nil {
 					t.Errorf("%s: the first %d of %d bytes open", name, n, len(b))
 				}
 			}
@@ -174,13 +174,13 @@ func TestTruncated(t *testing.T) {
 // TestEveryBitIsAuthenticated flips each bit of a message in turn.
 func TestEveryBitIsAuthenticated(t *testing.T) {
 	m := examples()["Register-windows"]
-	b, err := testKeys.Append(nil, &m, 7)
+	b, err := Append(nil, &m, testKeys, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 * len(b) {
 		b[i/8] ^= 1 << (i % 8)
-		if _, err := testKeys.Open(b, false); err == nil {
+		if _, err := Open(b, testKeys, false); err == nil {
 			t.Fatalf("bit %d of byte %d is not covered", i%8, i/8)
 		}
 		b[i/8] ^= 1 << (i % 8)
@@ -188,7 +188,7 @@ func TestEveryBitIsAuthenticated(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	good, _ := testKeys.Append(nil, ptr(examples()["Register"]), 0)
+	good, _ := Append(nil, ptr(examples()["Register"]), testKeys, 0)
 	set := func(at int, v byte) func([]byte) []byte { return func(b []byte) []byte { b[at] = v; return b } }
 	body := headerLen(false)
 	section := body + groupFixedLen
@@ -249,11 +249,11 @@ func TestEncodeErrors(t *testing.T) {
 		"member family": bad(func(_ *Message, b *GroupBody) { b.Members[1].IP = netip.MustParseAddr("::1") }),
 		"member psn":    bad(func(_ *Message, b *GroupBody) { b.Members[1].SQPSN = 1 << 24 }),
 	} {
-		if _, err := testKeys.Append(nil, &m, 7); err == nil {
+		if _, err := Append(nil, &m, testKeys, 7); err == nil {
 			t.Errorf("%s: encodes", name)
 		}
 	}
-	if _, err := testKeys.Append(nil, &ok, 3); err == nil {
+	if _, err := Append(nil, &ok, testKeys, 3); err == nil {
 		t.Error("encodes with a key that is not there")
 	}
 }
@@ -285,7 +285,7 @@ func TestNoRKeyInText(t *testing.T) {
 // to the same.
 func FuzzParse(f *testing.F) {
 	for name, m := range examples() {
-		b, err := testKeys.Append(nil, &m, keyFor(name))
+		b, err := Append(nil, &m, testKeys, keyFor(name))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -135,7 +135,7 @@ func (w *world) forge(x *twin) {
 	if w.auth.Insecure {
 		key = 0
 	}
-	b, err := envelope.Keys{7: secret, 8: other}.Append(nil, &envelope.Message{Header: h, Body: bodies[w.r.IntN(len(bodies))]}, key)
+	b, err := envelope.Append(nil, &envelope.Message{Header: h, Body: bodies[w.r.IntN(len(bodies))]}, envelope.Keys{7: secret, 8: other}, key)
 	if err != nil {
 		return // the header is of a group of another family than the body
 	}
@@ -148,7 +148,7 @@ func (w *world) forge(x *twin) {
 	h = seen.Header
 	h.Seq, h.Total = 0, 1
 	n := &envelope.Notice{Kind: envelope.NoticeKind(1 + w.r.IntN(2)), Member: k, PSN: 3, Serial: w.r.Uint64N(1 << 20)}
-	if b, err = (envelope.Keys{7: secret}).Append(nil, &envelope.Message{Header: h, Body: n}, min(key, 7)); err != nil {
+	if b, err = envelope.Append(nil, &envelope.Message{Header: h, Body: n}, (envelope.Keys{7: secret}), min(key, 7)); err != nil {
 		return
 	}
 	x.input(w.now, netip.AddrPortFrom(w.group, envelope.DefaultPort), b)

@@ -32,12 +32,12 @@ func hmacOf(t *testing.T, key, data []byte) []string {
 // sameCodec gives b to both decoders. What both take both write in the same bytes.
 func sameCodec(t *testing.T, c *process, keys envelope.Keys, insecure bool, b []byte) {
 	t.Helper()
-	m, err := keys.Open(b, insecure)
+	m, err := envelope.Open(b, keys, insecure)
 	want := []string{"D 0"}
 	if err != nil {
 		want[0] = fmt.Sprintf("D %d", err.(*envelope.ParseError).Drop)
 	} else {
-		again, err := keys.Append(nil, &m, m.KeyID)
+		again, err := envelope.Append(nil, &m, keys, m.KeyID)
 		if err != nil {
 			t.Fatal(err)
 		}

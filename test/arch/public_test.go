@@ -24,24 +24,7 @@ var public = []string{"api", "endpoint", "endpoint/oob", "endpoint/soft", "endpo
 // What the public packages export is in testdata/public, a line each. A line that vanishes
 // breaks programs; the test makes each such change a decision.
 func TestPublicPackages(t *testing.T) {
-	patterns := make([]string, len(public))
-	for i, p := range public {
-		patterns[i] = module + "/" + p
-	}
-	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypesInfo,
-		Dir:  root, Env: append(os.Environ(), "CGO_ENABLED=0"),
-	}, patterns...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(loaded) != len(public) {
-		t.Fatalf("%d packages are loaded of %d", len(loaded), len(public))
-	}
-	for _, p := range loaded {
-		for _, e := range p.Errors {
-			t.Errorf("%s: %v", p.PkgPath, e)
-		}
+	for _, p := range loadPublic(t) {
 		short := strings.TrimPrefix(p.PkgPath, module+"/")
 		got := strings.Join(exports(p.Types), "\n") + "\n"
 		file := filepath.Join("testdata", "public", strings.ReplaceAll(short, "/", "_")+".txt")
@@ -68,6 +51,31 @@ func TestPublicPackages(t *testing.T) {
 			t.Log("a change that is meant: go test ./test/arch -run TestPublicPackages -write-public, and a line in CHANGELOG.md")
 		}
 	}
+}
+
+// loadPublic returns the public packages with their types.
+func loadPublic(t *testing.T) []*packages.Package {
+	t.Helper()
+	patterns := make([]string, len(public))
+	for i, p := range public {
+		patterns[i] = module + "/" + p
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypesInfo,
+		Dir:  root, Env: append(os.Environ(), "CGO_ENABLED=0"),
+	}, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(loaded) != len(public) {
+		t.Fatalf("%d packages are loaded of %d", len(loaded), len(public))
+	}
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			t.Errorf("%s: %v", p.PkgPath, e)
+		}
+	}
+	return loaded
 }
 
 // missing returns the lines of a that b lacks.

@@ -124,6 +124,7 @@ func TestPackages(t *testing.T) {
 		t.Errorf("the upgrade from %s to %s: process %s, then %s", older, newer, first, pid)
 	}
 	served("the upgrade")
+	checkDocuments(t, m)
 	during(func() { m.install(t, "new", true) })
 	served("the same installation again")
 
@@ -256,6 +257,21 @@ func checkPages(t *testing.T, m *machine) {
 	}
 	if s := m.run(t, "gleam __complete group ''"); !strings.Contains(s, "register") {
 		t.Errorf("gleam completes\n%s", s)
+	}
+}
+
+// checkDocuments looks for the documents, compressed or not.
+func checkDocuments(t *testing.T, m *machine) {
+	t.Helper()
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("documents: %v, %v", documents, err)
+	}
+	have := strings.Fields(m.run(t, "ls /usr/share/doc/gleam"))
+	for _, d := range append(documents, "README.md", "SECURITY.md") {
+		if d = filepath.Base(d); !slices.Contains(have, d) && !slices.Contains(have, d+".gz") {
+			t.Errorf("the package gleam has no %s", d)
+		}
 	}
 }
 

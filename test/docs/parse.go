@@ -24,6 +24,14 @@
 //	<!-- prints -->
 //
 // It is compared with the output of the block that was typed before it.
+//
+// Blocks of the language go are whole files, or a comment says what is around them, with … in
+// their place, and the package whose names they use, if it is not a program's. Fragments need no
+// imports (importable in gocode_test.go); a function without a body has to exist as it is declared:
+//
+//	<!-- Go, as: func(ctx context.Context, key []byte) error {…; return nil } -->
+//	<!-- Go in internal/mcast -->
+//	<!-- Go in internal/mcast, as: []mutant.Mutant{…} -->
 package docs
 
 import (
@@ -45,6 +53,7 @@ const (
 	shown          // another test makes it, and compares it
 	runBy          // something else runs it
 	notRun         // nothing runs it, for a reason
+	goCode         // a fragment of Go
 )
 
 // block is a fenced block, with what the comment before it says.
@@ -57,6 +66,7 @@ type block struct {
 	exits    int    // the exit code of the last command
 	minutes  bool   // typed in the part docs alone
 	reason   string // what runs it, or why nothing does
+	in, as   string // of a fragment of Go: its package, and what is around it
 	section  string // the heading of second level above it
 	language string
 	text     string
@@ -66,6 +76,7 @@ type block struct {
 var (
 	typedAt = regexp.MustCompile(`^typed at: ([^;]+?)(?:; (?:stays, says: (.+?)|each for ([0-9]+) s|(at the end)|exits ([0-9]+)|(takes minutes)))?$`)
 	other   = regexp.MustCompile(`^(run by|not run): (.+)$`)
+	goMark  = regexp.MustCompile(`^Go(?: in ([\w/]+))?(?:, as: ([^…]+…[^…]+))?$`)
 	place   = regexp.MustCompile(`^(this machine|switch|host [1-9])$`)
 )
 
@@ -84,9 +95,12 @@ func mark(text string) (b block, ok bool, err error) {
 		}
 		return b, true, nil
 	}
+	if m := goMark.FindStringSubmatch(text); m != nil {
+		return block{kind: goCode, in: m[1], as: m[2]}, true, nil
+	}
 	m := typedAt.FindStringSubmatch(text)
 	if m == nil {
-		for _, word := range []string{"typed", "run", "not run", "prints"} {
+		for _, word := range []string{"typed", "run", "not run", "prints", "Go"} {
 			if strings.HasPrefix(text, word) {
 				return b, true, fmt.Errorf("%q; see the comment of package docs for what it may be", text)
 			}
@@ -165,6 +179,9 @@ func faults(bs []block) (errs []error) {
 		switch {
 		case b.language == "sh" && (b.kind == unmarked || b.kind == printed):
 			at("nothing says where these commands are typed, or why they are not: <!-- typed at: PLACE -->, <!-- run by: … --> or <!-- not run: REASON -->")
+		case (b.kind == goCode) != (b.language == "go") && (b.kind == goCode || !wholeFile.MatchString(b.text)):
+			at("a fragment of Go is a block of the language go, and has a comment that says what is around it: <!-- Go, as: … -->")
+		case b.kind == goCode:
 		case b.language != "sh" && b.kind != unmarked && b.kind != printed && b.kind != shown:
 			at("commands are blocks of the language sh, not %q", b.language)
 		case b.kind == printed && (b.language != "" || i == 0 || !printable(bs[:i])):
@@ -180,6 +197,9 @@ func faults(bs []block) (errs []error) {
 	}
 	return errs
 }
+
+// wholeFile finds the package clause of a whole file.
+var wholeFile = regexp.MustCompile(`(?m)^package \w+$`)
 
 // printable says whether the last block but those that are printed is typed.
 func printable(before []block) bool {

@@ -37,6 +37,9 @@ func TestBlocks(t *testing.T) {
 		{"<!-- typed: switch -->\n```sh\nls\n```", "line 1: "},
 		{"<!-- typed at: switch -->\nls\n", "line 2: a block was to follow"},
 		{"<!-- typed at: switch -->\n```sh\nls\n", "a block does not end"},
+		{"```go\nx := 1\n```", "line 1: a fragment of Go"},
+		{"<!-- Go, as: func() {…} -->\n```sh\nls\n```", "line 2: a fragment of Go"},
+		{"<!-- Go: func() {…} -->\n```go\nx := 1\n```", `line 1: "Go: func`},
 		{"<!-- not run: so -->\n```\nls\n```\n", "line 2: commands are blocks of the language sh"},
 		{"<!-- not run: so -->\n```sh\nls\n```\n<!-- prints -->\n```\nx\n```\n", "line 6: this is to be what a typed block before it prints"},
 	} {

@@ -40,9 +40,9 @@ func (a *attacker) registration(keys envelope.Keys, src netip.Addr, mac rocev2.M
 		body.Members = append(body.Members, envelope.MemberRecord{IP: h.ip, QPN: h.qp.Info().QPN})
 	}
 	group := a.r.group.Next()
-	data, err := keys.Append(nil, &envelope.Message{Header: envelope.Header{
+	data, err := envelope.Append(nil, &envelope.Message{Header: envelope.Header{
 		Epoch: uint64(i + 1), Transaction: uint32(i), Total: 1, Group: group, ReplyTo: netip.AddrPortFrom(src, envelope.DefaultPort),
-	}, Body: body}, 1)
+	}, Body: body}, keys, 1)
 	if err != nil {
 		a.r.t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func (f *forger) envelopes() []hostile {
 		}, Body: &envelope.Delete{}}
 	}
 	sealed := func(keys envelope.Keys, id envelope.KeyID, m *envelope.Message) []byte {
-		b, err := keys.Append(nil, m, id)
+		b, err := envelope.Append(nil, m, keys, id)
 		if err != nil {
 			f.r.t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func (p *tap) hears(t envelope.Type) (x told) {
 		if c.Kind != rocev2.KindUDP || c.UDP().SrcPort() != envelope.DefaultPort {
 			return false
 		}
-		m, err := testAuth().Keys.Open(c.UDPPayload(), false)
+		m, err := envelope.Open(c.UDPPayload(), testAuth().Keys, false)
 		x = told{m, netip.AddrPortFrom(c.Dst(), c.UDP().DstPort())}
 		return err == nil && m.Type == t
 	})
@@ -41,7 +41,7 @@ func (a *attacker) says(from netip.AddrPort, h envelope.Header, body envelope.Bo
 	a.r.t.Helper()
 	h.ReplyTo, h.Group, h.Total = from, a.r.group, 1
 	auth := testAuth()
-	data, err := auth.Keys.Append(nil, &envelope.Message{Header: h, Body: body}, auth.Send)
+	data, err := envelope.Append(nil, &envelope.Message{Header: h, Body: body}, auth.Keys, auth.Send)
 	if err != nil {
 		a.r.t.Fatal(err)
 	}

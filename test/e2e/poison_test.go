@@ -71,7 +71,7 @@ func (a *attacker) takes(pass *rigHost) (types []envelope.Type) {
 		case x.Kind == rocev2.KindRoCE:
 			a.r.t.Fatalf("the attacker receives %x", x.raw)
 		case x.Kind == rocev2.KindUDP && x.Src() == a.r.group:
-			m, err := testAuth().Keys.Open(x.UDPPayload(), false)
+			m, err := envelope.Open(x.UDPPayload(), testAuth().Keys, false)
 			if err != nil {
 				a.r.t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func (r *rig) registerBy() envelope.Body {
 	head := envelope.Header{Transaction: 1, Total: 1, Group: r.group, ReplyTo: netip.AddrPortFrom(h.ip, conn.LocalAddr().(*net.UDPAddr).AddrPort().Port())}
 	buf := make([]byte, 2048)
 	for range 100 {
-		data, err := auth.Keys.Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, auth.Send)
+		data, err := envelope.Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, auth.Keys, auth.Send)
 		if err == nil {
 			_, err = conn.WriteToUDPAddrPort(data, netip.AddrPortFrom(r.group, envelope.DefaultPort))
 		}
@@ -124,7 +124,7 @@ func (r *rig) registerBy() envelope.Body {
 		if err != nil {
 			continue // again
 		}
-		m, err := auth.Keys.Open(buf[:n], false)
+		m, err := envelope.Open(buf[:n], auth.Keys, false)
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -45,9 +45,9 @@ func (a *attacker) strangers() func(i int) []byte {
 			return b[:rocev2.BuildARP(b, &p, &rocev2.ARP{Op: rocev2.ARPRequest, SenderMAC: p.SrcMAC, SenderIP: p.Src, TargetIP: to})]
 		case 1: // an envelope without a MAC
 			p.Dst = a.r.group
-			data, err := envelope.Keys(nil).Append(nil, &envelope.Message{Header: envelope.Header{
+			data, err := envelope.Append(nil, &envelope.Message{Header: envelope.Header{
 				Epoch: 1, Transaction: uint32(i), Total: 1, Group: p.Dst, ReplyTo: netip.AddrPortFrom(p.Src, 4797),
-			}, Body: &envelope.Renew{Lease: time.Second}}, 0)
+			}, Body: &envelope.Renew{Lease: time.Second}}, nil, 0)
 			if err != nil {
 				panic(err)
 			}

@@ -100,7 +100,7 @@ func (s *scene) untilAccepted(w *wire, o *outcome) {
 		if !w.next(&f) || f.Kind != rocev2.KindUDP || f.UDP().SrcPort() != envelope.DefaultPort {
 			continue
 		}
-		if m, err := keys.Open(f.UDPPayload(), false); err == nil && m.Type == envelope.TypeAccept {
+		if m, err := envelope.Open(f.UDPPayload(), keys, false); err == nil && m.Type == envelope.TypeAccept {
 			return
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"fmt"
 )
 
-// Text returns the text of a YAML file without its byte order mark, which the library does not know.
+// Text returns the text of a file without its byte order mark, which the library does not know, nor
+// what reads the files that a YAML file names.
 func Text(file []byte) string { return string(bytes.TrimPrefix(file, []byte("\ufeff"))) }
 
 // Recover, deferred, makes a panic of the YAML library the error of the function that defers it: a

@@ -5,6 +5,7 @@ package fabric_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,20 @@ func TestParse(t *testing.T) {
 }
 
 // TestParseErrors changes one place of the sample each.
+// TestParseByteOrderMark: a file that an editor has saved with a byte order mark, or with line ends of Windows, is the same
+// network.
+func TestParseByteOrderMark(t *testing.T) {
+	want, err := fabric.Parse([]byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"\ufeff" + sample, "\ufeff" + strings.ReplaceAll(sample, "\n", "\r\n")} {
+		if got, err := fabric.Parse([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%.20q: %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"unknown key", "mtu: 4200", "mut: 4200", "mut"},

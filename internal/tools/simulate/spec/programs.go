@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/internal/config/yamlpanic"
 	"github.com/gleam-rdma/gleam/internal/sim"
 	"github.com/gleam-rdma/gleam/internal/sim/topology"
 	"github.com/gleam-rdma/gleam/internal/sim/workload"
@@ -156,7 +157,7 @@ func (b *builder) build() (Program, error) {
 		}
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil {
-			out.Program, err = workload.ParseTrace(string(text), b.t.Hosts)
+			out.Program, err = workload.ParseTrace(yamlpanic.Text(text), b.t.Hosts)
 		}
 	}
 	return out, err

@@ -391,3 +391,41 @@ phases: [{programs: [{program: incast, bytes: 1MB, hosts: 3}]}]
 		}
 	}
 }
+
+// TestByteOrderMark: a specification, its topology and its trace are read as an editor has saved them: with a byte order
+// mark, or with line ends of Windows.
+func TestByteOrderMark(t *testing.T) {
+	dir := t.TempDir()
+	for name, change := range map[string]func(string) string{
+		"a mark":           func(s string) string { return "\ufeff" + s },
+		"a mark and CR LF": func(s string) string { return "\ufeff" + strings.ReplaceAll(s, "\n", "\r\n") },
+		"neither":          func(s string) string { return s },
+	} {
+		for file, text := range map[string]string{
+			"net.yaml": "switches: [s1]\nhosts: [h1, h2, h3]\nlinks: [{a: h1, b: s1}, {a: h2, b: s1}, {a: h3, b: s1}]\n",
+			"a.trace":  "group g1 0 1 2\n1us 0 > g1 64KiB\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(change(text)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Parse(filepath.Join(dir, "a.yaml"), []byte(change("name: a\ntopology: {kind: file, path: net.yaml}\nphases:\n  - programs:\n      - {program: trace, path: a.trace}\n")))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		ps, err := s.Points()
+		if err != nil || len(ps) != 1 {
+			t.Errorf("%s: %d points, %v", name, len(ps), err)
+			continue
+		}
+		network, err := ps[0].Network()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if phase, err := ps[0].Phase(network, 0); err != nil || len(phase.Programs) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
