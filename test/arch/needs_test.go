@@ -301,3 +301,23 @@ func TestCoreRunsWithoutRaceDetector(t *testing.T) {
 		}
 	}
 }
+
+// Each mode of scripts/test has a part of scripts/packages, or is among those that need none.
+func TestModesHaveParts(t *testing.T) {
+	m := regexp.MustCompile(`(?m)^unit\) ;;\n([a-z| -]+)\) ;;.*\n([a-z-]+)\) need `).FindStringSubmatch(read(t, "scripts/test"))
+	if m == nil {
+		t.Fatal("scripts/test does not say which modes need no packages")
+	}
+	none := append(strings.Split(m[1], " | "), "unit", m[2])
+	parts := make(map[string]bool)
+	for _, of := range packagesTable(t) {
+		for _, p := range of {
+			parts[p] = true
+		}
+	}
+	for _, mode := range modes(t) {
+		if !parts[mode] && !slices.Contains(none, mode) {
+			t.Errorf("scripts/test %s asks scripts/need for the part %s, which scripts/packages does not have", mode, mode)
+		}
+	}
+}
