@@ -47,10 +47,10 @@ func TestLateReceives(t *testing.T) {
 	r.receive(r.hosts[2], 0, 3, size) // the rest comes late
 	r.send(n, size)
 	until(t, "RNR at the source", func() bool { return r.hosts[0].qp.Stats().RNRs > 2 })
-	g, err := r.engine.Group(r.group)
-	if err != nil || g.WaitsFor != r.hosts[2].ip {
-		t.Errorf("the group waits for %v, want %v (%v)", g.WaitsFor, r.hosts[2].ip, err)
-	}
+	until(t, "the group to wait for "+r.hosts[2].ip.String(), func() bool {
+		g, err := r.engine.Group(r.group)
+		return err == nil && g.WaitsFor == r.hosts[2].ip
+	})
 	before := r.drops()["not_source"]
 	newTap(t, r.star.Hosts[1]).send(f.write(1, r.hosts[1].qp.Info().SQPSN))
 	until(t, "not_source", func() bool { return r.drops()["not_source"] == before+1 })
