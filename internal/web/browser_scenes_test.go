@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 // acted is a switch whose groups move as time passes.
 type acted struct {
+	down atomic.Int32 // index of a port that is down; 0: none
 	*apitest.Backend
 	began time.Time
 	act   func(ms uint64, groups []api.Group) // what else changes of the groups; nil: nothing
@@ -54,6 +56,9 @@ func (a *acted) BusiestGroups(n int) ([]api.Group, int, error) {
 func (a *acted) Ports() ([]api.Port, error) {
 	list, err := a.Backend.Ports()
 	list = append([]api.Port(nil), list...)
+	if k := a.down.Load(); k > 0 {
+		list[k].Up = false
+	}
 	for i := range list {
 		if p := &list[i]; p.Up {
 			p.TxFrames = 6 * uint64(time.Since(a.began).Milliseconds())
@@ -129,7 +134,7 @@ func TestBrowserScenes(t *testing.T) {
 	stalls := groupOf(1, 5, "running")
 	stalls.WaitsFor, stalls.StallSeconds = bad, 4
 	url, a := play(t, nil, stalls)
-	a.PortList[3].Up = false
+	a.down.Store(3)
 	b.Do("a member that is stopped, and a port that is down", chromedp.Navigate(url+"/"), browser.Has("#attention", "waits for "+bad.String()), browser.Until(shown, "bad", bad.String()),
 		browser.Has("#picture .port.bad", "p4"), browser.Until(shown, "bad", "10.77.0.4"))
 	looks("stall")
