@@ -117,7 +117,7 @@ func (w *worker) judge(id mcast.GroupID, d *delayed) (changed bool) {
 	for i := range h.verdicts {
 		h.before = append(h.before, h.verdicts[i].Member)
 	}
-	h.verdicts = blame.Judge(first, &h.samples[h.last], h.verdicts[:0])
+	h.verdicts = w.delays.blame.Verdicts(first, &h.samples[h.last], h.verdicts[:0])
 	changed = d.judged(w.now, h) || changed
 	if d.Count == 0 && h.kept == readingsKept && first.Busy == h.samples[h.last].Busy {
 		w.delays.endHistory(d) // nothing was outstanding all the time

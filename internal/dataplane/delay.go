@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/dataplane/blame"
 	"github.com/gleam-rdma/gleam/internal/mcast"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
@@ -80,7 +81,8 @@ type delays struct {
 	changed changedGroups // whose Delay or Blamed has changed
 	spare   []*history
 	costs   []mcast.Cost // of the members that are read
-	read    int          // members that were read since the last batch
+	blame   blame.Judge
+	read    int // members that were read since the last batch
 }
 
 // nextLook is when a group is looked at. All intervals are equal, so that they are due in the order of

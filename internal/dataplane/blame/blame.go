@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package blame finds the members that cost their group time, and why, from what the core has
-// counted of them (mcast.Cost). It has no clock and no state: the same readings have the same
-// verdicts.
+// counted of them (mcast.Cost). It has no clock, and nothing of one judgement counts in another: the
+// same readings have the same verdicts.
 //
-// Somebody is last in every round trip, and costs nobody anything. A member is named if the
+// In each round trip one member is the last to acknowledge. That alone costs the group nothing. A member is named if the
 // group's ACK has waited for it beyond the others for a real part of the time in which packets
 // were outstanding, and if it has shown a fault meanwhile that the others have not: losses,
 // RNR NAKs, silence, a full port, or a round trip several times theirs.
@@ -115,10 +115,28 @@ func Comparable(a, b *Sample) bool {
 	return true
 }
 
-// Judge appends the members that have cost their group time between two comparable samples to
+// metric is a number that is compared with that of the other members.
+type metric uint8
+
+const (
+	losses     metric = iota // times that the member has shown that it lacks a packet
+	rnrNAKs                  // RNR NAKs that it has sent
+	roundTrips               // its smoothed round trip, in µs
+	numMetrics
+)
+
+// Judge judges, in memory that it uses again. The zero value is ready.
+type Judge struct {
+	sorted [numMetrics][]uint32 // of the members that receive, ascending; empty until one is compared
+}
+
+// Verdicts appends the members that have cost their group time between two comparable samples to
 // to, the costliest first.
-func Judge(a, b *Sample, to []Verdict) []Verdict {
-	w := window{a: a, b: b, over: b.At - a.At, busy: b.Busy - a.Busy}
+func (j *Judge) Verdicts(a, b *Sample, to []Verdict) []Verdict {
+	w := window{Judge: j, a: a, b: b, over: b.At - a.At, busy: b.Busy - a.Busy}
+	for m := range j.sorted {
+		j.sorted[m] = j.sorted[m][:0]
+	}
 	n := 0
 	for i := range b.Members {
 		if w.receives(i) {
@@ -139,6 +157,7 @@ func Judge(a, b *Sample, to []Verdict) []Verdict {
 
 // window is what has happened between two samples.
 type window struct {
+	*Judge
 	a, b       *Sample
 	over, busy time.Duration
 }
@@ -150,50 +169,38 @@ func (w *window) waited(i int, f mcast.Fault) time.Duration {
 	return time.Duration(w.b.Members[i].Waited[f]-w.a.Members[i].Waited[f]) * time.Microsecond
 }
 
-// losses returns how many times member i has shown that it lacks a packet: by a NAK, or by its
-// silence until the packet was sent again.
-func (w *window) losses(i int) uint32 {
+// value returns a metric of member i. It shows that it lacks a packet by a NAK, or by its silence until
+// the packet was sent again.
+func (w *window) value(i int, m metric) uint32 {
 	x, y := &w.a.Members[i], &w.b.Members[i]
-	probes, late := y.Probes-x.Probes, y.Spurious-x.Spurious
-	return y.NAKs - x.NAKs + probes - min(probes, late)
+	switch m {
+	case losses:
+		probes, late := y.Probes-x.Probes, y.Spurious-x.Spurious
+		return y.NAKs - x.NAKs + probes - min(probes, late)
+	case rnrNAKs:
+		return y.RNRNAKs - x.RNRNAKs
+	}
+	return y.RTT
 }
 
-func (w *window) rnrNAKs(i int) uint32 { return w.b.Members[i].RNRNAKs - w.a.Members[i].RNRNAKs }
-
-// rtt is the smoothed round trip of member i.
-func (w *window) rtt(i int) uint32 { return w.b.Members[i].RTT }
-
-// others returns what the better third of the members other than i has: two of three may be at fault at once.
-func (w *window) others(i int, of func(int) uint32) uint32 {
-	// The least k values, by insertion: no memory is needed, and k is small where members are few.
-	n := 0
-	for k := range w.b.Members {
-		if k != i && w.receives(k) {
-			n++
-		}
-	}
-	rank, last, seen := (n-1)/3, uint32(0), 0
-	for first := true; ; first = false {
-		next, count := ^uint32(0), 0
+// others returns a metric of the better third of the members other than i, which receives: two of three
+// may be at fault at once.
+func (w *window) others(i int, m metric) uint32 {
+	s := w.sorted[m]
+	if len(s) == 0 {
 		for k := range w.b.Members {
-			if k == i || !w.receives(k) {
-				continue
-			}
-			switch v := of(k); {
-			case !first && v <= last:
-			case v < next:
-				next, count = v, 1
-			case v == next:
-				count++
+			if w.receives(k) {
+				s = append(s, w.value(k, m))
 			}
 		}
-		if count == 0 {
-			return last
-		}
-		if last, seen = next, seen+count; seen > rank {
-			return last
-		}
+		slices.Sort(s)
+		w.sorted[m] = s
 	}
+	rank := (len(s) - 2) / 3
+	if w.value(i, m) <= s[rank] {
+		rank++ // its own value is before that of the others
+	}
+	return s[rank]
 }
 
 // judge returns the verdict on member i.
@@ -202,7 +209,7 @@ func (w *window) judge(i int) (v Verdict) {
 		return v
 	}
 	x, y := &w.a.Members[i], &w.b.Members[i]
-	v = Verdict{Member: mcast.MemberID(i), Over: w.over, NAKs: y.NAKs - x.NAKs, RNRNAKs: w.rnrNAKs(i), Repaired: y.Repaired - x.Repaired, Probes: y.Probes - x.Probes}
+	v = Verdict{Member: mcast.MemberID(i), Over: w.over, NAKs: y.NAKs - x.NAKs, RNRNAKs: w.value(i, rnrNAKs), Repaired: y.Repaired - x.Repaired, Probes: y.Probes - x.Probes}
 	total := time.Duration(0)
 	for f := range mcast.NumFaults {
 		total += w.waited(i, f)
@@ -223,7 +230,7 @@ func (w *window) judge(i int) (v Verdict) {
 	if still := time.Duration(y.Alone) * time.Microsecond; still >= standstill && v.NAKs == 0 && v.RNRNAKs == 0 {
 		silence, plain, lost, late = silence+plain+lost, 0, 0, false
 	}
-	if n := w.losses(i); n >= leastLosses && uint64(n)*leastLossRate >= w.b.Packets-w.a.Packets && n >= better*w.others(i, w.losses) {
+	if n := w.value(i, losses); n >= leastLosses && uint64(n)*leastLossRate >= w.b.Packets-w.a.Packets && n >= better*w.others(i, losses) {
 		if v.NAKs >= leastLosses && !late {
 			lost += silence // what was sent again was lost again
 			silence = 0
@@ -232,13 +239,13 @@ func (w *window) judge(i int) (v Verdict) {
 	} else {
 		plain += lost // a wait that a few losses do not explain
 	}
-	if n := v.RNRNAKs; n >= leastRNRNAKs && n >= better*w.others(i, w.rnrNAKs) {
+	if n := v.RNRNAKs; n >= leastRNRNAKs && n >= better*w.others(i, rnrNAKs) {
 		consider(NotReady, w.waited(i, mcast.NotReady), w.busy/faultShare)
 	}
 	if !late {
 		consider(NoAnswer, silence+probed, max(w.busy/silentShare, w.over/silentTime))
 	}
-	others := w.others(i, w.rtt)
+	others := w.others(i, roundTrips)
 	c, slow := SlowLink, w.waited(i, mcast.PortFull)
 	if others != 0 && y.RTT >= slowRTT*others {
 		v.RTT, v.OthersRTT = time.Duration(y.RTT)*time.Microsecond, time.Duration(others)*time.Microsecond

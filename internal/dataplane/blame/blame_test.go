@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 		if !Comparable(&a, &b) {
 			t.Errorf("%s: not comparable", c.name)
 		}
-		got := Judge(&a, &b, nil)
+		got := new(Judge).Verdicts(&a, &b, nil)
 		if !slices.EqualFunc(got, c.want, func(x, y Verdict) bool { return x.Member == y.Member && x.Cause == y.Cause }) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 // A verdict has the numbers of the time that was judged.
 func TestVerdictHasNumbers(t *testing.T) {
 	a, b := after(4*time.Second, 50_000, what{source: true}, well(0), what{lost: time.Second, asked: 10 * ms, naks: 400, probes: 3, rnrs: 1}, well(0))
-	got := Judge(&a, &b, nil)
+	got := new(Judge).Verdicts(&a, &b, nil)
 	want := Verdict{Member: 2, Cause: Loss, Waited: time.Second + 10*ms, Over: 4 * time.Second, NAKs: 400, RNRNAKs: 1, Repaired: 3200, Probes: 3}
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -118,7 +118,7 @@ func TestInnocentsAreNotNamed(t *testing.T) {
 			members = append(members, bad)
 		}
 		a, b := after(span()+1, r.Uint64N(100_000), members...)
-		if got := Judge(&a, &b, nil); len(got) > 0 {
+		if got := new(Judge).Verdicts(&a, &b, nil); len(got) > 0 {
 			t.Fatalf("seed %d: all alike: %+v", seed, got)
 		}
 		innocent := 1 + r.IntN(len(members)-1)
@@ -129,7 +129,7 @@ func TestInnocentsAreNotNamed(t *testing.T) {
 		}
 		members[innocent] = well(span())
 		a, b = after(span()+1, r.Uint64N(100_000), members...)
-		for _, v := range Judge(&a, &b, nil) {
+		for _, v := range new(Judge).Verdicts(&a, &b, nil) {
 			if int(v.Member) == innocent && v.Cause != SlowLink && v.Cause != Path || v.Member == 0 {
 				t.Fatalf("seed %d: member %d of %+v: %+v", seed, innocent, members, v)
 			}
