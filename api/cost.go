@@ -18,9 +18,9 @@ type Cost struct {
 
 // Causes for which a member costs its group time: values of Member.Slow and Group.SlowCause.
 const (
-	SlowLoss     = "loss"      // packets to it are lost, and are sent again
-	SlowNotReady = "not ready" // it has no receive posted, and says so (RNR NAK)
-	SlowNoAnswer = "no answer" // it does not answer, and is asked again and again
-	SlowLink     = "slow link" // its link takes data slower than the source sends it
-	SlowPath     = "path"      // its round trip is far longer than those of the others
+	SlowLoss     = "loss"      // losses of packets to the member, which are sent again
+	SlowNotReady = "not ready" // RNR NAKs: the member has no receive posted
+	SlowNoAnswer = "no answer" // silence of the member, also to probes
+	SlowLink     = "slow link" // a link to the member that is slower than the source
+	SlowPath     = "path"      // a round trip far longer than those of the other members
 )

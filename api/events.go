@@ -20,9 +20,9 @@ const maxPollTime = time.Minute
 
 // EventFilter selects events. The zero value selects all.
 type EventFilter struct {
-	Group netip.Addr // events of this group alone; invalid: of all, and those of no group
-	Kinds []string   // of EventKinds; none: all
-	From  time.Time  // the oldest; zero: as old as there are
+	Group netip.Addr // group of the events; invalid: all groups, and events of no group
+	Kinds []string   // values of EventKinds; none: all
+	From  time.Time  // time of the oldest event; zero: no bound
 }
 
 // Validate returns what is wrong with the filter.

@@ -36,7 +36,7 @@ type Port struct {
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
-	Blocked  bool              `json:"blocked,omitempty"`   // it has a carrier, and is not up since its bridge forwards nothing there: spanning tree
+	Blocked  bool              `json:"blocked,omitempty"`   // block by the interface's bridge, as of spanning tree: it has a carrier, and is not up
 	Unheard  string            `json:"unheard,omitempty"`   // why its frames do not come to gleamd
 	State    string            `json:"state"`               // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
 	Reason   string            `json:"reason,omitempty"`    // why it is refused

@@ -117,7 +117,7 @@ type Member struct {
 type Counters struct {
 	DataIn      uint64 `json:"data_in"`
 	DataBytes   uint64 `json:"data_bytes"` // payload of data_in
-	Repeated    uint64 `json:"repeated"`   // of data_in, packets that the source has sent again
+	Repeated    uint64 `json:"repeated"`   // packets of data_in that the source has sent again
 	GoodBytes   uint64 `json:"good_bytes"` // payload of data_in without repetitions
 	Copies      uint64 `json:"copies"`
 	FeedbackIn  uint64 `json:"feedback_in"`

@@ -47,9 +47,9 @@ type daemon struct {
 	stdout, stderr io.Writer
 	journal        sendJournal // nil: stderr does not go there
 	open           func(*config.Config, control.Notify) (engine, error)
-	inspect        func(*config.Config, *doctor.Running) []checks.Finding // for --check
+	inspect        func(*config.Config, *doctor.Running) []checks.Finding // findings of --check
 	identify       func(want string) (privilege.Identity, error)          // the user to become
-	confine        func(privilege.Identity) error                         // to what a running switch needs
+	confine        func(privilege.Identity) error                         // limit of the process to what a running switch needs
 	hangup         <-chan os.Signal                                       // SIGHUP, which must not end the switch
 }
 

@@ -67,7 +67,7 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 // reloader reads the configuration file again.
 type reloader struct {
 	file    string
-	files   *trusted.Files // that the configuration names, as they were read at the start
+	files   *trusted.Files // files that the configuration names, as they were at the start
 	start   *config.Config // as gleamd was started
 	running *config.Config // what is in effect
 	eng     engine

@@ -22,7 +22,7 @@ func costOf(c *mcast.Cost) *api.Cost {
 
 // awaitedMember returns the member that a group's ACK waits for, if that says something: the group
 // stalls, or it waits for one that is overdue while the others are not, or for one that costs it
-// time. Whoever is last in a round trip is none of these.
+// time. A member that is merely the last to acknowledge is none of these.
 func awaitedMember(now *dataplane.GroupState) (m mcast.MemberID, ok bool) {
 	if now.Delay.Kind == dataplane.Stalled {
 		return now.Delay.Member, true

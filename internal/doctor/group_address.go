@@ -159,8 +159,8 @@ func questionsFor(ip netip.Addr) string {
 	return "ARP requests"
 }
 
-// strangers names those who answer for the hop without being the switch. good is who is; nil:
-// nobody.
+// strangers returns a finding for each host that answers for the hop and is not the switch. good is the
+// switch, or the gateway to it; nil: neither has answered.
 func (w *way) strangers(good *answerer, wrong []*answerer) (found []Finding) {
 	for _, a := range wrong {
 		f := Finding{Severity: Error, Group: w.group, At: "at the host with MAC address " + a.mac.String()}

@@ -88,7 +88,7 @@ func TestNewerNoticeReplacesOlder(t *testing.T) {
 	}
 }
 
-// TestFailureNamesTheMember: at the master and at each member, a failed group names who is to blame.
+// TestFailureNamesTheMember: the master and each member of a failed group hear which member it failed for.
 func TestFailureNamesTheMember(t *testing.T) {
 	w, reg := noticeWorld(t)
 	dead := reg.Members[2]
@@ -106,7 +106,7 @@ func TestFailureNamesTheMember(t *testing.T) {
 	}
 }
 
-// TestForgedNotice: who has not the key stalls and ends nobody's group.
+// TestForgedNotice: a Notice without the key's MAC has no effect at master and members.
 func TestForgedNotice(t *testing.T) {
 	w, reg := noticeWorld(t)
 	rec := reg.Members[0]

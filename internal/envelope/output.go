@@ -44,7 +44,7 @@ const (
 	// the cause.
 	MemberGone
 	// GroupGone [all]: the group has ended, for Member this host's membership; see
-	// EndReason. Under Failed, Member is who is to blame. Final for the group and epoch. If
+	// EndReason. Under Failed, Member is the one that the group failed for. Final for the group and epoch. If
 	// that is SwitchLost, Err is a *LostLink.
 	GroupGone
 	// LeaveFailed [Master, Member]: Err says why the removal of Member is unconfirmed.

@@ -30,7 +30,8 @@ type question struct {
 	unknown int // answers in a row that the group is unknown
 }
 
-// startAsking begins to ask about g, a group of so many members.
+// startAsking starts the timer of the questions about membership g. The larger its group is, the rarer
+// they are.
 func (m *Member) startAsking(now time.Duration, g *membership, members int) {
 	g.question = question{every: m.cfg.AskEvery * time.Duration(1+members/membersPerQuestion)}
 	if m.cfg.AskEvery > 0 {
