@@ -107,6 +107,8 @@ type fastGroup struct {
 	tryAt     time.Duration // the next attempt to grant
 	damaged   string        // why a packet was not reported; "": all were
 
+	awaitsPrograms bool // the maps are set when the programs that ran at the last take-back have ended
+
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus
 	copiesWas   uint64 // that earlier gates have counted

@@ -34,7 +34,7 @@ func (w *worker) isSet(f *fastGroup) bool {
 		w.leaveFast(f, why)
 		return false
 	}
-	if f.ring != nil && f.isLike(&spec) {
+	if f.ring != nil && !f.awaitsPrograms && f.isLike(&spec) {
 		f.step = fastSet
 		return true
 	}
@@ -140,8 +140,8 @@ func (p *port) whyNotFast() string {
 
 // change has the thread set the maps for f.
 func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
-	x, ring, version := w.fast.shared, f.ring, w.fast.changes
-	f.step = fastChanging
+	x, ring, version, await := w.fast.shared, f.ring, w.fast.changes, f.awaitsPrograms
+	f.step, f.awaitsPrograms = fastChanging, false
 	if ring != nil {
 		f.copiesWas += f.gateCopies()
 	}
@@ -150,7 +150,12 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
 		if ring == nil {
 			ring, err = x.maps.Put(&spec)
 		} else {
-			err = ring.Set(&spec)
+			if await {
+				err = ring.AwaitPrograms()
+			}
+			if err == nil {
+				err = ring.Set(&spec)
+			}
 		}
 		w.put(func() { w.afterChange(f, ring, spec, version, err) })
 	})

@@ -131,12 +131,12 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 // fastStore is the time within which the programs have stored a packet that they have claimed.
 // They take a µs, but for a processor that gets no time from a hypervisor. Other groups wait meanwhile: no
 // longer than this worker waits for a processor where that happens. To go on too early costs
-// the group its fast path for a while and the source a repetition, and nothing else: a packet that is stored later
-// has a header of its own PSN and incarnation, by which View refuses it.
+// the group its fast path for a while and the source a repetition, and nothing else.
 const fastStore = 10 * time.Millisecond
 
 // awaitStored returns packet psn of the ring, which another processor may be about to store.
-// The worker waits: the core has to know of it before anything else of the group. If it is not stored in time, it is dropped, and the source has to send it again.
+// The worker waits: the core has to know of it before anything else of the group. If it is not
+// stored in time, it is dropped, and the source has to send it again.
 func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
 	frame, at, ok = f.ring.View(psn)
 	for spins, end := 1, time.Duration(0); !ok; spins++ {
@@ -146,16 +146,29 @@ func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at tim
 			case end == 0:
 				end = now + fastStore
 			case now >= end || f.damaged != "":
-				f.damaged = whyNotStored
-				w.count.dataIn++
-				w.count.drop[dropNotStored]++
-				w.fast.shared.notify(true, "a packet that the XDP programs have forwarded is not in the ring of its group: the group is taken off the fast path, and the source sends the packet again", "group", f.spec.IP, "psn", psn)
-				return nil, 0, false
+				return w.storedLast(f, psn)
 			}
 		}
 		frame, at, ok = f.ring.View(psn)
 	}
 	return frame, at, true
+}
+
+// storedLast returns packet psn, if it was stored until now; else no copy of it leaves. A program that was
+// held up goes on at any time, perhaps together with this worker: it stores the packet, and copies
+// leave through open gates. So the gates are shut before the last look. The group is taken back.
+func (w *worker) storedLast(f *fastGroup, psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
+	f.damaged = whyNotStored
+	for k := range f.gates {
+		f.ring.Shut(k)
+	}
+	if frame, at, ok = f.ring.View(psn); ok {
+		return frame, at, true
+	}
+	w.count.dataIn++
+	w.count.drop[dropNotStored]++
+	w.fast.shared.notify(true, "a packet that the XDP programs have forwarded is not in the ring of its group: the group is taken off the fast path, and the source sends the packet again", "group", f.spec.IP, "psn", psn)
+	return nil, 0, false
 }
 
 // refuseReport drops a packet that the receivers have dropped, too. The source sends it again

@@ -106,3 +106,53 @@ func TestFastReportAfterAPause(t *testing.T) {
 		t.Errorf("a damaged packet after a pause: the core is at %d, want 4; step %d, drops %d", x.nxt(), x.f.step, x.w.count.drop[dropBadICRC])
 	}
 }
+
+// claim has the programs claim packet psn, and nothing of the rest.
+func (x *reportBench) claim(psn rocev2.PSN) { x.f.ring.Grant(psn.Next(), false, psn.Add(16)) }
+
+// finish has the programs do the rest of a packet that was claimed: it is stored, and copies leave
+// through the gates that are open.
+func (x *reportBench) finish(psn rocev2.PSN) {
+	x.Helper()
+	if !x.f.ring.Store(psn, x.build(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, nil)) {
+		x.Fatal("the ring does not take the packet")
+	}
+	for k := range x.f.gates {
+		if g := x.f.ring.Gate(k); !g.Shut && g.Next == psn {
+			x.f.ring.Open(k, psn.Next())
+		}
+	}
+}
+
+// A program that goes on when the worker has given its packet up sends no copy of it: the core does
+// not know of the packet, and an acknowledgement of it would end a member (R54).
+func TestFastStoredTooLate(t *testing.T) {
+	x := newReportBench(t)
+	x.w.fast.shared.notify = func(bool, string, ...any) { x.finish(1) }
+	x.claim(1)
+	x.w.reportGroup(x.f)
+	for k := range x.f.gates {
+		if g := x.f.ring.Gate(k); g.Next != 1 {
+			t.Errorf("a copy of packet 1 has left through gate %d, and the core is at %d", k, x.nxt())
+		}
+	}
+	if x.nxt() != 1 || x.w.count.drop[dropNotStored] != 1 {
+		t.Errorf("the core is at %d, want 1; %d packets are counted as not stored, want 1", x.nxt(), x.w.count.drop[dropNotStored])
+	}
+	if x.f.step != fastUnset || !x.f.awaitsPrograms {
+		t.Errorf("step %d: the group may be granted before the program has ended", x.f.step)
+	}
+}
+
+// A packet that is stored in the last moment, of which copies may have left, is reported.
+func TestFastStoredInTheLastMoment(t *testing.T) {
+	x := newReportBench(t)
+	x.claim(1)
+	x.finish(1)
+	if _, _, ok := x.w.storedLast(x.f, 1); !ok || x.w.count.drop[dropNotStored] != 0 {
+		t.Errorf("the packet is given up: %d counted", x.w.count.drop[dropNotStored])
+	}
+	if x.w.reportGroup(x.f); x.nxt() != 2 || x.f.step == fastGranted {
+		t.Errorf("the core is at %d, want 2; step %d", x.nxt(), x.f.step)
+	}
+}

@@ -179,7 +179,7 @@ func (g *Group) Delete() error {
 	g.Revoke()
 	err := g.maps.leave(g.ip) // no program finds it from now on
 	g.maps.mu.Unlock()
-	if err = errors.Join(err, g.awaitPrograms()); err != nil {
+	if err = errors.Join(err, g.AwaitPrograms()); err != nil {
 		return err
 	}
 	g.maps.mu.Lock()
@@ -187,10 +187,10 @@ func (g *Group) Delete() error {
 	return g.free()
 }
 
-// awaitPrograms waits until all programs have ended that run now. The kernel does so in a change of a map of
+// AwaitPrograms waits until all programs have ended that run now. The kernel does so in a change of a map of
 // maps, also if the entry is the same as before (maybe_wait_bpf_programs in kernel/bpf/syscall.c): it
 // takes some milliseconds, more on a busy machine.
-func (g *Group) awaitPrograms() error {
+func (g *Group) AwaitPrograms() error {
 	if err := g.maps.maps[fastMapDevmaps].Put(uint32(g.index), g.maps.inner[g.index]); err != nil {
 		return fmt.Errorf("wait for the programs of group %s: %w", g.ip, err)
 	}
