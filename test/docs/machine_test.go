@@ -83,13 +83,16 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// mount makes the mount namespace: overlays whose upper halves are in memory.
+// mount makes the mount namespace: overlays whose upper halves are in memory. An overlay does not have
+// what is mounted below its folder, as Go may be.
 func (m *machine) mount(sw *lab.Namespace) {
 	m.t.Helper()
-	script := "set -e; mount --make-rprivate /; mount -t tmpfs tmpfs '" + m.dir + "'; cd '" + m.dir + "'; mkdir host\n"
+	goroot := filepath.Dir(filepath.Dir(lookGo(m.t)))
+	script := "set -e; mount --make-rprivate /; mount -t tmpfs tmpfs '" + m.dir + "'; cd '" + m.dir + "'; mkdir host go; mount --bind '" + goroot + "' go\n"
 	for i, dir := range []string{"/etc", "/usr/local", m.module} {
 		script += fmt.Sprintf("mkdir u%d w%d; mount -t overlay overlay -o 'lowerdir=%s,upperdir=u%d,workdir=w%d' '%s'\n", i, i, dir, i, i, dir)
 	}
+	script += "[ -x '" + goroot + "/bin/go' ] || mount --bind go '" + goroot + "'\n"
 	script += "rm -rf '" + m.module + "/bin'; mount -t tmpfs tmpfs /run; echo mounted; exec sleep 1000\n"
 	c := exec.Command("sh", "-c", script)
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
@@ -122,14 +125,20 @@ func (m *machine) waitFor(p *lab.Process, text string) bool {
 // folder is where commands are typed that are not the switch's: the same at all hosts.
 func (m *machine) folder() string { return filepath.Join(m.dir, "host") }
 
-// environment is that of root after a login, with Go.
-func environment(t *testing.T) []string {
+// lookGo returns the path of the go command.
+func lookGo(t *testing.T) string {
 	t.Helper()
-	goTool, err := exec.LookPath("go")
+	path, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Dir(goTool)}
+	return path
+}
+
+// environment is that of root after a login, with Go.
+func environment(t *testing.T) []string {
+	t.Helper()
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Dir(lookGo(t))}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if slices.Contains([]string{"HOME", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOPATH", "GOTOOLCHAIN", "TMPDIR"}, name) {

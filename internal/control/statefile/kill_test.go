@@ -5,7 +5,9 @@ package statefile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -76,8 +78,11 @@ func TestKill(t *testing.T) {
 		}
 		cmd.Wait()
 		b, err := os.ReadFile(path)
-		if err != nil && round == 0 && durable == 0 {
-			continue // killed before it had a file
+		if errors.Is(err, fs.ErrNotExist) && durable == 0 {
+			continue // no process lived until it had a file
+		}
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
 		}
 		table, _, torn, err := readFile(b)
 		if err != nil {
