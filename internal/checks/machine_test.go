@@ -4,9 +4,7 @@
 package checks
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,22 +13,13 @@ import (
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/kernel"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // fixture is a machine with files of /proc and /sys.
 func fixture(t *testing.T, files map[string]string) *Machine {
 	t.Helper()
-	m := &Machine{Root: t.TempDir(), Release: "6.1.0-13-amd64", Pid: 42, Synchronised: func() (bool, error) { return true, nil }}
-	for name, text := range files {
-		p := filepath.Join(m.Root, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return m
+	return &Machine{Root: labtest.Files(t, files), Release: "6.1.0-13-amd64", Pid: 42, Synchronised: func() (bool, error) { return true, nil }}
 }
 
 // Each fault of a machine is found, and its command ends it: in a copy of the kernel's files,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 func portCommand(env *Env) *cobra.Command {
@@ -61,22 +62,8 @@ func portTable(w io.Writer, ports []api.Port) {
 	for i := range ports {
 		p := &ports[i]
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\n",
-			p.Name, p.Ifindex, p.MAC, p.MTU, state(p), p.XDPMode, afXDP(p), p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames, p.Downs)
+			p.Name, p.Ifindex, p.MAC, p.MTU, watch.PortState(p), p.XDPMode, afXDP(p), p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames, p.Downs)
 	}
-}
-
-func state(p *api.Port) string {
-	switch {
-	case p.State != "" && p.State != api.PortOpen:
-		return p.State
-	case p.Blocked:
-		return "blocked"
-	case p.Unheard != "":
-		return "unheard"
-	case p.Up:
-		return "up"
-	}
-	return "down"
 }
 
 func afXDP(p *api.Port) string {

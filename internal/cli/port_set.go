@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/internal/watch"
 )
 
 func portShowCommand(env *Env) *cobra.Command {
@@ -51,7 +52,11 @@ func portSummary(w io.Writer, p *api.Port) {
 	row("port", "%s, interface %d", p.Name, p.Ifindex)
 	row("MAC", "%s", p.MAC)
 	row("MTU", "%d bytes", p.MTU)
-	row("state", "%s", state(p))
+	if why := cmp.Or(p.Reason, p.Unheard); why != "" {
+		row("state", "%s: %s", watch.PortState(p), why)
+	} else {
+		row("state", "%s", watch.PortState(p))
+	}
 	row("XDP", "%s, AF_XDP %s, RX queues: %d", p.XDPMode, afXDP(p), p.Queues)
 	row("transmits", "worker %d", p.Worker)
 	row("VLAN", "%s", vlan(p.VLAN))
@@ -144,7 +149,7 @@ func (e *Env) completePorts(c *cobra.Command, args []string, begun string) ([]st
 		ports, _ := e.client().Ports(ctx) // none, if there is no daemon
 		for i := range ports {
 			if strings.HasPrefix(ports[i].Name, begun) {
-				names = append(names, ports[i].Name+"\t"+state(&ports[i]))
+				names = append(names, ports[i].Name+"\t"+watch.PortState(&ports[i]))
 			}
 		}
 	}

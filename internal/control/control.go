@@ -73,6 +73,7 @@ type control struct {
 	// linksDue: the ports' state must be requested; linksRequested: the locator has the
 	// request.
 	linksDue, linksRequested bool
+	vrfsUnknown              bool // the last read of the ports' VRFs failed, and the operator was told
 	announcer                *announcer
 	switches                 switches
 	moves                    moves

@@ -88,7 +88,7 @@ type locator interface {
 	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
 	Link(ifindex int, name string) locate.Link
 	Recall(ip netip.Addr, h locate.Held) (locate.Location, error)
-	SetPorts(ifindexes []int)
+	SetPorts(ifindexes []int) error
 	VRFs() []int
 	Close()
 }

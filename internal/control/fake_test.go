@@ -53,6 +53,10 @@ type fakeLocator struct {
 
 	really      map[netip.Addr]locate.Location // hosts that are elsewhere than at has them
 	invalidated map[netip.Addr]int
+
+	vrfs, reallyVRFs []int // those that SetPorts has found, and those that it finds next
+	vrfErr           error // of SetPorts
+	reads            int   // calls of SetPorts
 }
 
 func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
@@ -106,8 +110,21 @@ func (l *fakeLocator) Recall(ip netip.Addr, h locate.Held) (locate.Location, err
 	return at, at.Check()
 }
 
-func (l *fakeLocator) SetPorts([]int) {}
-func (l *fakeLocator) VRFs() []int    { return nil }
+func (l *fakeLocator) SetPorts([]int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reads++
+	if l.vrfErr == nil {
+		l.vrfs = l.reallyVRFs
+	}
+	return l.vrfErr
+}
+
+func (l *fakeLocator) VRFs() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.vrfs
+}
 
 // questions returns how often the first hosts were asked for.
 func (l *fakeLocator) questions(hosts int) []int {

@@ -6,6 +6,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func unheard(p *api.Port, received uint64) string {
 	var seen, handed uint64
 	for reason, n := range p.XDP {
 		seen += n
-		if len(reason) > 4 && reason[:4] == "xsk_" {
+		if strings.HasPrefix(reason, "xsk_") {
 			handed += n
 		}
 	}

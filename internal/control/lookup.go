@@ -5,6 +5,7 @@ package control
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/control/locate"
@@ -39,6 +40,7 @@ type lookupResult struct {
 	hops     []nextHop                          // of a host that is behind other switches
 	err      error
 	states   []locate.Link // of ports
+	newVRFs  bool          // ports have entered or left VRFs
 }
 
 // lookupQueue passes lookups to the locator. All methods but run belong to the control
@@ -79,7 +81,9 @@ func (a *lookupQueue) run(l locator) {
 			x.location, x.hops, x.err = a.locate(l, q.ip)
 		}
 		if q.ports != nil {
-			l.SetPorts(indexesOf(q.ports))
+			was := l.VRFs()
+			x.err = l.SetPorts(indexesOf(q.ports))
+			x.newVRFs = !slices.Equal(was, l.VRFs())
 			if a.routes != nil {
 				a.routes.SetVRFs(l.VRFs())
 			}
@@ -175,6 +179,7 @@ func (c *control) lookupDone(x lookupResult) {
 		c.lookups.completed()
 		if x.states != nil {
 			c.linksRequested = false
+			c.vrfsRead(x.newVRFs, x.err)
 			c.linksChanged(x.ports, x.states)
 		} else if h := c.dir.hosts.byIP[x.ip]; h != nil && h.lookupPending {
 			if !sameHops(h.hops, x.hops) {
@@ -193,6 +198,24 @@ func (c *control) lookupDone(x lookupResult) {
 		}
 		c.parked.nextPoll, c.connections.heldMADs.nextPoll = 0, 0
 		return
+	}
+}
+
+// vrfsRead follows what a lookup of the ports' state has found of their VRFs: with other ones, each
+// host is looked up in other tables. After an error the ports are asked for again.
+func (c *control) vrfsRead(changed bool, err error) {
+	switch {
+	case err != nil && !c.vrfsUnknown:
+		c.notify(true, "the VRFs of the ports cannot be read: routes to members are looked up in those that were read before, until they can", "error", err)
+	case err == nil && c.vrfsUnknown:
+		c.notify(false, "the VRFs of the ports can be read again")
+	}
+	if c.vrfsUnknown = err != nil; c.vrfsUnknown {
+		c.retryPorts(c.now() + firstPortRetry)
+	}
+	if changed {
+		c.notify(false, "ports have entered or left VRFs: all members are looked up again")
+		c.dir.hosts.applyChanges(&locate.Set{All: true}, c.now())
 	}
 }
 

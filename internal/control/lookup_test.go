@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +210,44 @@ func TestGuestsAreForgotten(t *testing.T) {
 	}
 	if len(x.byIP) != 1 || x.byIP[ip(7)] == nil {
 		t.Errorf("%d guests are left, want the one that is of use", len(x.byIP))
+	}
+}
+
+// Any report of an interface has the VRFs of the ports read: with other ones all members are looked up
+// again. An error is told once, leaves those that were known, and the read is tried again.
+func TestVRFsAreFollowed(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.register(0, 3, 0x100, "strict")
+	l := f.locator
+	set := func(vrfs []int, err error) (reads int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.reallyVRFs, l.vrfErr = vrfs, err
+		return l.reads
+	}
+	told := func(what string) int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return strings.Count(strings.Join(f.log, "\n"), what)
+	}
+	const elsewhere = 99 // an interface that no member is behind
+	asked := l.questions(3)
+	set([]int{20}, nil)
+	f.changes.Link(elsewhere)
+	f.eventually("all members are looked up again", func() bool {
+		now := l.questions(3)
+		return now[0] > asked[0] && now[1] > asked[1] && now[2] > asked[2]
+	})
+
+	reads := set([]int{21}, errors.New("no buffer space available"))
+	f.changes.Link(elsewhere)
+	f.eventually("the read is tried again", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.reads >= reads+2 })
+	if n := told("the VRFs of the ports cannot be read"); n != 1 || !slices.Equal(l.VRFs(), []int{20}) {
+		t.Errorf("the error is told %d times, and the VRFs are %v", n, l.VRFs())
+	}
+	set([]int{21}, nil)
+	f.eventually("the VRFs are known again", func() bool { return told("the VRFs of the ports can be read again") == 1 })
+	if !slices.Equal(l.VRFs(), []int{21}) {
+		t.Errorf("the VRFs are %v", l.VRFs())
 	}
 }

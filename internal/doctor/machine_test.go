@@ -5,30 +5,13 @@ package doctor
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/internal/checks"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
-
-// fixture is a machine with files of /proc and /sys.
-func fixture(t *testing.T, files map[string]string) *machine {
-	t.Helper()
-	m := &machine{&checks.Machine{Root: t.TempDir(), Release: "6.1.0-13-amd64", Pid: 42, Synchronised: func() (bool, error) { return true, nil }}}
-	for name, text := range files {
-		p := filepath.Join(m.Root, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return m
-}
 
 // What a host's NIC merges is found.
 func TestHostOffloads(t *testing.T) {
@@ -67,7 +50,8 @@ func TestDevice(t *testing.T) {
 			}
 		}
 		r := &Report{}
-		fixture(t, files).checkDevice(r, "eth0", ip, &HostOptions{})
+		m := &machine{&checks.Machine{Root: labtest.Files(t, files)}}
+		m.checkDevice(r, "eth0", ip, &HostOptions{})
 		r.Findings = deleteLocked(r.Findings)
 		if c.want == "" {
 			if len(r.Findings) > 0 {

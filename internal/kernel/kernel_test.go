@@ -5,8 +5,6 @@ package kernel
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 func TestVersions(t *testing.T) {
@@ -99,15 +98,7 @@ func TestSettings(t *testing.T) {
 	if HasBTF(root) || HugePages(root) != "" {
 		t.Error("an empty machine has BTF or huge pages")
 	}
-	for file, text := range map[string]string{HugePagesFile: "always [madvise] never\n", "/sys/kernel/btf/vmlinux": "x"} {
-		name := filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	root = labtest.Files(t, map[string]string{HugePagesFile: "always [madvise] never", "/sys/kernel/btf/vmlinux": "x"})
 	if !HasBTF(root) || HugePages(root) != "madvise" {
 		t.Errorf("BTF: %v, huge pages: %q", HasBTF(root), HugePages(root))
 	}

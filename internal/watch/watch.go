@@ -37,6 +37,22 @@ func PortOf(g *api.Group, ip netip.Addr) string {
 	return ""
 }
 
+// PortState returns the state of a port in a word: up, down, blocked by its bridge, unheard, or what it
+// is without an interface.
+func PortState(p *api.Port) string {
+	switch {
+	case p.State != "" && p.State != api.PortOpen:
+		return p.State
+	case p.Blocked:
+		return "blocked"
+	case p.Unheard != "":
+		return "unheard"
+	case p.Up:
+		return "up"
+	}
+	return "down"
+}
+
 // WasDown reports whether a port went down lately.
 func WasDown(p *api.Port, now time.Time) bool {
 	return p.LastDown != nil && now.Sub(*p.LastDown) <= Lately

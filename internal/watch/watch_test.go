@@ -40,6 +40,18 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+// What keeps a port from its work stands before its link's state.
+func TestPortState(t *testing.T) {
+	for want, p := range map[string]api.Port{
+		"up": {State: api.PortOpen, Up: true}, "down": {State: api.PortOpen}, "blocked": {State: api.PortOpen, Blocked: true},
+		"unheard": {State: api.PortOpen, Up: true, Unheard: "none has arrived"}, "lost": {State: "lost", Unheard: "none has arrived", Blocked: true},
+	} {
+		if got := PortState(&p); got != want {
+			t.Errorf("%+v: %s, want %s", p, got, want)
+		}
+	}
+}
+
 func TestRank(t *testing.T) {
 	g := &api.Group{WaitsFor: member}
 	for i, m := range []api.Member{{Live: true}, {Live: true, Role: "source"}, {Live: true, Diagnosis: "x"}, {IP: member, Live: true}} {

@@ -22,8 +22,8 @@ import (
 
 // acted is a switch whose groups move as time passes.
 type acted struct {
-	down atomic.Int32 // index of a port that is down; 0: none
 	*apitest.Backend
+	spoil atomic.Pointer[func(ports []api.Port)] // what is wrong with ports; nil: nothing
 	began time.Time
 	act   func(ms uint64, groups []api.Group) // what else changes of the groups; nil: nothing
 }
@@ -56,8 +56,8 @@ func (a *acted) BusiestGroups(n int) ([]api.Group, int, error) {
 func (a *acted) Ports() ([]api.Port, error) {
 	list, err := a.Backend.Ports()
 	list = append([]api.Port(nil), list...)
-	if k := a.down.Load(); k > 0 {
-		list[k].Up = false
+	if spoil := a.spoil.Load(); spoil != nil {
+		(*spoil)(list)
 	}
 	for i := range list {
 		if p := &list[i]; p.Up {
@@ -134,10 +134,20 @@ func TestBrowserScenes(t *testing.T) {
 	stalls := groupOf(1, 5, "running")
 	stalls.WaitsFor, stalls.StallSeconds = bad, 4
 	url, a := play(t, nil, stalls)
-	a.down.Store(3)
+	a.spoil.Store(new(func(ports []api.Port) { ports[3].Up = false }))
 	b.Do("a member that is stopped, and a port that is down", chromedp.Navigate(url+"/"), browser.Has("#attention", "waits for "+bad.String()), browser.Until(shown, "bad", bad.String()),
 		browser.Has("#picture .port.bad", "p4"), browser.Until(shown, "bad", "10.77.0.4"))
 	looks("stall")
+
+	url, a = play(t, nil, groupOf(1, 3, "running"))
+	const why = "its interface has received 70 packets since gleamd attached to it, and the XDP program saw none of them"
+	a.spoil.Store(new(func(ports []api.Port) { ports[2].Unheard, ports[4].Up, ports[4].Blocked = why, false, true }))
+	b.Do("a port that is unheard, and one that its bridge blocks", chromedp.Navigate(url+"/"), browser.Has("#picture .port.bad", "p3"), browser.Until(shown, "bad", bad.String()+" at port p3: port unheard"),
+		browser.Has("#attention", "Port p3 is unheard: "+why), browser.Has("#picture .port.idle.blocked", "p5"), browser.Has("#ports tr.bad", "unheard"), browser.Has("#ports tr.idle", "blocked"),
+		browser.Until(`() => document.querySelectorAll("#attention > li").length === 1`))
+	looks("ports")
+	b.Do("the panel of the unheard one", chromedp.Focus(`#picture .nodes [data-key="port p3"]`), chromedp.KeyEvent(kb.Enter), browser.Has("#panel-state.bad", "unheard"), browser.Has("#panel-texts", why))
+	b.Do("the panel of the blocked one", chromedp.Focus(`#picture .nodes [data-key="port p5"]`), chromedp.KeyEvent(kb.Enter), browser.Has("#panel-state.idle", "blocked"), browser.Has("#panel-texts", "spanning tree"))
 
 	tree := groupOf(1, 4, "running")
 	tree.Tree = &api.Tree{Switch: "0000000000000001"}
@@ -178,8 +188,8 @@ func TestBrowserScenes(t *testing.T) {
 	url, _ = play(t, nil, alone)
 	b.Do("a group without members", chromedp.Navigate(url+"/"), browser.Has("#picture .port", "p1"), browser.Has("#members-title", alone.IP.String()))
 
-	if hosts := b.Hosts(); len(hosts) != 7 || !strings.HasPrefix(strings.Join(hosts, " "), "127.0.0.1:") {
-		t.Errorf("requests went to %q, want the seven switches alone", hosts)
+	if hosts := b.Hosts(); len(hosts) != 8 || !strings.HasPrefix(strings.Join(hosts, " "), "127.0.0.1:") {
+		t.Errorf("requests went to %q, want the eight switches alone", hosts)
 	}
 	if said := b.Console(); len(said) > 0 {
 		t.Errorf("the console has %q", said)

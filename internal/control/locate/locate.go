@@ -46,7 +46,10 @@ func New(ports []int) (*Locator, error) {
 		return nil, fmt.Errorf("open netlink for member location: %w", err)
 	}
 	l := &Locator{handle: h, kernel: k, ports: make(map[int]bool, len(ports))}
-	l.SetPorts(ports)
+	if err := l.SetPorts(ports); err != nil {
+		l.Close()
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -76,15 +79,19 @@ func (l *Locator) Link(ifindex int, name string) (s Link) {
 	return s
 }
 
-// SetPorts replaces the interface indexes of the switch's ports, and finds their VRFs.
-func (l *Locator) SetPorts(ports []int) {
+// SetPorts replaces the interface indexes of the switch's ports, and finds their VRFs. With an
+// error the VRFs are those that were found before.
+func (l *Locator) SetPorts(ports []int) error {
 	clear(l.ports)
 	for _, p := range ports {
 		l.ports[p] = true
 	}
-	if links, err := iface.ReadLinksBy(l.handle); err == nil {
-		l.tables = tablesOf(links, l.ports)
+	links, err := iface.ReadLinksBy(l.handle)
+	if err != nil {
+		return fmt.Errorf("find the VRFs of the ports: %w", err)
 	}
+	l.tables = tablesOf(links, l.ports)
+	return nil
 }
 
 // Locate returns the location of the member with address ip. It does not wait: if the

@@ -4,10 +4,12 @@
 package locate
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 )
@@ -41,4 +43,28 @@ func TestTablesOfPorts(t *testing.T) {
 			t.Errorf("ports %v: VRFs %v, want %v", c.ports, got, c.want)
 		}
 	}
+}
+
+// The kernel reports a port that enters a VRF as it reports any change of an interface, and the VRF is
+// found then.
+func TestPortEntersVRF(t *testing.T) {
+	x := newWatched(t, nil)
+	k := x.Switch.Handle()
+	if err := k.LinkAdd(&netlink.Vrf{LinkAttrs: netlink.LinkAttrs{Name: "red"}, Table: 10}); errors.Is(err, unix.EOPNOTSUPP) {
+		t.Skip("this kernel has no VRFs (CONFIG_NET_VRF)")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	x.run()
+	red, first, second := x.link("red"), x.link("p1").Attrs().Index, x.link("p2").Attrs().Index
+	x.do(func(k *netlink.Handle) error { return k.LinkSetMaster(x.link("p1"), red) })
+	x.collect("the VRF of a port", func(s *Set) bool {
+		if _, reported := s.Links[first]; !reported {
+			return false
+		}
+		if err := x.l.SetPorts([]int{first, second}); err != nil {
+			t.Error(err)
+		}
+		return slices.Equal(x.l.VRFs(), []int{0, red.Attrs().Index})
+	})
 }

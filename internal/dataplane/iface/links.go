@@ -4,6 +4,7 @@
 package iface
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,9 +20,15 @@ type Links map[int]netlink.Link
 // ReadLinks reads those of the calling thread's network namespace.
 func ReadLinks() (Links, error) { return ReadLinksBy(&netlink.Handle{}) }
 
+// maxReads bounds the reads of a list that changes while the kernel gives it.
+const maxReads = 5
+
 // ReadLinksBy reads those of a handle's network namespace.
 func ReadLinksBy(h *netlink.Handle) (Links, error) {
 	list, err := h.LinkList()
+	for n := 1; errors.Is(err, netlink.ErrDumpInterrupted) && n < maxReads; n++ {
+		list, err = h.LinkList()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}

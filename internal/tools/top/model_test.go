@@ -220,6 +220,18 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// A port that is unheard wants to be looked at, and one that its bridge blocks does not.
+func TestPortStates(t *testing.T) {
+	s := scene(2)
+	s.Ports[0].Unheard, s.Ports[1].Up, s.Ports[1].Blocked = "none has arrived", false, true
+	want := map[string]string{"p1": "unheard true", "p2": "blocked false", "p3": "down true"}
+	for _, r := range portTable(s).rows {
+		if got := fmt.Sprintf("%s %v", r.cells[1].text, r.bad); got != want[r.key] {
+			t.Errorf("%s: %s, want %s", r.key, got, want[r.key])
+		}
+	}
+}
+
 // An answer that does not come is said, and what was known stays.
 func TestNoAnswer(t *testing.T) {
 	m := newModel(context.Background(), nil, time.Second, "")

@@ -203,17 +203,7 @@ func portTable(s *Sample) *table {
 	t := &table{columns: portColumns}
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		state := p.State
-		if state == api.PortOpen || state == "" {
-			switch state = "up"; {
-			case p.Blocked:
-				state = "blocked"
-			case p.Unheard != "":
-				state = "unheard"
-			case !p.Up:
-				state = "down"
-			}
-		}
+		state := watch.PortState(&p.Port)
 		path := "slow"
 		if p.FastPath != nil && p.FastPath.Used {
 			path = "fast"

@@ -72,7 +72,7 @@ export function layout(scene, width) {
   const ports = [], free = { 1: y0 - port.pitch / 2, "-1": y0 - port.pitch / 2 };
   const middleOf = list => list.reduce((a, b) => a + b, 0) / list.length;
   let room = port.unused;
-  const drawn = scene.ports.filter(p => ends.has(p.id + " 1") || ends.has(p.id + " -1") || p.level === "bad" || room-- > 0);
+  const drawn = scene.ports.filter(p => ends.has(p.id + " 1") || ends.has(p.id + " -1") || p.level === "bad" || p.blocked || room-- > 0);
   const sides = drawn.map(p => {
     const side = ends.has(p.id + " -1") ? -1 : 1, list = ends.get(p.id + " " + side);
     return { p, side, at: list ? middleOf(list) : Infinity };

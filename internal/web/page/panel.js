@@ -71,7 +71,7 @@ function ofPort(sample, p) {
   const members = [...new Set(sample.groups.flatMap(g => g.members.filter(m => m.port === p.name).map(m => m.ip)))];
   const neighbour = (sample.topology.neighbours || []).find(n => n.port === p.name);
   return {
-    title: "Port " + p.name, state: portState(p), texts: [p.reason],
+    title: "Port " + p.name, state: portState(p), texts: [p.reason, p.unheard, p.blocked && "Its bridge forwards nothing here: spanning tree keeps this link in reserve, or the port is disabled. This is no fault."],
     facts: [
       ["Leads to", neighbour ? "switch " + neighbour.switch : members.length ? members.slice(0, 8).join(", ") + (members.length > 8 ? " and " + (members.length - 8) + " more" : "") : "no member"],
       ["In", bits(p.rx_bit_rate)], ["Out", bits(p.tx_bit_rate)], ["Queue", count(p.egress.bytes) + " bytes"], ["Dropped", count(p.egress.dropped)], ["Went down", plural(p.downs, "time")],

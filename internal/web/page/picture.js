@@ -62,7 +62,7 @@ function drawEdge(node, e) {
 function drawNode(node, x, slim, isChosen) {
   const [title, rect, texts] = node.children;
   put(title, x.says);
-  set(node, { class: ["node", x.kind, x.level || "", isChosen ? "chosen" : ""].join(" ").trim(), "aria-label": x.says, "aria-pressed": x.kind === "fold" ? undefined : String(isChosen) });
+  set(node, { class: ["node", x.kind, x.level || "", x.blocked ? "blocked" : "", isChosen ? "chosen" : ""].filter(Boolean).join(" "), "aria-label": x.says, "aria-pressed": x.kind === "fold" ? undefined : String(isChosen) });
   set(rect, { x: x.x + 1, y: x.y + 1, width: x.w - 2, height: x.h - 2, rx: x.kind === "member" || x.kind === "fold" ? 10 : 4 });
   const lines = x.kind === "port" && x.text ? [x.text] : x.kind === "switch" && slim ? ["Gleam", ...x.lines.slice(1).map(l => l.replace(/^(in|out) .*/, ""))] : x.lines;
   keyed(texts, lines.filter(Boolean).map((text, i) => ({ text, i })), l => l.i, () => draw("text", { "text-anchor": "middle" }), (t, l) => {

@@ -11,8 +11,8 @@ const most = 14; // hosts that are shown each; of more, those that are well are 
 
 // scene is that of a group, or of all if there is none.
 export function scene(sample, g, unfolded) {
-  const ports = sample.ports.map(p => ({ key: "port " + p.name, kind: "port", id: p.name, level: portState(p).level === "bad" ? "bad" : p.rx_bit_rate + p.tx_bit_rate > 0 ? "well" : "idle",
-    text: p.name, says: "port " + p.name + ", " + portState(p).text + ", " + bits(p.rx_bit_rate) + " in, " + bits(p.tx_bit_rate) + " out" }));
+  const ports = sample.ports.map(p => ({ key: "port " + p.name, kind: "port", id: p.name, level: portState(p).level !== "well" ? portState(p).level : p.rx_bit_rate + p.tx_bit_rate > 0 ? "well" : "idle",
+    blocked: p.blocked, text: p.name, says: "port " + p.name + ", " + portState(p).text + ", " + bits(p.rx_bit_rate) + " in, " + bits(p.tx_bit_rate) + " out" }));
   const hosts = g ? membersOf(sample, g) : hostsOf(sample);
   const switches = g ? switchesOf(g) : [];
   if (!g) for (const l of (sample.topology.neighbours || [])) switches.push({ key: "switch " + l.switch, kind: "neighbour", id: l.switch, port: l.port, level: l.state === "up" ? "well" : "bad",

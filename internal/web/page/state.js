@@ -12,8 +12,15 @@ const state = (level, text) => ({ level, text });
 
 export const isIdle = g => g.state === "idle"; // no member has sent yet
 export const memberOf = (g, ip) => g.members.find(m => m.ip === ip);
-export const isWell = p => p.up && p.state === "open";
-export const portState = p => !p ? state("idle", "not known") : isWell(p) ? state("well", "up") : state("bad", p.state === "open" ? "down" : p.state);
+
+// portState is what is to be said of a port. That its bridge blocks it is no fault.
+export function portState(p) {
+  if (!p) return state("idle", "not known");
+  if (p.state !== "open") return state("bad", p.state);
+  if (p.blocked) return state("idle", "blocked");
+  if (p.unheard) return state("bad", "unheard");
+  return p.up ? state("well", "up") : state("bad", "down");
+}
 
 // pointOf is the newest value of a member's series.
 export const pointOf = (sample, g, m, what) => sample.points["group/" + g.ip + "/" + m.ip + "/" + what] || 0;
@@ -53,7 +60,7 @@ const moves = g => Boolean(g.rates && g.rates.data_in > 0);
 // ofMember is what is to be said of a member.
 export function ofMember(sample, g, m) {
   const port = sample.ports.find(p => p.name === m.port);
-  if (port && !isWell(port)) return state("bad", "port " + portState(port).text);
+  if (port && portState(port).level !== "well") return state("bad", "port " + portState(port).text);
   if (!m.live) return state("bad", "dead");
   if (m.role === "source") return state(moves(g) ? "well" : "idle", moves(g) ? "sends" : g.stall_seconds ? "waits" : "pauses");
   if (g.stall_seconds && m.ip === g.waits_for) return state("bad", "stalls " + Math.floor(g.stall_seconds) + " s");
@@ -89,7 +96,7 @@ export function at(g, ip) {
 
 // remarks are what wants to be looked at, by kind. An idle group is none.
 export function remarks(sample) {
-  const kinds = [["stall", "groups stall"], ["failure", "groups have failed"], ["slow", "groups are slow"], ["member", "members get no data"], ["port", "ports are down"], ["link", "links to switches are down"]]
+  const kinds = [["stall", "groups stall"], ["failure", "groups have failed"], ["slow", "groups are slow"], ["member", "members get no data"], ["port", "ports do not work"], ["link", "links to switches are down"]]
     .map(([kind, many]) => ({ kind, many, list: [] }));
   const add = (kind, key, text, show) => kinds.find(k => k.kind === kind).list.push({ key: kind + " " + key, text, show });
   for (const g of sample.groups) {
@@ -100,7 +107,7 @@ export function remarks(sample) {
     if (isIdle(g)) continue;
     for (const m of g.members) if (m.diagnosis) add("member", g.ip + " " + m.ip, "Member " + m.ip + " of " + g.ip + ": " + m.diagnosis, show(m.ip));
   }
-  for (const p of sample.ports) if (!isWell(p)) add("port", p.name, "Port " + p.name + " is " + portState(p).text + (p.reason ? ": " + p.reason : ""), { kind: "port", id: p.name });
+  for (const p of sample.ports) if (portState(p).level === "bad") add("port", p.name, "Port " + p.name + " is " + portState(p).text + (p.reason || p.unheard ? ": " + (p.reason || p.unheard) : ""), { kind: "port", id: p.name });
   for (const l of sample.topology.links || []) if (l.state === "down" && l.hellos_received) add("link", l.port, "The link to the switch at port " + l.port + " is down" + (l.reason ? ": " + l.reason : ""), { kind: "port", id: l.port });
   return kinds.filter(k => k.list.length);
 }
