@@ -87,6 +87,7 @@ func TestForeignProgram(t *testing.T) {
 
 // XDP does not see tags that an interface takes off, which matters where some are expected.
 func TestTagsAreTakenOff(t *testing.T) {
+	labtest.Needs(t, "ethtool")
 	w := stopped(t, "[{name: p1, vlan: 5}, {name: p2}]")
 	w.sh(t, "", "ethtool -K p1 rxvlan off")
 	w.find(t, fault{plant: "ethtool -K p1 rxvlan on", check: "offloads", text: "port p1: the interface takes VLAN tags off before XDP sees the packets, and its group frames have VLAN 5", severity: Warning}, w.look)
