@@ -6,7 +6,7 @@
 # in network namespaces of its own: gleamd --check says whether the kind is served, and if it is,
 # three hosts transfer messages by a group, of whom the first is behind that port. A line for each
 # kind says what came of it; the exit code is 1 if one is not as it should be. gleam and gleamd
-# are taken from PATH. Kinds that are run by name alone: bond_lacp, macsec, nothing, trunk.
+# are taken from PATH.
 set -u
 W=$(mktemp -d) P=kinds- bad=0 running=""
 chmod 755 "$W"
@@ -148,6 +148,6 @@ kind_trunk() {
 	if [[ $out == *"eth3: the interface takes VLAN tags off before XDP sees the packets, and bridge br0 filters VLANs: ethtool -K eth3 rxvlan off"* ]]; then say ok "--check names RX VLAN offload"; else say FAILED "$out"; fi
 }
 
-[ $# -gt 0 ] || set -- bond_backup vlan vxlan macvlan bridge vrf
+[ $# -gt 0 ] || set -- bond_backup bond_lacp vlan macsec vxlan macvlan bridge vrf nothing trunk
 for kind in "$@"; do "kind_$kind"; clear_up; done
 exit $bad

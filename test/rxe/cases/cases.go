@@ -55,7 +55,7 @@ func allCases() []testCase {
 		testCase{name: "example: ext4 on the replicated block device, over verbs, replicas and the switch killed", run: exampleBlock},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
-	cs = append(cs, testCase{name: "interfaces of all kinds as ports: bond, VLAN, VXLAN, macvlan, bridge, VRF", run: portKinds, programs: 10})
+	cs = append(cs, testCase{name: "interfaces of all kinds as ports: bond, VLAN, MACsec, VXLAN, macvlan, bridge, VRF, trunk", run: portKinds, programs: 10})
 	cs = append(cs, connectCases()...)
 	cs = append(cs, dialCases()...)
 	cs = append(cs, programCases()...)
