@@ -26,8 +26,12 @@ const (
 	PortFull                 // its port has taken no more packets
 	Probed                   // its acknowledgement was overdue, and it was asked once
 	ProbedAgain              // it was asked again
+	StoodStill               // it has not answered for Standstill, and nothing before explains that
 	NumFaults
 )
+
+// Standstill is the longest wait for an answer that a link, a path or a busy host explains.
+const Standstill = time.Second
 
 // Cost is what a leg has cost its group since the first member behind it joined.
 type Cost struct {
@@ -129,12 +133,21 @@ func (g *group) costDuplicate(i int) {
 func (g *group) costACK(now time.Duration, i int, was int32) {
 	m := &g.activity[i].recovery
 	if was == 1 && g.agg.numAtAcked == 0 && g.cost.aloneSince != 0 {
-		g.cost.legs[i].waited[m.fault] += now - g.cost.aloneSince
+		addWait(&g.cost.legs[i].waited, m.fault, now-g.cost.aloneSince)
 		g.cost.aloneSince = 0
 	}
 	if m.fault != NoFault && m.faultUntil.LessEq(g.acks[i].acked) {
 		m.fault = NoFault
 	}
+}
+
+// addWait adds a wait of d with fault f. What exceeds Standstill is for a silent leg, unless f explains it.
+func addWait(waited *[NumFaults]time.Duration, f Fault, d time.Duration) {
+	if d > Standstill && f != Lost && f != NotReady && f != PortFull {
+		waited[StoodStill] += d - Standstill
+		d = Standstill
+	}
+	waited[f] += d
 }
 
 // costLast notes that one receiver lacks the packet behind acked, if that is so.
@@ -187,7 +200,7 @@ func (g *group) costOf(now time.Duration, i int) (c Cost) {
 	c.RTT, c.PathRTT, c.Receives = m.rtt, l.pathRTT, g.ackStateOf(i).flags&isReceiver != 0
 	if g.cost.aloneSince != 0 && g.agg.numAtAcked == 1 && !g.failed && g.isAwaited(i) {
 		c.Alone = now - g.cost.aloneSince
-		c.Waited[m.fault] += c.Alone
+		addWait(&c.Waited, m.fault, c.Alone)
 		c.Overdue = c.Alone > max(g.repair.timeout, DefaultRepairTimeout, 2*(m.rtt+4*m.rttVar))
 	}
 	return c

@@ -191,6 +191,42 @@ func TestWaitsHaveFaults(t *testing.T) {
 	}
 }
 
+// What a silent member is waited for beyond Standstill has a fault of its own, before and after it
+// answers, and no part of the wait is ever taken from another fault.
+func TestStandstillIsAFault(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		show  func(x *costGroup)
+		other Fault // that the first second has, and all, if it explains a standstill
+		all   bool
+	}{
+		{"silence", func(*costGroup) {}, ProbedAgain, false},
+		{"a loss", func(x *costGroup) { x.say("D", 0, rocev2.SyndromeNAKSequence) }, Lost, true},
+		{"RNR", func(x *costGroup) { x.say("D", 0, rocev2.SyndromeRNR|1) }, NotReady, true},
+	} {
+		x := newCostGroup(t, nil)
+		x.send(0)
+		x.ack("BC", 0)
+		c.show(x)
+		x.pass(Standstill)
+		if got := x.of("D").Waited; got[c.other] != Standstill || got[StoodStill] != 0 {
+			t.Errorf("%s, after a second: %v", c.name, got)
+		}
+		x.pass(2 * Standstill)
+		var want [NumFaults]time.Duration
+		if want[c.other] = 3 * Standstill; !c.all {
+			want[c.other], want[StoodStill] = Standstill, 2*Standstill
+		}
+		if got := x.of("D").Waited; got != want {
+			t.Errorf("%s, while it is silent: %v, want %v", c.name, got, want)
+		}
+		x.ack("D", 0)
+		if got := x.of("D").Waited; got != want {
+			t.Errorf("%s, after its answer: %v, want %v", c.name, got, want)
+		}
+	}
+}
+
 // A member that answers a probe twice had acknowledged by itself.
 func TestLateAnswersAreCounted(t *testing.T) {
 	x := newCostGroup(t, nil)

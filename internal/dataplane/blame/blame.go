@@ -92,8 +92,6 @@ const (
 	leastRNRNAKs  = 2
 	better        = 4 // the others have better times less
 	slowRTT       = 4 // times the round trip of others: slow
-
-	standstill = time.Second // without any answer: silent, also where nobody asks (no local repair)
 )
 
 // Comparable reports whether the counters of two samples are of the same members.
@@ -222,13 +220,14 @@ func (w *window) judge(i int) (v Verdict) {
 			v.Cause, v.Waited = c, t
 		}
 	}
+	stood := w.waited(i, mcast.StoodStill) // also before the answer that has come since
 	silence := w.waited(i, mcast.ProbedAgain)
 	plain := w.waited(i, mcast.NoFault)
 	probed := w.waited(i, mcast.Probed)
 	lost := w.waited(i, mcast.Lost)
 	late := v.Probes > 0 && 2*(y.Spurious-x.Spurious) >= v.Probes // it answers all, and too late
-	if still := time.Duration(y.Alone) * time.Microsecond; still >= standstill && v.NAKs == 0 && v.RNRNAKs == 0 {
-		silence, plain, lost, late = silence+plain+lost, 0, 0, false
+	if still := time.Duration(y.Alone) * time.Microsecond; still >= mcast.Standstill && v.NAKs == 0 && v.RNRNAKs == 0 {
+		silence, plain, lost, late = silence+plain+lost, 0, 0, false // nobody asks without local repair
 	}
 	if n := w.value(i, losses); n >= leastLosses && uint64(n)*leastLossRate >= w.b.Packets-w.a.Packets && n >= better*w.others(i, losses) {
 		if v.NAKs >= leastLosses && !late {
@@ -243,8 +242,9 @@ func (w *window) judge(i int) (v Verdict) {
 		consider(NotReady, w.waited(i, mcast.NotReady), w.busy/faultShare)
 	}
 	if !late {
-		consider(NoAnswer, silence+probed, max(w.busy/silentShare, w.over/silentTime))
+		stood += silence + probed
 	}
+	consider(NoAnswer, stood, max(w.busy/silentShare, w.over/silentTime))
 	others := w.others(i, roundTrips)
 	c, slow := SlowLink, w.waited(i, mcast.PortFull)
 	if others != 0 && y.RTT >= slowRTT*others {

@@ -14,10 +14,10 @@ import (
 
 // what happens to a member in four seconds.
 type what struct {
-	lost, notReady, full, asked, again, plain time.Duration
-	naks, rnrs, probes, late                  uint64
-	rtt, path, alone                          time.Duration
-	source                                    bool
+	lost, notReady, full, asked, again, plain, stood time.Duration
+	naks, rnrs, probes, late                         uint64
+	rtt, path, alone                                 time.Duration
+	source                                           bool
 }
 
 const ms, us = time.Millisecond, time.Microsecond
@@ -33,7 +33,7 @@ func after(busy time.Duration, packets uint64, members ...what) (a, b Sample) {
 		}
 		is := was
 		is.NAKs, is.RNRNAKs, is.Probes, is.Spurious, is.Repaired = is.NAKs+m.naks, is.RNRNAKs+m.rnrs, is.Probes+m.probes, is.Spurious+m.late, is.Repaired+8*m.naks
-		for f, d := range map[mcast.Fault]time.Duration{mcast.Lost: m.lost, mcast.NotReady: m.notReady, mcast.PortFull: m.full, mcast.Probed: m.asked, mcast.ProbedAgain: m.again, mcast.NoFault: m.plain} {
+		for f, d := range map[mcast.Fault]time.Duration{mcast.Lost: m.lost, mcast.NotReady: m.notReady, mcast.PortFull: m.full, mcast.Probed: m.asked, mcast.ProbedAgain: m.again, mcast.NoFault: m.plain, mcast.StoodStill: m.stood} {
 			is.Waited[f] += d
 		}
 		is.RTT, is.PathRTT, is.Alone = m.rtt, m.path, m.alone
@@ -69,6 +69,7 @@ func TestJudge(t *testing.T) {
 		{"a process that is stopped", 3 * time.Second, 100, []what{source, well(0), {again: 2900 * ms, probes: 6, alone: 2900 * ms}, well(0)}, []Verdict{{Member: 2, Cause: NoAnswer}}},
 		{"the same, without local repair", 3 * time.Second, 100, []what{source, well(0), {plain: 2900 * ms, alone: 2900 * ms}, well(0)}, []Verdict{{Member: 2, Cause: NoAnswer}}},
 		{"the same, after a loss", 3 * time.Second, 100, []what{source, well(0), {lost: 2900 * ms, alone: 2900 * ms}, well(0)}, []Verdict{{Member: 2, Cause: NoAnswer}}},
+		{"the same, when it has gone on", 4 * time.Second, 1000, []what{source, well(0), {stood: 2900 * ms, again: 900 * ms, asked: 100 * ms, probes: 8, late: 8, rtt: 40 * ms}, well(0)}, []Verdict{{Member: 2, Cause: NoAnswer}}},
 		{"a host that sleeps for some ms, paced", 60 * ms, 400, []what{source, well(10 * ms), {asked: 20 * ms, again: 20 * ms, probes: 2, late: 2}, well(5 * ms)}, nil},
 		{"a port that is full", 4 * time.Second, 50_000, []what{source, well(0), {full: 3 * time.Second, plain: 500 * ms, rtt: 9 * ms}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
 		{"a slow link that was fast when it was idle", 4 * time.Second, 50_000, []what{source, well(0), {plain: 3500 * ms, rtt: 9 * ms, path: 80 * us}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
