@@ -19,7 +19,7 @@ func startedEvent(build api.Version, k *keeper) api.Event {
 func (k *keeper) beforeText() string {
 	switch {
 	case k == nil:
-		return "the configuration has no key state, so groups of before are lost"
+		return "the configuration has no key state, so groups end with gleamd"
 	case k.found.Damaged != nil:
 		return fmt.Sprintf("the state file was damaged, so groups of before are lost; it is %s now", k.found.DamagedFile)
 	case k.found.New:
