@@ -106,6 +106,16 @@ type TraceEnd struct {
 	Packets  uint64 `json:"packets"`
 	Lost     uint64 `json:"lost"`      // for lack of room: the reader was too slow
 	OverRate uint64 `json:"over_rate"` // beyond the rate
+
+	Costs []TraceCost `json:"costs,omitempty"` // of the members that the group has in the end; absent: the trace was not of one group
+}
+
+// TraceCost is what a member has cost its group while a trace ran: counts and the time waited are
+// those of the trace, round trips those that were measured lately.
+type TraceCost struct {
+	Member netip.Addr `json:"member"`
+	Switch string     `json:"switch,omitempty"` // neighbour that the member is behind: its members share their costs
+	Cost   Cost       `json:"cost"`
 }
 
 // Reasons of refusals: there is one trace at a time, and none runs.

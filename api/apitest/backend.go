@@ -29,6 +29,7 @@ type Backend struct {
 
 	Traced     []api.TracePacket // what a trace has
 	TraceNotes []string
+	TraceCosts []api.TraceCost
 
 	mu         sync.Mutex
 	registered []api.Register

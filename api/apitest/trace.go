@@ -25,7 +25,7 @@ func (b *Backend) Trace(q *api.Trace) (func(context.Context, func(*api.TraceLine
 		if err := emit(&api.TraceLine{Start: &start}, false); err != nil {
 			return err
 		}
-		end := api.TraceEnd{Reason: "count"}
+		end := api.TraceEnd{Reason: "count", Costs: b.TraceCosts}
 		for i := range b.Traced {
 			if err := emit(&api.TraceLine{Packet: &b.Traced[i]}, i+1 < len(b.Traced)); err != nil {
 				return err

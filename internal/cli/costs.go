@@ -6,6 +6,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -31,19 +32,46 @@ func costTable(w io.Writer, g *api.Group) {
 		return
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "MEMBER\tNAKS\tRNR\tREPAIRED\tPROBES\tRTT P50\tRTT P99\tWAITED\tSLOW")
+	fmt.Fprintln(w, costTitles+"\tSLOW")
 	seen := make(map[string]bool)
 	for i := range g.Members {
 		m := &g.Members[i]
-		c, who := m.Cost, m.IP.String()
-		if c == nil || m.Switch != "" && seen[m.Switch] {
+		if m.Cost == nil {
 			continue
 		}
-		if m.Switch != "" { // its members share their costs
-			seen[m.Switch], who = true, "switch "+m.Switch
+		if line := costLine(seen, m.IP, m.Switch, m.Cost); line != "" {
+			fmt.Fprintf(w, "%s\t%s\n", line, text(m.Slow))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", who, c.NAKs, c.RNRNAKs, c.Repaired, c.Probes, brief(c.RTTp50), brief(c.RTTp99), brief(c.Waited), text(m.Slow))
 	}
+}
+
+// traceCostTable shows what each member has cost the group of a trace during it.
+func traceCostTable(w io.Writer, costs []api.TraceCost) {
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, costTitles)
+	seen := make(map[string]bool)
+	for i := range costs {
+		x := &costs[i]
+		if line := costLine(seen, x.Member, x.Switch, &x.Cost); line != "" {
+			fmt.Fprintln(w, line)
+		}
+	}
+}
+
+// costTitles are the titles of a costLine.
+const costTitles = "MEMBER\tNAKS\tRNR\tREPAIRED\tPROBES\tRTT P50\tRTT P99\tWAITED"
+
+// costLine is what a member has cost; "" if it shares that with a member behind the same switch, which is in
+// seen.
+func costLine(seen map[string]bool, ip netip.Addr, neighbour string, c *api.Cost) string {
+	who := ip.String()
+	if neighbour != "" {
+		if seen[neighbour] {
+			return ""
+		}
+		seen[neighbour], who = true, "switch "+neighbour
+	}
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", who, c.NAKs, c.RNRNAKs, c.Repaired, c.Probes, brief(c.RTTp50), brief(c.RTTp99), brief(c.Waited))
 }
 
 // costWords says what a member has cost, as far as it has cost anything.

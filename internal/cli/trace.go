@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ has done to each and why. Without -w it prints a line for each packet. With -w i
 writes a pcapng file: each port is three interfaces, PORT in, PORT out and PORT
 not-sent, and rules and reasons are packet comments. Without GROUP it records the
 packets of all groups. Headers are recorded alone, unless --snap asks for more.
+In the end it says what each member of GROUP has cost the group meanwhile.
 
 A packet that comes is recorded if it fits the filters, or if a copy of it does.
 There is one trace at a time, for users who may change the switch.
@@ -144,7 +146,7 @@ func parsePSNs(s string) (*api.PSNRange, error) {
 type traceSink interface {
 	start(*api.TraceStart) error
 	packet(p *api.TracePacket, more bool) error
-	end() error
+	end(sum *api.TraceEnd) error // nil: the trace was cut off
 }
 
 func (e *Env) trace(ctx context.Context, o *traceOptions) error {
@@ -155,7 +157,8 @@ func (e *Env) trace(ctx context.Context, o *traceOptions) error {
 		o.file.stdout = terminal.Raw(e.Stdout)
 		sink = &o.file
 	}
-	begun, ended := false, false
+	begun := false
+	var ended *api.TraceEnd
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { stopTrace(client, cancel) })()
@@ -170,15 +173,15 @@ func (e *Env) trace(ctx context.Context, o *traceOptions) error {
 		case l.Packet != nil:
 			return sink.packet(l.Packet, more)
 		case l.End != nil:
-			ended = true
-			fmt.Fprintln(e.Stderr, traceSum(l.End))
+			ended = l.End
+			return e.printTraceSum(l.End)
 		}
 		return nil
 	})
 	if begun {
-		err = errors.Join(err, sink.end())
+		err = errors.Join(err, sink.end(ended))
 	}
-	if err == nil && !ended {
+	if err == nil && ended == nil {
 		return errors.New("gleamd has ended the trace: it stops, or this reader took nothing for 15 s")
 	}
 	return err
@@ -195,6 +198,17 @@ func stopTrace(client *api.Client, cancel context.CancelFunc) {
 		return
 	}
 	time.AfterFunc(patience, cancel)
+}
+
+// printTraceSum says what a trace has recorded, and what members have cost its group meanwhile.
+func (e *Env) printTraceSum(end *api.TraceEnd) error {
+	fmt.Fprintln(e.Stderr, traceSum(end))
+	if len(end.Costs) == 0 {
+		return nil
+	}
+	var table bytes.Buffer
+	traceCostTable(&table, end.Costs)
+	return writeTable(e.Stderr, table.String(), columnsOf(e.Stderr))
 }
 
 // traceSum says what a trace has recorded.
@@ -232,7 +246,13 @@ func (t *traceText) packet(p *api.TracePacket, _ bool) error {
 	return t.out.printLine(t.w, p, fmt.Sprintf("%s %-*s %-8s %s > %s %s%s", p.Time.Local().Format("15:04:05.000000"), t.port, text(p.Port), p.Direction, addrText(p.From), addrText(p.To), packetName(p), comment(p)))
 }
 
-func (*traceText) end() error { return nil }
+// end prints the last line of the API's answer, in formats for programs.
+func (t *traceText) end(sum *api.TraceEnd) error {
+	if sum == nil || t.out.isText() {
+		return nil
+	}
+	return t.out.printLine(t.w, &api.TraceLine{End: sum}, "")
+}
 
 // packetName is a packet's opcode with its numbers.
 func packetName(p *api.TracePacket) string {

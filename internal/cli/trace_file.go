@@ -124,7 +124,7 @@ func (t *traceFile) packet(p *api.TracePacket, more bool) error {
 	}
 	const overhead = 64 // bytes of a block besides packet and comment, about
 	if t.bytes += len(p.Data) + len(opts.Comments[0]) + overhead; t.ring > 0 && t.bytes >= t.size*1e6 {
-		if err := t.end(); err != nil {
+		if err := t.end(nil); err != nil {
 			return err
 		}
 		return t.open()
@@ -143,7 +143,7 @@ func (t *traceFile) flush() error {
 }
 
 // end completes the file.
-func (t *traceFile) end() error {
+func (t *traceFile) end(*api.TraceEnd) error {
 	err := t.flush()
 	if t.ng = nil; t.out != nil {
 		err = errors.Join(err, t.out.Close())

@@ -55,9 +55,34 @@ func TestTraceText(t *testing.T) {
 	}
 }
 
-// In JSON it is one object a line, as the API has it.
+// What members have cost the group follows the sum; those behind one switch share a line. Standard output has
+// the packets alone, also those of a file.
+func TestTraceCosts(t *testing.T) {
+	b := tracer()
+	ip := netip.MustParseAddr
+	b.TraceCosts = []api.TraceCost{
+		{Member: ip("10.0.0.2"), Cost: api.Cost{NAKs: 3, RNRNAKs: 1, Repaired: 17, Probes: 2, RTTp50: 0.000_1, RTTp99: 0.02, Waited: 1.5}},
+		{Member: ip("10.0.0.3"), Switch: "s2", Cost: api.Cost{}},
+		{Member: ip("10.0.0.4"), Switch: "s2", Cost: api.Cost{}},
+	}
+	const want = `3 packets
+
+MEMBER     NAKS  RNR  REPAIRED  PROBES  RTT P50  RTT P99  WAITED
+10.0.0.2   3     1    17        2       100µs    20ms     1.5s
+switch s2  0     0    0         0       -        -        -
+`
+	for _, args := range [][]string{nil, {"-w", "-"}} {
+		stdout, stderr, code := run(t, serve(t, b), append([]string{"trace", "10.9.0.1", "--count", "3"}, args...)...)
+		if stderr != want || code != cli.ExitOK || strings.Contains(stdout, "WAITED") {
+			t.Errorf("%v: %d, %s\n%s", args, code, stderr, stdout)
+		}
+	}
+}
+
+// In JSON it is one object a line, as the API has it, and the end's line as the API has that.
 func TestTraceJSON(t *testing.T) {
 	b := tracer()
+	b.TraceCosts = []api.TraceCost{{Member: netip.MustParseAddr("10.0.0.2"), Cost: api.Cost{NAKs: 3}}}
 	stdout, _, code := run(t, serve(t, b), "trace", "--count", "2", "-o", "json")
 	d := json.NewDecoder(strings.NewReader(stdout))
 	for i := range 2 {
@@ -68,6 +93,10 @@ func TestTraceJSON(t *testing.T) {
 		if p.Time = p.Time.Local(); !reflect.DeepEqual(p, b.Traced[i]) {
 			t.Errorf("%+v, want %+v", p, b.Traced[i])
 		}
+	}
+	var l api.TraceLine
+	if err := d.Decode(&l); err != nil || !reflect.DeepEqual(l.End, &api.TraceEnd{Reason: "count", Packets: 2, Costs: b.TraceCosts}) || d.More() {
+		t.Errorf("%+v, %v", l.End, err)
 	}
 }
 

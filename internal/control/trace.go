@@ -61,8 +61,9 @@ type traceRun struct {
 	stopOnce sync.Once
 	running  *dataplane.Trace
 	start    api.TraceStart
-	base     time.Time // of the workers' clock
-	ports    []string  // by index; empty: no port
+	before   *api.Group // the traced group when the trace began; nil: none was registered
+	base     time.Time  // of the workers' clock
+	ports    []string   // by index; empty: no port
 	lines    []api.TraceLine
 	sent     uint64
 	emit     func(*api.TraceLine, bool) error
@@ -101,6 +102,7 @@ func (r *traceRun) begin(t *api.Trace) (err error) {
 	if t.Slow {
 		slow = f.Groups
 	}
+	r.before, _ = e.Group(t.Group.Unmap())
 	r.base = time.Now().Add(-e.plane.Now())
 	r.running, err = e.plane.StartTrace(&f, slow)
 	return err
@@ -188,7 +190,26 @@ func (r *traceRun) run(ctx context.Context, emit func(*api.TraceLine, bool) erro
 	}
 	r.end()
 	lost, rate := r.running.Unrecorded()
-	return emit(&api.TraceLine{End: &api.TraceEnd{Reason: reason, Packets: r.sent, Lost: lost, OverRate: rate}}, false)
+	return emit(&api.TraceLine{End: &api.TraceEnd{Reason: reason, Packets: r.sent, Lost: lost, OverRate: rate, Costs: r.costs()}}, false)
+}
+
+// costs returns what the members of the traced group have cost it since the trace began. One that is not
+// registered any more had its last costs when it ended.
+func (r *traceRun) costs() []api.TraceCost {
+	ip := r.bounds.Group.Unmap()
+	list, _ := r.engine.EndedGroups()
+	list = slices.DeleteFunc(list, func(g api.Group) bool { return g.IP != ip || g.Ended.Time.Before(r.start.Time) })
+	if now, err := r.engine.Group(ip); err == nil {
+		list = append(list, *now)
+	}
+	switch n := len(list); n {
+	case 0:
+		return nil
+	case 1:
+		return costsSince(r.before, &list[0])
+	default: // it was registered anew, and its costs have begun with that
+		return costsSince(nil, &list[n-1])
+	}
 }
 
 // end ends the recording; another trace may begin.

@@ -209,17 +209,18 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 			add(m.expectedSince+g.probeTimeout(i), rules("R43"), "Local repair gives up: it is left to the source.")
 		}
 	}
+	const fails = "the group fails: the source gets NAK 0x63, status 11"
 	end := "it is removed, and no longer waited for"
 	if !g.canEvict(i) {
-		end = "the group fails: the source gets NAK 0x63, status 11"
+		end = fails
 	}
 	switch {
 	case b.pending == sevFatal:
 		add(0, rules("R25", "R26"), "When all before it is acknowledged, %s.", end)
 	case g.live.armed && g.live.deadAfter > 0 && !g.isKept(i) && !g.sourceOwes():
 		add(max(a.livenessSince, a.lastHeard)+g.livenessTimeout(i), rules("R23", "R39", "R58", "R59", "R110"), "If it stays silent, and another receiver does not, %s.", end)
-		if g.live.allDeadMS > 0 {
-			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", end)
+		if g.live.allDeadMS > 0 && (g.policy.kind == Strict || g.src.neighbor == 0) {
+			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", fails)
 		}
 	case g.live.deadAfter == 0 || g.isKept(i):
 		add(0, rules("R23", "R108"), "It is not removed for its silence: if it stays silent, the source's retries run out, status 12, or the source sends again for ever, where its queue pair has no end of retries (rdma_rxe with retry_cnt 7).")

@@ -39,8 +39,8 @@ func (g *group) startLiveness(now time.Duration) {
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
 // and others are ahead of them, or the source is retransmitting: they are removed, or
 // the group fails (removeOrFail). While no receiver at all shows a sign of life the fault is
-// more likely on this side: it gives up nobody then before allDeadAfter. It also removes
-// receivers that lag for longer than lagTime.
+// more likely on this side: nobody is removed then, and after allDeadAfter the group fails. It
+// also removes receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
 	g.live.armed = false
 	if g.agg.acked == g.fwd.nxt.Prev() && (g.policy.quorum == 0 || g.allCaughtUp()) {
@@ -85,9 +85,11 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.live.deadAfter > 0 && t < g.live.at {
 				g.live.at = t
 			}
-		case (alive || g.isAllDead(now-max(l.livenessSince, l.lastHeard))) && !g.isKept(i) && g.wasAsked(i):
+		case alive && !g.isKept(i) && g.wasAsked(i):
 			g.removeOrFail(i, Silent, out)
 			evicted = true
+		case !alive && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i) && !g.isAnySpared(now):
+			g.failBecauseOf(g.legs[i].member, Silent, out)
 		}
 		if g.failed {
 			return
@@ -121,13 +123,31 @@ func (g *group) restartLiveness(now time.Duration) {
 // deadAfter.
 func (g *group) isSilent(i int, now time.Duration) bool {
 	l := &g.activity[i]
-	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
+	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && g.silence(i, now) >= g.livenessTimeout(i)
+}
+
+// silence returns for how long leg i has sent no feedback in its present period.
+func (g *group) silence(i int, now time.Duration) time.Duration {
+	l := &g.activity[i]
+	return now - max(l.livenessSince, l.lastHeard)
 }
 
 // isAllDead reports whether a receiver has been silent for long enough to fail the group although no
-// other one shows life.
+// other one shows life. Under policies that can do without some receivers, the switch of the source says
+// so: another one does not know whether receivers elsewhere live.
 func (g *group) isAllDead(silent time.Duration) bool {
-	return g.live.allDeadMS > 0 && silent >= g.live.allDeadAfter()
+	return g.live.allDeadMS > 0 && silent >= g.live.allDeadAfter() && (g.policy.kind == Strict || g.src.neighbor == 0)
+}
+
+// isAnySpared reports whether the group can do without its dead receivers for the sake of another one, which
+// is kept (R108), or has not been silent for allDeadAfter.
+func (g *group) isAnySpared(now time.Duration) bool {
+	for i := range g.acks {
+		if g.policy.kind != Strict && g.acks[i].flags&isReceiver != 0 && (g.isKept(i) || !g.isAllDead(g.silence(i, now))) {
+			return true
+		}
+	}
+	return false
 }
 
 // allDeadAfter returns the time after which the group fails if all receivers are silent; 0: never.

@@ -36,8 +36,8 @@ var _ = []mutant.Mutant{
 		`		if !g.agg.seen && g.live.deadAfter != 0 {
 			_ = now`)),
 	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
-		"case (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):",
-		"case false && (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):")),
+		"case alive && !g.isKept(i) && g.wasAsked(i):",
+		"case false && alive && !g.isKept(i) && g.wasAsked(i):")),
 	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.fwd.hi.Prev(), now
@@ -45,7 +45,7 @@ var _ = []mutant.Mutant{
 			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
 				g.live.deadline = t
 			}
-		case (alive || g.isAllDead(now-max(l.watched, l.heard))) && !g.isKept(i) && g.wasAsked(i):`,
+		case alive && !g.isKept(i) && g.wasAsked(i):`,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.fwd.hi.Prev(), now
 			}

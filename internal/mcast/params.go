@@ -73,9 +73,9 @@ func (p *GroupParams) Silence() time.Duration {
 	return p.DeadAfter
 }
 
-// SilenceOfAll is how long receivers are waited for that are all silent; 0: for ever.
+// SilenceOfAll is how long receivers are waited for that are all silent, under every policy; 0: for ever.
 func (p *GroupParams) SilenceOfAll() time.Duration {
-	if s := p.Silence(); s > 0 && p.Policy == Strict {
+	if s := p.Silence(); s > 0 {
 		return max(s, StrictDeadAfter)
 	}
 	return 0

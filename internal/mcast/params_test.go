@@ -75,7 +75,8 @@ func TestSilence(t *testing.T) {
 		{GroupParams{DeadAfter: time.Minute, SenderTimeout: 14, SenderRetries: 7}, time.Minute, time.Minute},
 		{GroupParams{DeadAfter: NeverDead, SenderTimeout: 14, SenderRetries: 7}, 0, 0},
 		{GroupParams{Policy: Evict}, 0, 0},
-		{GroupParams{Policy: Evict, DeadAfter: time.Second}, time.Second, 0},
+		{GroupParams{Policy: Evict, DeadAfter: time.Second}, time.Second, StrictDeadAfter},
+		{GroupParams{Policy: Quorum, Quorum: 1, DeadAfter: time.Minute}, time.Minute, time.Minute},
 		{GroupParams{Policy: Quorum, Quorum: 1, DeadAfter: NeverDead}, 0, 0},
 	} {
 		p := c.params

@@ -60,20 +60,21 @@ func TestR31_LeavingAtRest(t *testing.T)        { runTranscript(t) }
 func TestR31_LeavingBehindASwitch(t *testing.T) { runTranscript(t) }
 func TestR30_JoinersMaySend(t *testing.T)       { runTranscript(t) }
 
-func TestR35_UpdateMembers(t *testing.T)              { runTranscript(t) }
-func TestR35_UpdateReleasesTheAck(t *testing.T)       { runTranscript(t) }
-func TestR36_QuorumHasIt(t *testing.T)                { runTranscript(t) }
-func TestR36_JoinerIsNoneOfTheQuorumYet(t *testing.T) { runTranscript(t) }
-func TestR37_StrandedReceiver(t *testing.T)           { runTranscript(t) }
-func TestR37_KeptFed(t *testing.T)                    { runTranscript(t) }
-func TestR38_LagLimitPSNs(t *testing.T)               { runTranscript(t) }
-func TestR38_LagLimitTime(t *testing.T)               { runTranscript(t) }
-func TestR39_SilentUnderStrict(t *testing.T)          { runTranscript(t) }
-func TestR39_AllSilentUnderStrict(t *testing.T)       { runTranscript(t) }
-func TestR40_QuorumLost(t *testing.T)                 { runTranscript(t) }
-func TestR41_TargetsOfTheLastMessage(t *testing.T)    { runTranscript(t) }
-func TestR41_InvalidTargetMessage(t *testing.T)       { runTranscript(t) }
-func TestR41_TargetsInATree(t *testing.T)             { runTranscript(t) }
+func TestR35_UpdateMembers(t *testing.T)               { runTranscript(t) }
+func TestR35_UpdateReleasesTheAck(t *testing.T)        { runTranscript(t) }
+func TestR36_QuorumHasIt(t *testing.T)                 { runTranscript(t) }
+func TestR36_JoinerIsNoneOfTheQuorumYet(t *testing.T)  { runTranscript(t) }
+func TestR37_StrandedReceiver(t *testing.T)            { runTranscript(t) }
+func TestR37_KeptFed(t *testing.T)                     { runTranscript(t) }
+func TestR38_LagLimitPSNs(t *testing.T)                { runTranscript(t) }
+func TestR38_LagLimitTime(t *testing.T)                { runTranscript(t) }
+func TestR39_SilentUnderStrict(t *testing.T)           { runTranscript(t) }
+func TestR39_AllSilentUnderStrict(t *testing.T)        { runTranscript(t) }
+func TestR39_AllSilentUnderOtherPolicies(t *testing.T) { runTranscript(t) }
+func TestR40_QuorumLost(t *testing.T)                  { runTranscript(t) }
+func TestR41_TargetsOfTheLastMessage(t *testing.T)     { runTranscript(t) }
+func TestR41_InvalidTargetMessage(t *testing.T)        { runTranscript(t) }
+func TestR41_TargetsInATree(t *testing.T)              { runTranscript(t) }
 
 func TestR42_RetainedWithinTheBudget(t *testing.T)       { runTranscript(t) }
 func TestR42_NewFrameForAnOldOne(t *testing.T)           { runTranscript(t) }

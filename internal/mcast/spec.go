@@ -143,8 +143,8 @@ func checkPolicy(spec *GroupSpec) error {
 	if spec.DeadAfterMax < 0 || spec.DeadAfterMax > 0 && spec.DeadAfter == 0 {
 		return fmt.Errorf("dead_after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadAfterMax)
 	}
-	if spec.AllDeadAfter != 0 && (spec.AllDeadAfter < spec.DeadAfter || spec.DeadAfter == 0 || spec.Policy != Strict) {
-		return fmt.Errorf("all dead after %v: goes with the policy strict, and a dead_after that is not longer", spec.AllDeadAfter)
+	if spec.AllDeadAfter != 0 && (spec.AllDeadAfter < spec.DeadAfter || spec.DeadAfter == 0) {
+		return fmt.Errorf("all dead after %v: goes with a dead_after that is not longer", spec.AllDeadAfter)
 	}
 	if spec.PSNProbe < 0 {
 		return fmt.Errorf("psn_probe %v: must not be negative, and 0 is no probes", spec.PSNProbe)

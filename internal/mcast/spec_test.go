@@ -54,7 +54,7 @@ func TestSpecBounds(t *testing.T) {
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 0, 0 }, ""},
 		{func(s *GroupSpec) { s.DeadAfter, s.AllDeadAfter = 2, 1 }, "all dead after 1ns"},
 		{func(s *GroupSpec) { s.AllDeadAfter = 1 }, "all dead after 1ns"},
-		{func(s *GroupSpec) { s.Policy, s.DeadAfter, s.AllDeadAfter = Evict, 1, 1 }, "all dead after 1ns"},
+		{func(s *GroupSpec) { s.Policy, s.DeadAfter, s.AllDeadAfter = Evict, 1, 1 }, ""},
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 0, 1 }, "dead_after 0s, at most 1ns"},
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 1, -1 }, "dead_after 1ns, at most -1ns"},
 		{func(s *GroupSpec) { s.PSNProbe = 1 }, ""},

@@ -144,7 +144,7 @@ type GroupSpec struct {
 	Quorum       int           // Policy Quorum: receivers that must have the acknowledged data, 1 or more; else 0
 	DeadAfter    time.Duration // a receiver that lags in silence for this time, while others move, is removed or fails the group; 0: never
 	DeadAfterMax time.Duration // if above DeadAfter: eight measured round trips replace DeadAfter where they take longer, up to this time
-	AllDeadAfter time.Duration // under Strict with DeadAfter: the silence of a receiver after which the group fails although no other one shows life; 0: never
+	AllDeadAfter time.Duration // with DeadAfter: the silence of all receivers, under Strict of one while no other shows life, after which the group fails; 0: never
 	LagPSNs      int           // Evict, Quorum: a receiver that is further behind another one, in PSNs, is removed; 0: never
 	LagTime      time.Duration // Evict, Quorum: a receiver that lacks for this time what another one has is removed; 0: never
 	// SourceTimeout is how long a source may send nothing while another member waits

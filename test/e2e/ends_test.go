@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,44 @@ func TestStrictByDefault(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("no event names %s: %+v", dead, es.Events)
+			}
+		})
+	}
+}
+
+// TestAllReceiversDie: a group under evict or quorum all of whose receivers die at once fails because of one of them,
+// as a strict one does, and no message completes.
+func TestAllReceiversDie(t *testing.T) {
+	for name, change := range map[string]func(*endpoint.MasterConfig){
+		"evict":    func(c *endpoint.MasterConfig) { c.Policy = mcast.Evict },
+		"quorum:2": func(c *endpoint.MasterConfig) { c.Policy, c.Quorum = mcast.Quorum, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4}, memory: 8 << 20, qp: func(_ int, c *endpoint.QPConfig) { c.Timeout = 17 }})
+			groups := r.joinByMaster(change)
+			r.sendTo(groups)
+			for _, h := range r.hosts[1:] {
+				if err := h.dev.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			got := statuses(r, r.hosts[0], r.postAll(groups[0]))
+			if took := time.Since(began); took < mcast.StrictDeadAfter || slices.Contains(got, endpoint.Success) || !slices.Contains(got, endpoint.RemoteOpErr) {
+				t.Errorf("statuses %v after %v: want one remote operation error after %v", got, took, mcast.StrictDeadAfter)
+			}
+			e := awaitEvent(t, groups[0], endpoint.Failed)
+			if e.Code != mcast.Silent || !slices.ContainsFunc(r.hosts[1:], func(h *rigHost) bool { return h.ip == e.Member }) {
+				t.Errorf("the sender heard %+v", e)
+			}
+			es, err := r.engine.Events(canceled(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(es.Events, func(x api.Event) bool {
+				return x.Kind == api.EventFailed && x.Member == e.Member && strings.HasPrefix(x.Reason, silent)
+			}) {
+				t.Errorf("no event names %s: %+v", e.Member, es.Events)
 			}
 		})
 	}

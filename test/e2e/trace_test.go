@@ -36,6 +36,7 @@ type traceCommand struct {
 	stderr bytes.Buffer
 	stop   context.CancelFunc
 	ended  chan int // the exit code
+	end    *api.TraceEnd
 }
 
 // trace runs `gleam trace` with args until stop, and returns when the switch records.
@@ -83,13 +84,17 @@ func (c *traceCommand) packets() (list []api.TracePacket) {
 	c.stop()
 	c.wait()
 	for d := json.NewDecoder(&c.stdout); ; {
-		var p api.TracePacket
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return list
-		} else if err != nil {
-			c.t.Fatal(err)
+		var l struct {
+			api.TracePacket
+			End *api.TraceEnd
 		}
-		list = append(list, p)
+		if err := d.Decode(&l); err != nil {
+			c.t.Fatalf("%v, before the line of the end", err)
+		}
+		if c.end = l.End; l.End != nil {
+			return list
+		}
+		list = append(list, l.TracePacket)
 	}
 }
 
@@ -103,6 +108,7 @@ func TestTraceBeforeAndAfter(t *testing.T) {
 	}})
 	r.join()
 	r.fill(0)
+	r.write(0, 20_000) // what members cost here is not the trace's
 	c := r.trace(r.group.String(), "-o", "json", "--rate", "1000000", "--slow")
 	r.write(0, 20_000)
 	r.same(0)
@@ -159,6 +165,15 @@ func TestTraceBeforeAndAfter(t *testing.T) {
 	}
 	if repairs["h2"] == 0 || acks == 0 {
 		t.Errorf("%d repairs, %d ACKs to the source", repairs["h2"], acks)
+	}
+	if len(c.end.Costs) != 2 {
+		t.Fatalf("costs of %d receivers: %+v", len(c.end.Costs), c.end)
+	}
+	for i, h := range r.hosts[1:] {
+		lossy := h.Name == "h2"
+		if x := &c.end.Costs[i]; x.Member != h.ip || x.Cost.Repaired > uint64(repairs[h.Name]) || lossy != (x.Cost.NAKs > 0) || lossy && x.Cost.Repaired == 0 {
+			t.Errorf("%s has cost %+v, and has had %d packets from the store", h.Name, x, repairs[h.Name])
+		}
 	}
 }
 
