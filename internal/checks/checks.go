@@ -66,6 +66,7 @@ const (
 	CheckMTU        = "mtu"
 	CheckRoutes     = "routes"
 	CheckPrefixes   = "group-prefixes"
+	CheckPortGuard  = "port-guard"
 	CheckForwarding = "forwarding"
 	CheckOffloads   = "offloads"
 	CheckFastPath   = "fast-path"
@@ -78,7 +79,7 @@ const (
 
 // All are the names of all checks.
 var All = []string{
-	CheckKernel, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckForwarding, CheckOffloads, CheckFastPath,
+	CheckKernel, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckPortGuard, CheckForwarding, CheckOffloads, CheckFastPath,
 	CheckHugePages, CheckMemlock, CheckClock, CheckWorkers, CheckInterrupts,
 }
 

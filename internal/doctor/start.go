@@ -75,7 +75,10 @@ func (m *machine) start(cfg *config.Config, running *Running) *checks.Outcome {
 	}
 	o := m.Run(cfg)
 	o.Findings = append(o.Findings, process(cfg, running)...)
-	if running != nil {
+	if running == nil {
+		o.Skipped = append(o.Skipped, checks.Skipped{Check: checks.CheckPortGuard, Reason: "no gleamd answers"})
+	} else {
+		checks.CheckGuards(o, guarded(running.Ports, time.Now()))
 		o.Findings = slices.DeleteFunc(o.Findings, func(f checks.Finding) bool { return f.Check == checks.CheckXDP && running.Has(f.Port) })
 	}
 	return o

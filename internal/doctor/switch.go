@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 )
 
@@ -61,6 +62,12 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 		cfg = m.examineHere(r, o, a)
 	}
 	if a != nil {
+		if cfg == nil { // else the machine's checks have said so
+			var o checks.Outcome
+			checks.CheckGuards(&o, guarded(a.ports, time.Now()))
+			r.take(&o)
+			r.add(checks.CheckPortGuard)
+		}
 		checkPorts(r, a.ports, a.groups, time.Now(), cfg, o.Config)
 		examineGleamd(r, a)
 	}
