@@ -72,7 +72,7 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 		examineGleamd(r, a)
 	}
 	if a != nil && !o.Remote {
-		examineWays(r, o, a)
+		m.examineWays(r, o, a)
 	}
 	return r.finish(), nil
 }
@@ -95,7 +95,9 @@ func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Co
 	if a == nil {
 		return cfg
 	}
-	if n, err := readNetwork(); err != nil {
+	if m.Elsewhere {
+		r.skip("neighbours", checks.NotHere)
+	} else if n, err := readNetwork(); err != nil {
 		r.skip("neighbours", err.Error())
 	} else {
 		checkNeighbours(r, n, membersOf(a.groups), cfg.UnconfirmedMoves != config.MoveFollow)
@@ -115,10 +117,14 @@ func examineGleamd(r *Report, a *answers) {
 }
 
 // examineWays asks members and masters.
-func examineWays(r *Report, o SwitchOptions, a *answers) {
+func (m *machine) examineWays(r *Report, o SwitchOptions, a *answers) {
 	skip := func(why string) {
 		r.skip("path-mtu", why)
 		r.skip("clock-skew", why)
+	}
+	if m.Elsewhere {
+		skip(checks.NotHere)
+		return
 	}
 	if o.NoPackets {
 		skip("no packets are to be sent (--no-packets)")

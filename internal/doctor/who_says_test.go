@@ -50,6 +50,7 @@ func TestWhoSaysWhat(t *testing.T) {
 	for _, c := range []string{"ports", "xdp-mode"} { // of gleamd, which says them as they happen
 		got[foundBy{c, false}] = words{silent, told, told}
 	}
+	got[foundBy{checks.CheckNamespace, false}] = words{told, told, silent} // TestAnotherNamespace; a gleamd is in its own
 	// The ID is made of a file that the test cannot take away.
 	got[foundBy{checks.CheckSwitchID, true}] = words{ends, isError, ends}
 	for _, c := range checks.All {
