@@ -59,9 +59,17 @@ type Port struct {
 	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
 	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
 
+	Guard map[string]GuardDrop `json:"guard,omitempty"` // the last frames that the port guard has dropped, by reason
+
 	Device *DeviceCounters `json:"device,omitempty"` // absent if the interface is gone
 
 	FastPath *PortFastPath `json:"fast_path,omitempty"` // absent if fast_path is off
+}
+
+// GuardDrop is the last frame that the port guard has dropped for a reason.
+type GuardDrop struct {
+	MAC  string    `json:"mac"`  // its sender's
+	Time time.Time `json:"time"` // to a second
 }
 
 // Socket is an AF_XDP socket of a port with the fill of its rings.

@@ -81,6 +81,10 @@ func (r Reason) IsGuard() bool {
 	return r >= DropGuardIPv4 && r <= DropAllowAddress && r != DropPortBlocked
 }
 
+// IsGroupSender reports whether frames that took exit r were dropped since their sender, or the address
+// that they speak for, is in a group prefix.
+func (r Reason) IsGroupSender() bool { return r >= DropGuardIPv4 && r <= DropGuardND }
+
 // Counters are the frames that took each exit, by Reason.
 type Counters [NumReasons]uint64
 
@@ -94,10 +98,10 @@ var reasonTexts = [NumReasons]string{
 	DropGroupFragment:  "to a group, an IP fragment: dropped; the sender's path MTU is larger than an MTU on the way",
 	DropGroupTruncated: "to a group, ends inside the UDP header: dropped",
 	DropNoSocket:       "for gleamd, by a receive queue without a socket: dropped; the interface has more queues than when gleamd started",
-	DropGuardIPv4:      "IPv4 from an address in a group prefix: dropped; only gleamd sends in a group's name, so this is an attack, or a host has such an address",
-	DropGuardIPv6:      "IPv6 from an address in a group prefix: dropped; only gleamd sends in a group's name, so this is an attack, or a host has such an address",
-	DropGuardARP:       "ARP or RARP whose sender is an address in a group prefix: dropped; only gleamd answers for groups, so this is an attack, or a host has such an address",
-	DropGuardND:        "a neighbour advertisement or redirect of an address in a group prefix: dropped; only gleamd answers for groups, so this is an attack, or a host has such an address",
+	DropGuardIPv4:      "IPv4 from an address in a group prefix: dropped; a host has such an address: change `group_prefixes`, or its address; or this is an attack, as only gleamd sends in a group's name",
+	DropGuardIPv6:      "IPv6 from an address in a group prefix: dropped; a host has such an address: change `group_prefixes`, or its address; or this is an attack, as only gleamd sends in a group's name",
+	DropGuardARP:       "ARP or RARP whose sender is an address in a group prefix: dropped; a host has such an address: change `group_prefixes`, or its address; or this is an attack, as only gleamd answers for groups",
+	DropGuardND:        "a neighbour advertisement or redirect of an address in a group prefix: dropped; a host has such an address: change `group_prefixes`, or its address; or this is an attack, as only gleamd answers for groups",
 	DropGuardICMP:      "an ICMP or ICMPv6 error or redirect about a packet to a group: dropped; such packets end at gleamd, so this is an attack",
 	DropGuardHidden:    "more than eight VLAN tags or IPv6 extension headers, or headers in a later fragment or buffer, where the source guard cannot read them: dropped",
 	DropPortBlocked:    "for gleamd, at a port that its bridge does not forward from (spanning tree, or disabled): dropped, as the bridge would",

@@ -59,6 +59,7 @@ func (f *Finding) EndsStart() bool { return f.Fatal && !f.learnt && f.Check == C
 // Names of the checks.
 const (
 	CheckKernel     = "kernel"
+	CheckNamespace  = "network-namespace"
 	CheckInterfaces = "interfaces"
 	CheckSwitchID   = "switch-id"
 	CheckLinks      = "links"
@@ -66,6 +67,7 @@ const (
 	CheckMTU        = "mtu"
 	CheckRoutes     = "routes"
 	CheckPrefixes   = "group-prefixes"
+	CheckPortGuard  = "port-guard"
 	CheckForwarding = "forwarding"
 	CheckOffloads   = "offloads"
 	CheckFastPath   = "fast-path"
@@ -78,7 +80,7 @@ const (
 
 // All are the names of all checks.
 var All = []string{
-	CheckKernel, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckForwarding, CheckOffloads, CheckFastPath,
+	CheckKernel, CheckNamespace, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckPortGuard, CheckForwarding, CheckOffloads, CheckFastPath,
 	CheckHugePages, CheckMemlock, CheckClock, CheckWorkers, CheckInterrupts,
 }
 
@@ -102,6 +104,9 @@ func (o *Outcome) skip(check, reason string) {
 	o.Skipped = append(o.Skipped, Skipped{check, reason})
 }
 
+// NotHere is why what gleamd has, and reaches, in its network namespace is not looked at.
+const NotHere = "gleamd is in another network namespace"
+
 // Run looks for problems that would keep a switch with configuration cfg from working here, in
 // the network namespace of the calling thread. It changes nothing and needs no privilege.
 func (m *Machine) Run(cfg *config.Config) *Outcome {
@@ -112,7 +117,15 @@ func (m *Machine) Run(cfg *config.Config) *Outcome {
 			o.add(CheckSwitchID, Finding{Fatal: true, Text: err.Error()})
 		}
 	}
-	if s, err := readHostNetwork(); err != nil {
+	if m.Elsewhere {
+		o.add(CheckNamespace, Finding{
+			Text: fmt.Sprintf("gleamd (pid %d) is in another network namespace", m.Pid), Cost: "interfaces, addresses, routes and neighbours are not looked at: those here are not gleamd's",
+			Command: fmt.Sprintf("nsenter --net=/proc/%d/ns/net gleam doctor", m.Pid), Remedy: "with the options of this command",
+		})
+		for _, c := range []string{CheckInterfaces, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckForwarding, CheckOffloads, CheckFastPath, CheckInterrupts} {
+			o.skip(c, NotHere)
+		}
+	} else if s, err := readHostNetwork(); err != nil {
 		o.add(CheckRoutes, Finding{Text: fmt.Sprintf("interfaces, addresses and routes are not checked: %v", err)})
 	} else {
 		s.checkInterfaces(o, cfg)
@@ -125,7 +138,9 @@ func (m *Machine) Run(cfg *config.Config) *Outcome {
 	m.checkMemlock(o, cfg)
 	m.CheckClock(o)
 	m.checkWorkers(o, cfg)
-	m.checkInterrupts(o, cfg)
+	if !m.Elsewhere {
+		m.checkInterrupts(o, cfg)
+	}
 	return o
 }
 

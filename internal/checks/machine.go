@@ -24,6 +24,8 @@ type Machine struct {
 	Root    string // above /proc and /sys
 	Release string // of the kernel
 	Pid     int    // of the gleamd that runs; 0: none does
+	// Elsewhere means that the gleamd that runs is in another network namespace than the calling thread.
+	Elsewhere bool
 	// Synchronised reports whether the kernel's clock is set by a time server.
 	Synchronised func() (bool, error)
 	// Features returns which features of an interface are on, by the names of iface.

@@ -218,6 +218,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	}
 	e.countDevices(list)
 	e.hearing.judge(list)
+	e.guardLog.describe(list)
 	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
 }
 

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/rocev2"
 )
@@ -55,8 +57,15 @@ type guardedPort struct {
 	name     string
 	counters guardCounters
 	counted  [bpf.NumReasons]uint64
+	last     [bpf.NumReasons]guardFrame
 	mac      rocev2.MAC // of the port
 	blocked  bool       // its bridge does not forward there
+}
+
+// guardFrame is the last frame that was dropped for a reason. Its time is zero if there was none.
+type guardFrame struct {
+	mac rocev2.MAC
+	at  time.Time
 }
 
 func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
@@ -77,7 +86,7 @@ func (g *portGuardLog) setPort(pi int, p *port) {
 		x.counters = p.Program
 	}
 	if was := &g.ports[pi]; was.counters == x.counters {
-		x.counted = was.counted
+		x.counted, x.last = was.counted, was.last
 	}
 	g.ports[pi] = x
 }
@@ -114,6 +123,7 @@ func (g *portGuardLog) poll(now time.Duration) {
 			p.counted[r] = n
 			o := guardDrop{port: p.name, reason: r, frames: n}
 			o.lastMAC, _ = p.counters.LastOffender(r)
+			p.last[r] = guardFrame{o.lastMAC, time.Now()}
 			if o.own = g.isOwn(o.lastMAC); o.own && p.blocked {
 				continue // announcements of other ports, by a second link: the bridge blocks it for that
 			}
@@ -125,6 +135,23 @@ func (g *portGuardLog) poll(now time.Duration) {
 	g.sampler.due(now, g.log)
 }
 
+// describe adds to the ports, by slot, what their guards have dropped last.
+func (g *portGuardLog) describe(list []api.Port) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range min(len(list), len(g.ports)) {
+		for r, last := range g.ports[i].last {
+			if last.at.IsZero() {
+				continue
+			}
+			if list[i].Guard == nil {
+				list[i].Guard = make(map[string]api.GuardDrop)
+			}
+			list[i].Guard[bpf.Reason(r).String()] = api.GuardDrop{MAC: last.mac.String(), Time: last.at}
+		}
+	}
+}
+
 // isOwn reports whether a port of the switch has this MAC address.
 func (g *portGuardLog) isOwn(mac rocev2.MAC) bool {
 	return slices.ContainsFunc(g.ports, func(p guardedPort) bool { return p.name != "" && p.mac == mac })
@@ -134,7 +161,7 @@ func (g *portGuardLog) log(o guardDrop, _ uint64) {
 	meaning := o.reason.Text()
 	switch {
 	case o.own:
-		meaning = "the last one has the MAC address of a port of this switch: its announcements come back, since this port and that one lead to one network, or a host forges its address"
+		meaning = checks.OwnFrame
 	case o.reason == bpf.DropPortVLAN && g.strips != nil && g.strips(o.port):
 		meaning = "the interface takes VLAN tags off before XDP sees the frames (RX VLAN offload), so that tagged ones count as untagged ones, and these are in no VLAN of the port: ethtool -K " + o.port + " rxvlan off"
 	}

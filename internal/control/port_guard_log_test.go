@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/bpf"
 )
 
@@ -58,6 +59,11 @@ func TestGuardWatch(t *testing.T) {
 	look(12*time.Second, "true p1 00:00:00:00:00:06 drop_guard_arp 2", "true p2 00:00:00:00:00:05 drop_guard_ipv4 1",
 		"true p1 00:00:00:00:00:08 drop_guard_ipv4 450003")
 	look(30 * time.Second)
+	list := make([]api.Port, 2)
+	g.describe(list)
+	if last := list[0].Guard["drop_guard_arp"]; last.MAC != "00:00:00:00:00:06" || last.Time.IsZero() || len(list[0].Guard) != 2 || len(list[1].Guard) != 1 {
+		t.Errorf("the API has %+v", list)
+	}
 }
 
 // Announcements of the switch that come back by a second link are no attack while the bridge blocks

@@ -64,7 +64,7 @@ func TestStrangersAnswer(t *testing.T) {
 	t.Run("nobody_but_a_host", func(t *testing.T) {
 		w.sh(t, h2, "ip address add 10.77.253.1/16 dev eth0")
 		r := w.lookAtHost(HostOptions{Group: elsewhere})(t)
-		if found := findings(r, "group-address", "and is not the switch: no gleamd answers"); len(found) != 1 || !strings.Contains(found[0].Text, stranger) {
+		if found := findings(r, "group-address", "and does not prove that it is the switch: either it is another host"); len(found) != 1 || !strings.Contains(found[0].Text, stranger) {
 			t.Errorf("%+v", r.Findings)
 		}
 	})

@@ -59,7 +59,7 @@ func sick() *apitest.Backend {
 			{IP: addr("10.77.254.2"), State: "failed", Failure: "10.77.0.2 has answered with NAK 0x62", MTUText: "packets of up to 1088 bytes do not fit port p2, whose MTU is 900: longer copies to 10.77.0.2 are dropped (frame_too_long)"},
 		},
 		PortList: []api.Port{
-			{Name: "p1", State: api.PortOpen, Up: true, XDPMode: "native", Driver: "veth"}, {Name: "p2", State: api.PortOpen, XDPMode: "generic", Driver: "e1000"}, {Name: "p3", State: "refused", Reason: "not an Ethernet interface"},
+			{Name: "p1", State: api.PortOpen, Up: true, XDPMode: "native", Driver: "veth", XDP: map[string]uint64{"drop_guard_arp": 12}, Guard: map[string]api.GuardDrop{"drop_guard_arp": {MAC: "02:00:00:00:77:01", Time: time.Now()}}}, {Name: "p2", State: api.PortOpen, XDPMode: "generic", Driver: "e1000"}, {Name: "p3", State: "refused", Reason: "not an Ethernet interface"},
 		},
 		Switches: api.Topology{Switch: "00000000000000a1", Neighbours: []api.NeighbourSwitch{{Number: 1, Port: "p1", Switch: "00000000000000b2", State: api.LinkDown, Reason: "no hello for 300 ms", Age: 42}}},
 		Totals:   &api.Stats{Control: api.Control{State: &api.StateFile{Failing: "no space left on device", Waiting: true}}},

@@ -36,7 +36,7 @@ func checkGroupAddress(r *Report, link netlink.Link, route *netlink.Route, o *Ho
 	}
 	_, small := answers[0]
 	_, large := answers[1]
-	w := &way{name: name, group: o.Group, hop: hop, entry: neighbour(hop), echo: small}
+	w := &way{name: name, group: o.Group, hop: hop, entry: neighbour(hop), echo: small, near: addressNear(link, o.Group)}
 	if err := w.look(link, sourceOf(route, link, o.Group), o); err != nil {
 		r.skip("group-address", err.Error())
 		r.skip("switch-key", err.Error())
@@ -76,7 +76,8 @@ type way struct {
 	name       string     // of the interface
 	group, hop netip.Addr // hop is the group, or a gateway
 	entry      *netlink.Neigh
-	echo       bool // somebody has answered an echo request by the kernel's entry
+	echo       bool       // somebody has answered an echo request by the kernel's entry
+	near       netip.Addr // this host's, in whose subnet the group is; not valid: none
 	found      []*answerer
 }
 
@@ -159,8 +160,8 @@ func questionsFor(ip netip.Addr) string {
 	return "ARP requests"
 }
 
-// strangers returns a finding for each host that answers for the hop and is not the switch. good is the
-// switch, or the gateway to it; nil: neither has answered.
+// strangers returns a finding for each that answers for the hop and has not shown that it may. good is the
+// switch, or the gateway to it; nil: neither has answered, and the others may be a switch that does not serve the group.
 func (w *way) strangers(good *answerer, wrong []*answerer) (found []Finding) {
 	for _, a := range wrong {
 		f := Finding{Severity: Error, Group: w.group, At: "at the host with MAC address " + a.mac.String()}
@@ -177,23 +178,50 @@ func (w *way) strangers(good *answerer, wrong []*answerer) (found []Finding) {
 			f.Command = "sysctl -w net.ipv4.conf.INTERFACE.proxy_arp=0"
 		}
 		f.Remedy = fmt.Sprintf("then here: ip neighbour flush to %s dev %s. Nobody but the switch may answer for an address in group_prefixes", w.hop, w.name)
+		if good == nil {
+			found = append(found, w.unproved(a, who, how, f.Command))
+			continue
+		}
 		is := "is not the switch"
 		if w.hop != w.group {
 			is = "leads to no switch"
 			f.Remedy = fmt.Sprintf("then here: ip neighbour flush to %s dev %s. Nobody but the gateway may answer for its address", w.hop, w.name)
 		}
-		switch {
-		case good != nil:
-			f.Text = fmt.Sprintf("%d answer %s for %s at %s: %s%s, and %s, which %s and answers %s", len(wrong)+1, questionsFor(w.hop), w.hop, w.name, good.mac, w.role(good), who, is, how)
-			f.Cost = "the host sends to whichever has answered last: registrations, data and acknowledgements that go to the other are lost"
-		default:
-			f.Text = fmt.Sprintf("%s answers %s for %s at %s %s, and %s: no gleamd answers", who, questionsFor(w.hop), w.hop, w.name, how, is)
-			f.Cost = "the host cannot join the group, and its packets do not get there"
-			f.Remedy += "; a gleamd of an earlier version is known by its key alone (--key-file). At the switch: gleam port list, and gleam doctor"
-		}
+		f.Text = fmt.Sprintf("%d answer %s for %s at %s: %s%s, and %s, which %s and answers %s", len(wrong)+1, questionsFor(w.hop), w.hop, w.name, good.mac, w.role(good), who, is, how)
+		f.Cost = "the host sends to whichever has answered last: registrations, data and acknowledgements that go to the other are lost"
 		found = append(found, f)
 	}
 	return found
+}
+
+// unproved returns a finding of somebody who answers for a group where no switch has proved itself. A
+// switch does not answer for groups that it does not serve, nor a host whose own address is in a group prefix. end ends it at a host.
+func (w *way) unproved(a *answerer, who, how, end string) Finding {
+	host := "it is another host with this address"
+	if !a.own {
+		host = "it is another host, which answers for others"
+	}
+	why := "outside group_prefixes, or without the key"
+	if w.near.IsValid() {
+		why = fmt.Sprintf("outside group_prefixes, without the key, or this host's own address %s is in group_prefixes", w.near)
+	}
+	return Finding{
+		Severity: Error, Group: w.group, Cost: "the host cannot join the group, and its packets do not get there",
+		Text: fmt.Sprintf("%s answers %s for %s at %s %s, and does not prove that it is the switch: either %s, or gleamd does not serve this group (%s)", who, questionsFor(w.hop), w.hop, w.name, how, host, why),
+		Remedy: fmt.Sprintf("gleam port list at the switch has the MAC addresses of its ports. If it is none of them: %s at that host, then here: ip neighbour flush to %s dev %s, or name a group out of group_prefixes. "+
+			"If it is one: group_prefixes there has to hold the group and no host's address, and envelope.keys its key; gleam doctor there says more. A gleamd of an earlier version is known by its key alone (--key-file)", end, w.hop, w.name),
+	}
+}
+
+// addressNear returns the interface's address in whose subnet a group is.
+func addressNear(link netlink.Link, group netip.Addr) netip.Addr {
+	list, _ := netlink.AddrList(link, familyOf(group))
+	for i := range list {
+		if ip, ok := netip.AddrFromSlice(list[i].IP); ok && list[i].Contains(group.AsSlice()) {
+			return ip.Unmap()
+		}
+	}
+	return netip.Addr{}
 }
 
 // severalSwitches says that more than one port of switches answers.

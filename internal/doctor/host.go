@@ -112,7 +112,7 @@ func (m *machine) checkWay(r *Report, o *HostOptions) (link netlink.Link, route 
 		}
 		r.add("route", Finding{
 			Severity: Error, Group: o.Group, Text: "its address is one of this host's own", Cost: "what the host sends to the group does not leave it",
-			Command: fmt.Sprintf("ip address del %s dev %s", ownPrefix(o.Group), dev),
+			Command: fmt.Sprintf("ip address del %s dev %s", ownPrefix(o.Group), dev), Remedy: "or name a group out of group_prefixes",
 		})
 		return link, nil, nil
 	}

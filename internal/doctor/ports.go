@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
 	"github.com/gleam-rdma/gleam/internal/kernel"
@@ -159,6 +161,21 @@ func checkPorts(r *Report, ports []api.Port, groups []api.Group, now time.Time, 
 	} else {
 		r.add("fast-path", fast...)
 	}
+}
+
+// guarded are ports with what their guards have dropped lately.
+func guarded(ports []api.Port, now time.Time) (list []checks.Guarded) {
+	for i := range ports {
+		p := &ports[i]
+		g := checks.Guarded{Port: p.Name, MAC: p.MAC, Blocked: p.Blocked}
+		for r := range bpf.NumReasons {
+			if last, ok := p.Guard[r.String()]; ok && now.Sub(last.Time) <= watch.Lately {
+				g.Drops = append(g.Drops, checks.GuardDrop{Reason: r, Frames: p.XDP[r.String()], MAC: last.MAC})
+			}
+		}
+		list = append(list, g)
+	}
+	return list
 }
 
 func reason(text string) string {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,14 +73,29 @@ func Start(cfg *config.Config, running *Running) []checks.Finding {
 
 func (m *machine) start(cfg *config.Config, running *Running) *checks.Outcome {
 	if running != nil {
-		m.Pid = running.Pid
+		m.Pid, m.Elsewhere = running.Pid, m.elsewhere(running)
 	}
 	o := m.Run(cfg)
 	o.Findings = append(o.Findings, process(cfg, running)...)
-	if running != nil {
+	if running == nil {
+		o.Skipped = append(o.Skipped, checks.Skipped{Check: checks.CheckPortGuard, Reason: "no gleamd answers"})
+	} else {
+		checks.CheckGuards(o, guarded(running.Ports, time.Now()))
 		o.Findings = slices.DeleteFunc(o.Findings, func(f checks.Finding) bool { return f.Check == checks.CheckXDP && running.Has(f.Port) })
 	}
 	return o
+}
+
+// elsewhere reports whether the running gleamd is in another network namespace than the calling
+// thread: so are its process, and all interfaces that it has open. Who may not read the
+// first of another user does not know.
+func (m *machine) elsewhere(r *Running) bool {
+	its, err := os.Readlink(filepath.Join("/", m.Root, "proc", strconv.Itoa(r.Pid), "ns/net"))
+	if err != nil {
+		return false
+	}
+	own, err := os.Readlink(filepath.Join("/", m.Root, "proc/thread-self/ns/net"))
+	return err == nil && its != own && !slices.ContainsFunc(r.Ports, func(p api.Port) bool { return r.Has(p.Name) })
 }
 
 // process returns what keeps this process, or the user that it would become, from running a

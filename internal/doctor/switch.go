@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 )
 
@@ -61,11 +62,17 @@ func (m *machine) examine(ctx context.Context, o SwitchOptions) (*Report, error)
 		cfg = m.examineHere(r, o, a)
 	}
 	if a != nil {
+		if cfg == nil { // else the machine's checks have said so
+			var o checks.Outcome
+			checks.CheckGuards(&o, guarded(a.ports, time.Now()))
+			r.take(&o)
+			r.add(checks.CheckPortGuard)
+		}
 		checkPorts(r, a.ports, a.groups, time.Now(), cfg, o.Config)
 		examineGleamd(r, a)
 	}
 	if a != nil && !o.Remote {
-		examineWays(r, o, a)
+		m.examineWays(r, o, a)
 	}
 	return r.finish(), nil
 }
@@ -88,7 +95,9 @@ func (m *machine) examineHere(r *Report, o SwitchOptions, a *answers) *config.Co
 	if a == nil {
 		return cfg
 	}
-	if n, err := readNetwork(); err != nil {
+	if m.Elsewhere {
+		r.skip("neighbours", checks.NotHere)
+	} else if n, err := readNetwork(); err != nil {
 		r.skip("neighbours", err.Error())
 	} else {
 		checkNeighbours(r, n, membersOf(a.groups), cfg.UnconfirmedMoves != config.MoveFollow)
@@ -108,10 +117,14 @@ func examineGleamd(r *Report, a *answers) {
 }
 
 // examineWays asks members and masters.
-func examineWays(r *Report, o SwitchOptions, a *answers) {
+func (m *machine) examineWays(r *Report, o SwitchOptions, a *answers) {
 	skip := func(why string) {
 		r.skip("path-mtu", why)
 		r.skip("clock-skew", why)
+	}
+	if m.Elsewhere {
+		skip(checks.NotHere)
+		return
 	}
 	if o.NoPackets {
 		skip("no packets are to be sent (--no-packets)")

@@ -11,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/vishvananda/netlink"
 
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/bpf"
 	"github.com/gleam-rdma/gleam/internal/checks"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
@@ -47,6 +50,7 @@ func TestWhoSaysWhat(t *testing.T) {
 	for _, c := range []string{"ports", "xdp-mode"} { // of gleamd, which says them as they happen
 		got[foundBy{c, false}] = words{silent, told, told}
 	}
+	got[foundBy{checks.CheckNamespace, false}] = words{told, told, silent} // TestAnotherNamespace; a gleamd is in its own
 	// The ID is made of a file that the test cannot take away.
 	got[foundBy{checks.CheckSwitchID, true}] = words{ends, isError, ends}
 	for _, c := range checks.All {
@@ -144,7 +148,7 @@ func wrongEverywhere(t *testing.T) map[foundBy]words {
 	cfg.Ports = []config.Port{{Name: "p1"}, {Name: "p2"}, {Name: "none0"}}
 	cfg.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("10.99.0.0/24")}
 	cfg.Worker.CPUs, cfg.FastPath, cfg.XDP.Mode = []int{2, 3}, config.FastPathAuto, config.XDPGeneric
-	o := m.start(cfg, nil)
+	o := m.start(cfg, &Running{Ports: []api.Port{{Name: "p1", Guard: map[string]api.GuardDrop{bpf.DropGuardARP.String(): {MAC: "02:00:00:00:77:01", Time: time.Now()}}}}})
 	r := &Report{}
 	r.take(o)
 

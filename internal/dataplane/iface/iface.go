@@ -80,11 +80,15 @@ func Driver(name string) string {
 
 // hint lists the Ethernet interfaces that exist.
 func (l Links) hint() string {
-	hint := "existing ones are"
+	const hint = "existing ones are"
+	var names string
 	for _, i := range l.Sorted() {
 		if a := l[i].Attrs(); len(a.HardwareAddr) == 6 {
-			hint += " " + a.Name
+			names += " " + a.Name
 		}
 	}
-	return hint
+	if names == "" {
+		return "there is none here but lo"
+	}
+	return hint + names
 }
