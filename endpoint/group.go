@@ -295,7 +295,11 @@ func (g *Group) delete(ctx context.Context) error {
 	case <-g.endedCh:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("delete group %s: %w", g.info.IP, g.giveUpCause(ctx))
+		err := g.giveUpCause(ctx)
+		if f := (*envelope.Failure)(nil); errors.As(err, &f) {
+			return err // it names the request and the group
+		}
+		return fmt.Errorf("delete group %s: %w", g.info.IP, err)
 	}
 }
 

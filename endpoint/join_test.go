@@ -296,6 +296,23 @@ func TestWaitEndsWithTheGroup(t *testing.T) {
 	}
 }
 
+// TestDeleteUnanswered: the error of a deletion that the switch does not answer says once what
+// was to be deleted.
+func TestDeleteUnanswered(t *testing.T) {
+	w := newWorld(t, 2, false, accepted, auth)
+	groups, errs := w.join(t, w.ctx, endpoint.MasterConfig{})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	w.registrar.Close()
+	ctx, cancel := context.WithTimeout(w.ctx, 300*time.Millisecond)
+	defer cancel()
+	err := groups[0].Leave(ctx)
+	if err == nil || !strings.Contains(err.Error(), "no answer from the switch") || strings.Count(err.Error(), "delete group") != 1 {
+		t.Error(err)
+	}
+}
+
 // TestJoinMembersListen has the master connect to the members.
 func TestJoinMembersListen(t *testing.T) {
 	w := newWorld(t, 3, false, accepted, auth)

@@ -169,7 +169,7 @@ func alertText(alert string, key envelope.KeyID, use string) string {
 	case "tls: bad certificate":
 		return fmt.Sprintf("key %d is another one there: give all hosts of a group the same", key)
 	case "tls: unrecognized name":
-		return fmt.Sprintf("key %d is not configured there", key)
+		return fmt.Sprintf("key %d is not configured there: give all hosts of a group the same", key)
 	case "tls: no application protocol":
 		return fmt.Sprintf("it does not speak %s: use the same release on all hosts, and check the address", use)
 	}

@@ -36,7 +36,7 @@ func TestKeysDiffer(t *testing.T) {
 		atMaster, atMember string
 	}{
 		"another key":        {keyed('k'), keyed('x'), "key 1 is another one there: give all hosts of a group the same", "has another key than this host under id 1"},
-		"an id not there":    {keyed('k'), keys(2, 'k', 'l'), "wants to prove that it has key 2, which is not configured here", "key 2 is not configured there"},
+		"an id not there":    {keyed('k'), keys(2, 'k', 'l'), "wants to prove that it has key 2, which is not configured here", "key 2 is not configured there: give all hosts of a group the same"},
 		"master insecure":    {plain, keyed('k'), "wants the exchange protected by a key, and this host is set insecure", "speaks plain text"},
 		"the member has key": {keyed('k'), plain, "speaks plain text", "this host wants the exchange protected by the group's key"},
 	} {

@@ -182,7 +182,7 @@ func TestSecretFiles(t *testing.T) {
 		"long":    {strings.Repeat("00", 257), 0o600, "secret has 257 bytes"},
 		"big":     {strings.Repeat("00", 3000), 0o600, "has 6000 bytes; want at most 4096"},
 		"text":    {"correct horse battery", 0o600, "not an even number of hexadecimal digits"},
-		"missing": {"", 0, "cannot read the secret: no such file or directory"},
+		"missing": {"", 0, "cannot read the secret: no such file or directory; if no machine has it yet, make it: (umask 077; openssl rand -hex 32 > " + filepath.Join(dir, "missing") + ")"},
 		"folder":  {"", os.ModeDir, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,8 +97,10 @@ func (d *decoder) secretFile(file *string, dst *Secret, v value) {
 	s, err := readSecret(full, d.files.Read)
 	var pathErr *fs.PathError
 	switch {
-	case errors.As(err, &pathErr): // the path is in the message already
+	case errors.As(err, &pathErr) && confidential(v.key, text(v.node)):
 		d.failAt(v, "cannot read the secret: %v", pathErr.Err)
+	case errors.As(err, &pathErr): // the path is in the message already
+		d.failAt(v, "cannot read the secret: %v", explainSecret(full, pathErr.Err))
 	case err != nil:
 		d.failAt(v, "%v", err)
 	default:

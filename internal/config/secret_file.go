@@ -4,7 +4,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"github.com/gleam-rdma/gleam/internal/config/trusted"
 )
@@ -15,9 +18,20 @@ import (
 func ReadSecret(path string) (Secret, error) {
 	s, err := readSecret(path, trusted.Read)
 	if err != nil {
-		return s, fmt.Errorf("read the secret: %w", err)
+		return s, fmt.Errorf("read the secret: %w", explainSecret(path, err))
 	}
 	return s, nil
+}
+
+// explainSecret adds to the error of a secret's file that is not there how one is made.
+func explainSecret(path string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if full, e := filepath.Abs(path); e == nil {
+		path = full
+	}
+	return fmt.Errorf("%w; if no machine has it yet, make it: (umask 077; openssl rand -hex 32 > %s)", err, path)
 }
 
 // minDistinctBytes is the least number of different bytes of a secret. 32 random bytes

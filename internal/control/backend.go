@@ -178,19 +178,29 @@ func window(w *api.Window) mcast.Window {
 	return mcast.Window{Base: w.VA, Len: w.Len, RKey: w.RKey}
 }
 
-// Delete implements api.Backend.
+// Delete implements api.Backend. Of a group that has ended it deletes the epochs, and says that
+// there is no such group.
 func (e *Engine) Delete(ip netip.Addr) error {
-	known := false
+	var registered, connected, remembered bool
 	if !e.control.do(func() {
-		connected := e.control.closeConnections(ip)
-		known = e.control.deleteByOperator(ip) || connected
+		_, registered = e.control.registrar.Key(ip) // or is about to be
+		connected = e.control.closeConnections(ip)
+		remembered = e.control.deleteByOperator(ip)
 	}) {
 		return errStopped
 	}
-	if !known {
-		return unknownGroup(ip)
+	switch {
+	case registered || connected:
+		return e.durable(nil)
+	case remembered:
+		unknown := unknownGroup(ip)
+		unknown.Message += "; the epochs of the one that has ended are forgotten now"
+		if err := e.durable(nil); err != nil {
+			return err
+		}
+		return unknown
 	}
-	return e.durable(nil)
+	return unknownGroup(ip)
 }
 
 // Ports implements api.Backend.

@@ -305,6 +305,11 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	if _, err := f.Group(r.Group); !errors.As(err, &unknown) || unknown.Reason != api.ReasonUnknownGroup || !strings.Contains(unknown.Message, "(deleted): see `gleam group show "+r.Group.String()+" --ended`") {
 		t.Errorf("a question for a group that has gone: %v", err)
 	}
+	for i, forgets := range []bool{true, false} {
+		if err := f.Delete(r.Group); !errors.As(err, &unknown) || unknown.Reason != api.ReasonUnknownGroup || strings.Contains(unknown.Message, "epochs of the one that has ended are forgotten") != forgets {
+			t.Errorf("deletion %d of a group that has gone: %v", i+1, err)
+		}
+	}
 	// A registration that is replaced ends too; a member evicted then is a former one.
 	r = f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {

@@ -210,7 +210,7 @@ static void explain(struct gleam_group *g, struct gl_conn *c, enum gl_tls_state 
 		if (alert == 42)
 			snprintf(text, n, "%s refused this host: key %u is another one there: give all hosts of a group the same", peer, id);
 		else if (alert == 112)
-			snprintf(text, n, "%s refused this host: key %u is not configured there", peer, id);
+			snprintf(text, n, "%s refused this host: key %u is not configured there: give all hosts of a group the same", peer, id);
 		else if (alert == 120)
 			snprintf(text, n, "%s refused this host: it does not speak %s: use the same release on all hosts, and check the address", peer, GL_USE);
 		else

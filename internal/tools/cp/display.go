@@ -25,10 +25,20 @@ type display struct {
 	terminal bool
 	lines    []string // on the screen, below the messages
 	last     time.Time
+	moved    map[string]movement // by host
 }
 
+// movement is a receiver's last progress.
+type movement struct {
+	bytes int64
+	at    time.Time
+}
+
+// stillAfter is the time without progress from which on it is shown.
+const stillAfter = 5 * time.Second
+
 func newDisplay(w io.Writer) *display {
-	d := &display{w: terminal.Raw(w), last: time.Now()}
+	d := &display{w: terminal.Raw(w), last: time.Now(), moved: make(map[string]movement)}
 	f, _ := terminal.Drawable(w)
 	d.terminal = f != nil
 	return d
@@ -64,13 +74,26 @@ func (d *display) show(list []Status) {
 	d.erase()
 	d.lines = d.lines[:0]
 	for _, x := range list {
-		d.lines = append(d.lines, terminal.Clean(x.line()))
+		d.lines = append(d.lines, terminal.Clean(x.line()+d.still(&x, time.Now())))
 	}
 	d.draw()
 	if !d.terminal && time.Since(d.last) >= redrawEvery {
 		d.last = time.Now()
 		fmt.Fprintln(d.w, strings.Join(d.lines, "; "))
 	}
+}
+
+// still says for how long a receiver that is not done has got nothing, if that is long.
+func (d *display) still(x *Status, now time.Time) string {
+	m, ok := d.moved[x.Host]
+	if !ok || m.bytes != x.Bytes {
+		m = movement{x.Bytes, now}
+		d.moved[x.Host] = m
+	}
+	if n := now.Sub(m.at); n >= stillAfter && !x.Whole && x.Error == "" {
+		return fmt.Sprintf(", no progress for %d s", int(n.Seconds()))
+	}
+	return ""
 }
 
 // end leaves the last lines to what is printed next.

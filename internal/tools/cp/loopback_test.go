@@ -291,8 +291,25 @@ func TestAbsentHost(t *testing.T) {
 	o := DefaultSendOptions()
 	o.Local, o.Files, o.Hosts, o.Timeout = loopback(), []string{src}, []string{"127.0.0.1:1", addr}, 200*time.Millisecond
 	r, err := Send(t.Context(), &o)
-	if err == nil || !strings.Contains(err.Error(), "1 of 2 hosts") || !strings.Contains(r.Hosts[0].Error, "gleam cp --receive") {
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 hosts") || !strings.Contains(r.Hosts[0].Error, "is the other side started? (`gleam cp --receive DIR`") {
 		t.Errorf("%v, %+v", err, r.Hosts)
 	}
 	same(t, src, filepath.Join(dir, "file"))
+}
+
+// A receiver that has another key is started: the sender is told of keys alone.
+func TestOtherKey(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "file")
+	fill(t, src, 10, 0o644)
+	addr, _ := receiving(t, t.TempDir())
+	o := DefaultSendOptions()
+	o.Local, o.Files, o.Hosts = loopback(), []string{src}, []string{addr}
+	o.Host.Auth = envelope.Auth{Keys: envelope.Keys{7: bytes.Repeat([]byte{5}, 32)}, Send: 7}
+	r, err := Send(t.Context(), &o)
+	if err == nil {
+		t.Fatal("the receiver took a key that it does not have")
+	}
+	if got := r.Hosts[0].Error; !strings.Contains(got, "key 7 is not configured there: give all hosts of a group the same (the key of this host is that of --key-file") || strings.Contains(got, "--receive") {
+		t.Error(got)
+	}
 }

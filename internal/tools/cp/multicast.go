@@ -317,7 +317,7 @@ func (x *stream) follow(ctx context.Context) {
 			}
 			x.mu.Lock()
 			if ctx.Err() == nil {
-				x.end(errors.New("the switch has ended it"))
+				x.end(errors.New("the switch has ended it")) // unless an event has said more
 			}
 			x.mu.Unlock()
 			return
@@ -341,7 +341,15 @@ func (x *stream) heard(ctx context.Context, e endpoint.Event) {
 	case e.Reason == envelope.Forgotten && x.over == nil && ctx.Err() == nil:
 		x.forgotten = true
 		x.end(errors.New(e.Reason.String()))
+	case unanswered(e.Err) && ctx.Err() == nil:
+		x.end(errors.New("the switch does not answer, and the group's lease has run out"))
 	}
+}
+
+// unanswered reports whether err is the switch's silence.
+func unanswered(err error) bool {
+	var f *envelope.Failure
+	return errors.As(err, &f) && f.SwitchSilent
 }
 
 // drop takes a receiver out of the group; the caller holds mu.

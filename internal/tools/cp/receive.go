@@ -11,6 +11,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/tools/port"
 )
 
 // ReceiveOptions configure a receiver.
@@ -39,7 +41,7 @@ func Receive(ctx context.Context, o *ReceiveOptions) error {
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", o.Address)
+	ln, err := port.Listen(o.Address, "gleam cp --receive")
 	if err != nil {
 		return fmt.Errorf("listen for senders: %w", err)
 	}

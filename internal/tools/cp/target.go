@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint/oob"
+	"github.com/gleam-rdma/gleam/internal/tools/port"
 )
 
 // Status is how far a receiver is.
@@ -56,7 +57,11 @@ func (t *target) dial(ctx context.Context, id *oob.Identity) error {
 	defer cancel()
 	c, err := id.Dial(ctx, withPort(t.host), use)
 	if err != nil {
-		return fmt.Errorf("connect: %w; start `gleam cp --receive DIR` there, or wait until it has served another sender", err)
+		err = port.DialError(err)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w (`gleam cp --receive DIR`; it serves one sender after the other)", err)
+		}
+		return fmt.Errorf("connect: %w", err)
 	}
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String()) // the net package's own text
 	t.ip = at.Addr().Unmap().WithZone("")

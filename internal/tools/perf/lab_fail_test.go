@@ -302,7 +302,7 @@ func TestAnotherKey(t *testing.T) {
 	go func() { receiver <- n.gleam(ctx, 1, append([]string{WriteBW, "--listen=10.77.0.2"}, n.auth()...)...) }()
 	flags := []string{WriteBW, "--mode", "unicasts", "-n", "10", "10.77.0.2", "--key-id", "7", "--key-file"}
 	wrong := n.gleam(ctx, 0, append(flags, other)...)
-	if want := "has another key than this host under id 7"; wrong.code != cli.ExitFailed || !strings.Contains(wrong.stderr.String(), want) {
+	if want := "has another key than this host under id 7: give all hosts of a group the same (the key of this host is that of --key-file"; wrong.code != cli.ExitFailed || !strings.Contains(wrong.stderr.String(), want) {
 		t.Errorf("sender with another key: exit code %d, %s", wrong.code, wrong.stderr.String())
 	}
 	if right := n.gleam(ctx, 0, append(flags, n.key)...); right.code != cli.ExitOK {

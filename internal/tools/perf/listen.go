@@ -54,7 +54,7 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", o.Address)
+	ln, err := port.Listen(o.Address, "gleam perf --listen")
 	if err != nil {
 		return fmt.Errorf("listen for the sender: %w", err)
 	}

@@ -5,10 +5,13 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // run measures one size.
@@ -120,8 +123,22 @@ func (s *sender) explain() string {
 	switch {
 	case len(names) > 0:
 		return strings.Join(names, ", ") + " does not answer any more"
+	case s.params.Mode == Group && s.switchSilent():
+		return "all receivers' programs answer, but the switch does not: see at it whether gleamd runs"
 	case s.params.Mode == Group:
 		return fmt.Sprintf("all receivers' programs answer; at the switch, `gleam group show %s` names the member that the group waits for", s.opts.GroupIP)
 	}
 	return "all receivers' programs answer, but their RDMA traffic is lost"
+}
+
+// switchSilent reports whether the switch leaves the request to delete a group unanswered. The
+// test is over by then, and would delete it next.
+func (s *sender) switchSilent() bool {
+	if len(s.groups) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var f *envelope.Failure
+	return errors.As(s.groups[0].Leave(ctx), &f) && f.SwitchSilent
 }

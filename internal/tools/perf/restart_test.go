@@ -5,6 +5,7 @@ package perf
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,5 +48,18 @@ func TestSwitchForgets(t *testing.T) {
 	}
 	if starts.Load() != 2 || again.Load() != 1 {
 		t.Errorf("%d runs, the test began anew %d times", starts.Load(), again.Load())
+	}
+}
+
+// TestSwitchGone: a switch ends in the middle of a test, and none comes. The sender says that it is the switch
+// that does not answer.
+func TestSwitchGone(t *testing.T) {
+	n := newNet4(t)
+	o := &SendOptions{Params: Defaults(WriteBW)}
+	o.GroupIP, o.Duration = groupAddr, time.Minute
+	o.onStart = func() { n.stop() }
+	_, err := n.sendWith(deadline(t), t, o, 2, Local{Backend: port.Soft, QPTimeout: 20, Timeout: 1500 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "programs answer, but the switch does not") || strings.Contains(err.Error(), "group show") {
+		t.Errorf("sender: %v", err)
 	}
 }

@@ -147,7 +147,7 @@ func (s *sender) dialAll() error {
 		// One after the other: sockets must be opened by the calling thread.
 		conn, err := id.Dial(ctx, withPort(at, DefaultPort), role)
 		if err != nil {
-			return fmt.Errorf("connect to the receiver at %s: %w", at, err)
+			return fmt.Errorf("connect to the receiver at %s: %w", at, port.DialError(err))
 		}
 		s.controls = append(s.controls, newControl(conn, "receiver", s.cancel))
 		if !beside.IsValid() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/oob"
 )
 
 // CheckDevice checks --backend, --device and --qp-timeout.
@@ -32,4 +33,13 @@ func CheckKey(h *endpoint.HostConfig) error {
 			"or say --insecure at all of them, which lets anybody take part")
 	}
 	return nil
+}
+
+// DialError adds to the error of a connection whose two sides do not agree about the key the
+// flags that give this side's.
+func DialError(err error) error {
+	if auth := (*oob.AuthError)(nil); errors.As(err, &auth) {
+		return fmt.Errorf("%w (the key of this host is that of --key-file, its id that of --key-id)", err)
+	}
+	return err
 }
