@@ -198,7 +198,7 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{cfg: cfg, notify: f.notify, started: time.Now()}
+	e := &Engine{cfg: cfg, notify: f.notify, started: time.Now(), guardLog: new(portGuardLog)}
 	if e.plane, err = dataplane.Unattached(cfg, 1500, f.notify); err != nil {
 		t.Fatal(err)
 	}
