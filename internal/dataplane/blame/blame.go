@@ -82,7 +82,7 @@ type Verdict struct {
 const (
 	leastWait = time.Millisecond // less is nobody's business
 
-	faultShare  = 1000 // 1/faultShare: of the wait for a member that has lost packets, or was not ready
+	faultShare  = 4000 // 1/faultShare: of the wait for a member that has lost packets, or was not ready, unlike the others
 	silentShare = 2    // 1/silentShare: of the wait for one that is silent
 	silentTime  = 8    // 1/silentTime of all time: likewise
 	slowShare   = 2    // 1/slowShare: of the wait for one whose link or path is slow

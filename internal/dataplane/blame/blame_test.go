@@ -75,6 +75,8 @@ func TestJudge(t *testing.T) {
 		{"a slow link that was fast when it was idle", 4 * time.Second, 50_000, []what{source, well(0), {plain: 3500 * ms, rtt: 9 * ms, path: 80 * us}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
 		{"a slow link that was never idle", 4 * time.Second, 50_000, []what{source, well(0), {plain: 3500 * ms, rtt: 9 * ms}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
 		{"a slow link whose round trips are too long to be measured", 4 * time.Second, 1000, []what{source, well(0), {lost: 100 * ms, again: 3500 * ms, asked: 200 * ms, naks: 6, probes: 240, late: 200}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
+		{"1 % lost, and nearly all repaired before their messages end", 4 * time.Second, 9000, []what{source, well(100 * ms), {lost: 2 * ms, naks: 85, plain: 40 * ms}, well(60 * ms)}, []Verdict{{Member: 2, Cause: Loss}}},
+		{"the same, and it costs nothing", 4 * time.Second, 9000, []what{source, well(100 * ms), {lost: ms / 2, naks: 85, plain: 40 * ms}, well(60 * ms)}, nil},
 		{"5 % lost, and the source waits for nobody", 4 * time.Second, 7000, []what{source, well(100 * ms), {lost: 6 * ms, plain: 40 * ms, naks: 500, probes: 30}, well(60 * ms)}, []Verdict{{Member: 2, Cause: Loss}}},
 		{"the same, after two losses of which the first is not acknowledged yet", 4 * time.Second, 1000, []what{source, well(0), {lost: 3500 * ms, naks: 2, probes: 240, late: 240}, well(0)}, []Verdict{{Member: 2, Cause: SlowLink}}},
 		{"a long way", 4 * time.Second, 50_000, []what{source, well(0), {plain: 3500 * ms, rtt: 9 * ms, path: 8 * ms}, well(0)}, []Verdict{{Member: 2, Cause: Path}}},
