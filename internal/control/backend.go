@@ -232,22 +232,6 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
 }
 
-// countDevices adds the kernel's counters of the interfaces. An interface that has vanished has
-// none.
-func (e *Engine) countDevices(list []api.Port) {
-	if e.devices == nil {
-		return // in tests
-	}
-	for i := range list {
-		if list[i].Ifindex == 0 {
-			continue
-		}
-		if c, err := e.devices.Counters(list[i].Ifindex); err == nil {
-			list[i].Device = (*api.DeviceCounters)(c)
-		}
-	}
-}
-
 // SetPort implements api.Backend.
 func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	i := -1

@@ -6,6 +6,7 @@ package control
 import (
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/config"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/dataplane"
@@ -40,4 +41,20 @@ func portsOf(plane *dataplane.Plane, cfg *config.Config) (list []*port) {
 		list = append(list, x)
 	}
 	return list
+}
+
+// countDevices adds the kernel's counters of the interfaces. An interface that has vanished has
+// none.
+func (e *Engine) countDevices(list []api.Port) {
+	if e.devices == nil {
+		return // in tests
+	}
+	for i := range list {
+		if list[i].Ifindex == 0 {
+			continue
+		}
+		if c, err := e.devices.Counters(list[i].Ifindex); err == nil {
+			list[i].Device = (*api.DeviceCounters)(c)
+		}
+	}
 }
