@@ -63,9 +63,8 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	w.core.Revoked(max(w.readClock(), f.clock), f.id, &w.out)
 	w.sendOwn()
 	f.status.Revokes++
-	if f.damaged == whyNotStored { // a program may still hold the packet, and would send it when the gates are open again
+	if f.awaitsPrograms {
 		f.unset()
-		f.awaitsPrograms = true
 	}
 	f.damaged = ""
 	w.leaveFast(f, why)

@@ -107,7 +107,7 @@ type fastGroup struct {
 	tryAt     time.Duration // the next attempt to grant
 	damaged   string        // why a packet was not reported; "": all were
 
-	awaitsPrograms bool // the maps are set when the programs that ran at the last take-back have ended
+	awaitsPrograms bool // a program may hold a packet, and would send it through gates that are open again: it has to end before the maps are set
 
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus

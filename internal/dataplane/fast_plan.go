@@ -141,7 +141,7 @@ func (p *port) whyNotFast() string {
 // change has the thread set the maps for f.
 func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
 	x, ring, version, await := w.fast.shared, f.ring, w.fast.changes, f.awaitsPrograms
-	f.step, f.awaitsPrograms = fastChanging, false
+	f.step = fastChanging
 	if ring != nil {
 		f.copiesWas += f.gateCopies()
 	}
@@ -168,7 +168,7 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 		w.fast.rings = append(w.fast.rings, f)
 	}
 	if f.spec.Legs = nil; err == nil {
-		f.spec = spec
+		f.spec, f.awaitsPrograms = spec, false
 	}
 	switch {
 	case f.ended:

@@ -158,7 +158,7 @@ func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at tim
 // held up goes on at any time, perhaps together with this worker: it stores the packet, and copies
 // leave through open gates. So the gates are shut before the last look. The group is taken back.
 func (w *worker) storedLast(f *fastGroup, psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
-	f.damaged = whyNotStored
+	f.damaged, f.awaitsPrograms = whyNotStored, true
 	for k := range f.gates {
 		f.ring.Shut(k)
 	}

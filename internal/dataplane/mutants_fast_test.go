@@ -64,7 +64,7 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("a packet that was stored just before the gates were shut is not reported", "fast path", mutant.In((*worker).storedLast,
 		"if frame, at, ok = f.ring.View(psn); ok {\nreturn frame, at, true\n}",
 		"")),
-	mutant.NewForRoot("a program that holds a packet sends it by the next grant", "fast path", mutant.In((*worker).takeBack,
-		"f.awaitsPrograms = true",
-		"")),
+	mutant.NewForRoot("a program that holds a packet sends it by the next grant", "fast path", mutant.In((*worker).storedLast,
+		"f.damaged, f.awaitsPrograms = whyNotStored, true",
+		"f.damaged, f.awaitsPrograms = whyNotStored, false")),
 }

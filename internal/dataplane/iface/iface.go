@@ -80,7 +80,6 @@ func Driver(name string) string {
 
 // hint lists the Ethernet interfaces that exist.
 func (l Links) hint() string {
-	const hint = "existing ones are"
 	var names string
 	for _, i := range l.Sorted() {
 		if a := l[i].Attrs(); len(a.HardwareAddr) == 6 {
@@ -90,5 +89,5 @@ func (l Links) hint() string {
 	if names == "" {
 		return "there is none here but lo"
 	}
-	return hint + names
+	return "existing ones are" + names
 }
