@@ -69,7 +69,7 @@ type Port struct {
 // GuardDrop is the last frame that the port guard has dropped for a reason.
 type GuardDrop struct {
 	MAC  string    `json:"mac"`  // its sender's
-	Time time.Time `json:"time"` // to a second
+	Time time.Time `json:"time"` // time of the look that found it, a second later at most
 }
 
 // Socket is an AF_XDP socket of a port with the fill of its rings.

@@ -107,7 +107,7 @@ type TraceEnd struct {
 	Lost     uint64 `json:"lost"`      // for lack of room: the reader was too slow
 	OverRate uint64 `json:"over_rate"` // beyond the rate
 
-	Costs []TraceCost `json:"costs,omitempty"` // of the members that the group has in the end; absent: the trace was not of one group
+	Costs []TraceCost `json:"costs,omitempty"` // members' costs, of those that the group has in the end; absent: the trace was not of one group
 }
 
 // TraceCost is what a member has cost its group while a trace ran: counts and the time waited are

@@ -297,7 +297,7 @@ func (g *Group) delete(ctx context.Context) error {
 	case <-ctx.Done():
 		err := g.giveUpCause(ctx)
 		if f := (*envelope.Failure)(nil); errors.As(err, &f) {
-			return err // it names the request and the group
+			return err // the request and the group are in it
 		}
 		return fmt.Errorf("delete group %s: %w", g.info.IP, err)
 	}

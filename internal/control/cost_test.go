@@ -26,11 +26,11 @@ func TestCostsSince(t *testing.T) {
 		member("10.0.0.5", 5, &api.Cost{NAKs: 5}),
 	}}
 	now := &api.Group{Members: []api.Member{
-		member("10.0.0.5", 5, nil),                                            // it is the source now
-		member("10.0.0.4", 4, &api.Cost{NAKs: 6}),                             // it was removed, and has joined again
+		member("10.0.0.5", 5, nil),                                            // the present source
+		member("10.0.0.4", 4, &api.Cost{NAKs: 6}),                             // counts begun anew: removed, and joined again
 		member("10.0.0.3", 0x33, &api.Cost{NAKs: 9}),                          // another queue pair
-		member("10.0.0.1", 1, &api.Cost{Repaired: 1000}),                      // it was the source
-		{IP: ip("10.0.0.6"), QPN: 6, Switch: "s", Cost: &api.Cost{Probes: 1}}, // it has joined
+		member("10.0.0.1", 1, &api.Cost{Repaired: 1000}),                      // the source before
+		{IP: ip("10.0.0.6"), QPN: 6, Switch: "s", Cost: &api.Cost{Probes: 1}}, // a joiner
 		member("10.0.0.2", 2, &api.Cost{NAKs: 13, RNRNAKs: 24, Repaired: 80, Probes: 46, RTTp50: 0.5, RTTp99: 0.75, Waited: 57.5}),
 	}}
 	want := []api.TraceCost{

@@ -55,7 +55,7 @@ type fakeLocator struct {
 	invalidated map[netip.Addr]int
 
 	vrfs, reallyVRFs []int // those that SetPorts has found, and those that it finds next
-	vrfErr           error // of SetPorts
+	vrfErr           error // result of SetPorts
 	reads            int   // calls of SetPorts
 }
 

@@ -65,6 +65,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		}
 	}
 	g.live.at = now + g.live.period
+	allDead := !alive && !g.isAnySpared(now)
 	evicted := false
 	for i := range g.acks {
 		b, l := &g.acks[i], &g.activity[i]
@@ -88,7 +89,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		case alive && !g.isKept(i) && g.wasAsked(i):
 			g.removeOrFail(i, Silent, out)
 			evicted = true
-		case !alive && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i) && !g.isAnySpared(now):
+		case allDead && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i):
 			g.failBecauseOf(g.legs[i].member, Silent, out)
 		}
 		if g.failed {
