@@ -156,3 +156,15 @@ func TestFastStoredInTheLastMoment(t *testing.T) {
 		t.Errorf("the core is at %d, want 2; step %d", x.nxt(), x.f.step)
 	}
 }
+
+// A damaged packet behind one that is not stored does not hide that a program has not ended.
+func TestFastNotStoredBeforeDamage(t *testing.T) {
+	x := newReportBench(t)
+	x.w.fast.shared.notify = func(bool, string, ...any) {}
+	x.claim(1)
+	x.w.storedLast(x.f, 1)
+	x.w.refuseReport(x.f)
+	if x.w.takeBack(x.f, x.f.damaged); x.f.step != fastUnset || !x.f.awaitsPrograms {
+		t.Errorf("step %d: the group may be granted before the program has ended", x.f.step)
+	}
+}
