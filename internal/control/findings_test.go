@@ -22,3 +22,26 @@ func TestFindingsAreLogged(t *testing.T) {
 		t.Errorf("the log has %q, want %q", said, want)
 	}
 }
+
+// A switch without a state file says when it ends how many groups end with it, and nothing where there are none.
+func TestGroupsThatEndWithTheSwitchAreLogged(t *testing.T) {
+	for _, groups := range []int{0, 1} {
+		f := newFakeSwitch(t, 4, 1)
+		f.control.do(func() {
+			f.know(4)
+			for n := range groups {
+				f.register1(n, 3)
+			}
+		})
+		f.stop()
+		f.log = nil
+		f.control.keepLast()
+		want := []string{}
+		if groups > 0 {
+			want = []string{"groups end with gleamd, as it has no state file: their hosts register them again, or with the key state: a directory they go on after the next start groups1"}
+		}
+		if !slices.Equal(f.log, want) {
+			t.Errorf("%d groups: the log has %q, want %q", groups, f.log, want)
+		}
+	}
+}

@@ -287,6 +287,9 @@ func (g *group) noteTurn(p *mcast.Positions) {
 // keepLast has the last positions of all groups stored, and the connections. The workers have ended.
 func (c *control) keepLast() {
 	if c.keeper == nil {
+		if n := len(c.dir.groups); n > 0 {
+			c.notify(true, "groups end with gleamd, as it has no state file: their hosts register them again, or with the key state: a directory they go on after the next start", "groups", n)
+		}
 		return
 	}
 	var change statefile.Change

@@ -64,7 +64,7 @@ func (r *run) showPage(ctx context.Context) (err error) {
 		return fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.said())
 	}
 	r.log.printf("group %s registered: %d members, and host %s sends to it at %d Mbit/s", r.group, len(r.hosts), r.hosts[0].Name, pageRate/1_000_000)
-	r.log.printf("the live page: http://%s/\nCtrl-C ends it, and removes the lab", l.Addr())
+	r.log.printf("the live page: http://%s/\nthe same in another terminal: sudo gleam --socket %s top\nCtrl-C ends it, and removes the lab", l.Addr(), r.testbed.Socket())
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	b := newBreaker(r, quit)
