@@ -123,8 +123,7 @@ func (g *group) restartLiveness(now time.Duration) {
 // isSilent reports whether leg i owes an acknowledgement and has sent no feedback for
 // deadAfter.
 func (g *group) isSilent(i int, now time.Duration) bool {
-	l := &g.activity[i]
-	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && g.silence(i, now) >= g.livenessTimeout(i)
+	return g.live.deadAfter > 0 && g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now) >= g.livenessTimeout(i)
 }
 
 // silence returns for how long leg i has sent no feedback in its present period.

@@ -25,7 +25,7 @@ var _ = []mutant.Mutant{
 		`alive := true
 	best := g.agg.a`)),
 	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).isSilent,
-		"g.acks[i].acked.Less(l.livenessPSN) && g.silence(i, now)",
+		"g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now)",
 		"g.silence(i, now)")),
 	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
 		"if g.owed() {",
