@@ -13,7 +13,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 # A source package has debian/commit, and no repository.
 COMMIT   ?= $(shell cat debian/commit 2>/dev/null || git describe --match= --always --abbrev=12 --dirty=+dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION) -X github.com/gleam-rdma/gleam/api.commit=$(COMMIT)
-BENCH    := ./internal/rocev2 ./internal/mcast ./internal/rc ./internal/dataplane/... ./internal/control
+BENCH    := ./rocev2 ./mcast ./host/rc ./dataplane/... ./internal/control
 
 export GO
 .DEFAULT_GOAL := help
@@ -29,26 +29,26 @@ install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DEST
 	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(CONFDIR)
 	install -m 755 bin/gleamd bin/gleam $(DESTDIR)$(PREFIX)/bin
-	sed 's|@PREFIX@|$(PREFIX)|' internal/config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
-	install -m 644 internal/config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
+	sed 's|@PREFIX@|$(PREFIX)|' config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
+	install -m 644 config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
 	@if [ -z "$(DESTDIR)" ]; then scripts/system-user; fi
-	install -m 644 internal/config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
+	install -m 644 config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
 	@if [ -e $(DESTDIR)$(CONFDIR)/gleamd.yaml ]; then echo "$(DESTDIR)$(CONFDIR)/gleamd.yaml is there already, and stays as it is"; \
-	else set -x; install -m 644 internal/config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
+	else set -x; install -m 644 config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
 
 uninstall: ## what install has installed, but not the user gleam, nor gleamd.yaml and keys in /etc/gleam
 	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf $(DESTDIR)$(CONFDIR)/reference.yaml
 
-libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
+libgleam: ## host/libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 	@scripts/need libgleam-build
-	$(MAKE) -C libgleam
+	$(MAKE) -C host/libgleam
 
 install-libgleam: ## install libgleam.so, libgleam-tls.so, gleam.h, gleam.pc, gleam(3) and pygleam below DESTDIR/PREFIX (/usr/local)
-	$(MAKE) -C libgleam install
+	$(MAKE) -C host/libgleam install
 
 uninstall-libgleam: ## remove what install-libgleam has installed
-	$(MAKE) -C libgleam uninstall
+	$(MAKE) -C host/libgleam uninstall
 
 .PHONY: deb site test-docs
 site: ## bin/site: the documents as a static site with a search, which loads nothing from elsewhere
@@ -68,7 +68,7 @@ test-deb: ## the packages installed, upgraded while a group sends, killed by the
 test-fresh: ## README's two commands, and each other target, in a Debian with git, make and Go alone (root; FORM=quick: the targets alone)
 	@GLEAM_FRESH=$(or $(FORM),whole) scripts/test fresh
 
-test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./internal/rc')
+test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./host/rc')
 	@scripts/test arm64 $(if $(filter-out ./...,$(PKGS)),$(PKGS))
 
 reproducible: ## build twice, in two folders with empty caches, and compare the bytes
@@ -146,7 +146,7 @@ test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed,
 test-wireshark: ## traces of the switch and the Wireshark dissector, read by tshark (root)
 	@scripts/test wireshark
 
-test-block: ## the replicated block device of examples/block: kills against a model, wrong files, other NBD clients (root)
+test-block: ## the replicated block device of lab/block: kills against a model, wrong files, other NBD clients (root)
 	@scripts/test block
 
 soak-block: ## its kills against the model, KILLS (300) of each kind of device (root; GLEAM_SEED=n to repeat)
@@ -162,12 +162,12 @@ static:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	@if scripts/need static; then \
-		echo "$(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./internal/tools/perf ./test/rxe/...; \
+		echo "$(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/..."; $(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/...; \
 	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; [ "$$GLEAM_REQUIRE_ROOT" != 1 ]; fi
 
 generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
 	@scripts/need generate
-	$(GO) generate ./internal/bpf ./internal/bpf/fastpath ./internal/tools/bench/switchbench
+	$(GO) generate ./bpf ./bpf/fastpath ./lab/bench/switchbench
 
 generate-check:
 	@scripts/generate-check
@@ -181,15 +181,15 @@ mutants: ## plant small mistakes in the core, one at a time, and see a test noti
 mutants-libgleam: ## plant mistakes in the C sources of libgleam, and see a test notice each (root; ARGS='-run NAME')
 	@GLEAM_GOAL=mutants-libgleam scripts/test mutants-libgleam -mutants $(ARGS)
 
-mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=internal/rocev2 ARGS='-every 10')
-	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),internal/rocev2 internal/mcast internal/envelope internal/rc internal/dcqcn internal/mcast/token internal/dataplane internal/dataplane/spsc internal/dataplane/xsk internal/control internal/control/locate internal/control/fib internal/control/statefile internal/hello endpoint/oob)
+mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
+	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope host/rc host/rc/dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk internal/control internal/control/locate internal/control/fib internal/control/statefile envelope/hello host/endpoint/oob)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
-	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./internal/model ./internal/mcast/token
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./test/model ./mcast/token
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModelOf' -parallel 16 ./internal/control
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
-	$(GO) test ./internal/mcast ./internal/rc -run 'Property|C72|Transfer|R110_TheLivingStay' -timeout 60m -rapid.checks=$(CHECKS)
+	$(GO) test ./mcast ./host/rc -run 'Property|C72|Transfer|R110_TheLivingStay' -timeout 60m -rapid.checks=$(CHECKS)
 
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
@@ -198,7 +198,7 @@ soak-trees: ## random groups over several switches, where links and switches fai
 	@GLEAM_SOAK=$(or $(SOAK),30m) scripts/test soak-trees
 
 random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new multiplier; a few are known to stand still: docs/TREES.md
-	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./internal/mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'
+	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'
 
 floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)
 	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods
@@ -216,4 +216,4 @@ microbench: ## Go benchmarks of the core and the data path, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)
 
 clean: ## remove what make made
-	rm -rf bin libgleam/build
+	rm -rf bin host/libgleam/build

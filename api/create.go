@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // CreateGroup lets programs join a group by connecting to it by RDMA-CM (docs/CM.md). The

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // ExplainPacket is a packet that is put to a copy of a group's state. Fields that are nil or

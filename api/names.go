@@ -4,9 +4,9 @@
 package api
 
 import (
-	"github.com/gleam-rdma/gleam/internal/config/identity"
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/config/identity"
+	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Types of packages that other modules cannot import.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 var writeOpenAPI = flag.Bool("write", false, "TestOpenAPI writes openapi.json")

@@ -13,7 +13,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // Allow lists the hosts that may send by a port; an empty list allows all.

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/config/identity"
 	"github.com/gleam-rdma/gleam/internal/connlimit"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
-	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/config/identity"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 

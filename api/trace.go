@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Bounds of a Trace, and its default rate.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Defaults of a Register whose fields are left out.

@@ -8,13 +8,13 @@ package commands
 import (
 	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
-	"github.com/gleam-rdma/gleam/internal/tools/bench"
-	"github.com/gleam-rdma/gleam/internal/tools/cp"
-	"github.com/gleam-rdma/gleam/internal/tools/demo"
-	"github.com/gleam-rdma/gleam/internal/tools/doctor"
-	"github.com/gleam-rdma/gleam/internal/tools/perf"
-	"github.com/gleam-rdma/gleam/internal/tools/simulate"
-	"github.com/gleam-rdma/gleam/internal/tools/top"
+	"github.com/gleam-rdma/gleam/internal/cli/cp"
+	"github.com/gleam-rdma/gleam/internal/cli/doctor"
+	"github.com/gleam-rdma/gleam/internal/cli/perf"
+	"github.com/gleam-rdma/gleam/internal/cli/top"
+	"github.com/gleam-rdma/gleam/lab/bench"
+	"github.com/gleam-rdma/gleam/lab/demo"
+	"github.com/gleam-rdma/gleam/lab/simulate"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon.

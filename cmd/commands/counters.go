@@ -4,8 +4,8 @@
 package commands
 
 import (
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/control"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/kernel"
+	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 )
 
 func main() {

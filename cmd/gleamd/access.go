@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/privilege"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
 )
 
 // userGroup looks up a group of users. One that does not exist is nil.

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/privilege"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // Users and groups of the tests below. Group 1 is daemon's on every Linux.

@@ -19,12 +19,12 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/config/trusted"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/config/trusted"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
-	"github.com/gleam-rdma/gleam/internal/privilege"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // engine is what gleamd runs: control.Engine, or a fake in tests.

@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 	"go.uber.org/zap"
 
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 )
 
 // entry is what a journal was sent.

@@ -18,11 +18,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
+	"github.com/gleam-rdma/gleam/internal/confine/sandbox"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
-	"github.com/gleam-rdma/gleam/internal/privilege"
-	"github.com/gleam-rdma/gleam/internal/sandbox"
 )
 
 func main() {

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/control"
-	"github.com/gleam-rdma/gleam/internal/metrics"
-	"github.com/gleam-rdma/gleam/internal/web"
+	"github.com/gleam-rdma/gleam/internal/observe/metrics"
+	"github.com/gleam-rdma/gleam/internal/observe/web"
 )
 
 // scraping is where metrics are served. A nil one does nothing.

@@ -6,8 +6,8 @@ package main
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/privilege"
-	"github.com/gleam-rdma/gleam/internal/sandbox"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
+	"github.com/gleam-rdma/gleam/internal/confine/sandbox"
 )
 
 // kept are the capabilities that a running switch still needs: CAP_NET_ADMIN to

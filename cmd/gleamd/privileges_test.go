@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -81,7 +81,7 @@ func TestPrivilegesAreDropped(t *testing.T) {
 // TestStateWithTheUnitsCapabilities: gleamd starts as root with the capabilities of its systemd unit, where the state
 // folder is root's, and again, where the folder and the files are those of the user that it had become.
 func TestStateWithTheUnitsCapabilities(t *testing.T) {
-	unit, err := os.ReadFile("../../internal/config/gleamd.service.in")
+	unit, err := os.ReadFile("../../config/gleamd.service.in")
 	if err != nil {
 		t.Fatal(err)
 	}

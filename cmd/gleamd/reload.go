@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/config/trusted"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/config/trusted"
 )
 
 // reloadable is the switch with its configuration file: SIGHUP and the API reload that one

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/doctor"
 )
 

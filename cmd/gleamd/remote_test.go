@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/test/certs"
 )

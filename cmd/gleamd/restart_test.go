@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
-	"github.com/gleam-rdma/gleam/internal/tools/testbed"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/test/hostgroup"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )

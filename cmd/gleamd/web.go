@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/web"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/observe/web"
 )
 
 // livePage is the page for browsers. A nil one does nothing.

@@ -22,7 +22,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // capturedAt is when the frames of the tests were captured.
@@ -284,7 +284,7 @@ func FuzzCapture(f *testing.F) {
 	}
 	f.Add(gzipped(f, pcapOf(f, layers.LinkTypeEthernet, frames[0])))
 	for _, name := range []string{"cm-connect-ipv4.pcap", "cm-connect-ipv6.pcap"} {
-		b, err := os.ReadFile(filepath.Join("../cm/testdata", name))
+		b, err := os.ReadFile(filepath.Join("../../envelope/cm/testdata", name))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/terminal"
+	"github.com/gleam-rdma/gleam/internal/cli/terminal"
 )
 
 // Exit codes of gleam.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/watch"
+	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
 
 // maxSwitches bounds the switches that are asked: one that lies could name any number.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // packetOfCapture returns the packet in frame n of a capture; for n = 0 in its first frame that is a

@@ -16,7 +16,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // TestStatusTable checks that the table of docs/APPLICATIONS.md is that of the code, row by row.
@@ -51,7 +51,7 @@ func TestStatusesAreComplete(t *testing.T) {
 	if len(Statuses) != 24 {
 		t.Errorf("%d statuses", len(Statuses))
 	}
-	b, err := os.ReadFile("../../libgleam/gleam.h")
+	b, err := os.ReadFile("../../host/libgleam/gleam.h")
 	if err != nil {
 		t.Fatal(err)
 	}

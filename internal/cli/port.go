@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/watch"
+	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
 
 func portCommand(env *Env) *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/config/identity"
 )
 
 // Remote is how gleamds are asked over TCP.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/gleam-rdma/gleam/internal/terminal"
+	"github.com/gleam-rdma/gleam/internal/cli/terminal"
 )
 
 // dispensable are the columns that a terminal which is too narrow does not get, the first

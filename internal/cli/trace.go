@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/terminal"
+	"github.com/gleam-rdma/gleam/internal/cli/terminal"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // traceOptions are the flags of gleam trace.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane"
 )
 
 // A host whose link comes up has lost its neighbour entries, or asks for the group's

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane"
 )
 
 // Each announcement is sent three times, many of them no faster than the pace, and

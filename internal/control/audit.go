@@ -5,7 +5,7 @@ package control
 
 import (
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // AuditMark is the message of the log lines of the audit trail. Notify is called with it

@@ -8,11 +8,11 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // fakeBridge is a kernel with one bridge port.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Groups that stall come first, then those with most recent traffic; a pause of seconds does not

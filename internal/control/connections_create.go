@@ -7,8 +7,8 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/cm"
 )
 
 // Groups that the first member's REQ makes, under a key that may register groups. Such a group

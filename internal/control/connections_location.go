@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/cm"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 )
 
 // A management datagram counts if it comes from where its host is: the location that the host is pinned

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // The cost of a stretch is what has been added in it; round trips are the later ones. A queue pair that is new, or

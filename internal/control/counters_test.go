@@ -7,10 +7,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/hello"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/cm"
+	"github.com/gleam-rdma/gleam/envelope/hello"
 )
 
 // The reasons of envelopes are counted beside those of packets, each once, under a name of

@@ -6,8 +6,8 @@ package control
 import (
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // tellDelay tells the hosts that wait for completions that their group stalls because of a member, or goes

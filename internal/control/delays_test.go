@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/dataplane/blame"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane/blame"
 )
 
 var delayEvents = []string{api.EventSlow, api.EventStalled, api.EventResumed}

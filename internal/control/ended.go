@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Bounds on the state that is kept of ended groups.

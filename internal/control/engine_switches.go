@@ -7,7 +7,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/control/fib"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
 )

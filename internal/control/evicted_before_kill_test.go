@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // An eviction lets the group's ACK go on at once, and is in the file a moment later. After a kill -9

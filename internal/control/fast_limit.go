@@ -4,12 +4,12 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // neverFast returns why a group could never take the fast path as it is registered, where the

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // With fast_path: require a group that could never take the fast path is refused, with the

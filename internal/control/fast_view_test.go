@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/dataplane"
 )
 
 // The API has the data plane's words for the ways of a group's data, the time at which it took

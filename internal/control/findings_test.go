@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/checks"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // The log of a start has what the checks find, with port and remedy, but for what ends the start.

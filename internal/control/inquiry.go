@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // Inquiries: a member that seems to have moved is asked at the new origin and at the old

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // journalSize is the number of events that the journal keeps.

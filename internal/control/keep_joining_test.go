@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // A switch between others stores positions from the update on with its first own member (R83).

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/kernel"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 )
 
 // Kernel implements api.Backend. Its features are those that the engine found when it was

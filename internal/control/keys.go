@@ -6,8 +6,8 @@ package control
 import (
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // roles are the envelope protocol's roles, by their names in the configuration.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/cm"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // CM.md: "a member that has left in the last 0.1 s before a kill -9 is one again until it is evicted for

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // linksChanged applies the state of the ports' interfaces, and reports changes. asked are

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // The kernel's tables may have been changed by anyone's frames before a registration. So

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // A lookup waits for the kernel's locks as long as another process holds them. So a

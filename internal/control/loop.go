@@ -7,8 +7,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 )
 
 // locateRetry is the interval at which the registrar retries a registration whose members

@@ -6,9 +6,9 @@ package control
 import (
 	"net/netip"
 
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // FromMember reports whether the envelope that is being served came by the port and from

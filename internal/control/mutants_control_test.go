@@ -4,8 +4,8 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 

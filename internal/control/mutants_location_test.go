@@ -6,7 +6,7 @@ package control
 import (
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 

@@ -4,7 +4,7 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 

@@ -4,7 +4,7 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/internal/control/fib"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // A host is behind other switches if its route has gateways at ports where hellos are

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // What the control plane says of a group leaves by one outbox: envelopes, messages of RDMA-CM,

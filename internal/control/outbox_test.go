@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // leaves returns the ports, which name them here, of the messages that leave an outbox.

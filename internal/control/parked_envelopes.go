@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // Parked envelopes wait for a neighbour entry. Otherwise the first answer to a host would

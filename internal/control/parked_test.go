@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // A datagram for a host without a neighbour entry leaves once the entry is

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // A registration waits until its members are located and have confirmed their locations,

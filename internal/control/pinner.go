@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 

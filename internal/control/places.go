@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // A host has one place for each key: where it is in the groups of that key. Holders of a key say

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/bpf"
+	"github.com/gleam-rdma/gleam/bpf"
 )
 
 // fakeGuard has the guard's counters of a port.

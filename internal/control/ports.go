@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 )
 
 // port is what the control loop has of a slot of the data plane, and of the port in it.

@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // After a restart members are where they were, and pinned there, before any frame is served and

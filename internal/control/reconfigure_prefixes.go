@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // A reload of the group prefixes. The XDP programs and the workers, which answer ARP and ND,

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // What the switch alone knows about a refusal: the port behind which a member is, or should be, and

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 

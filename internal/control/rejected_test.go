@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // Registrations that are turned down are one line for each reason and interval, whatever

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/envelope"
 )
 
 // Changes come in bursts, so they are handled some time after the first of them: after

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 )
 
 // Ports whose interfaces are deleted and made anew. The state of all ports' interfaces is

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // maxNamed bounds the members that an error message names.

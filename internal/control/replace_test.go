@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // What may take the place of a live group without being told to: an update of it,

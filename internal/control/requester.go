@@ -6,7 +6,7 @@ package control
 import (
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane"
 )
 
 // A request proves the address of its sender by its MAC and by its cookie, which the switch has sent

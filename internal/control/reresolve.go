@@ -6,7 +6,7 @@ package control
 import (
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane"
 )
 
 // A host that comes back with another MAC address, behind a link that has stayed up, is in the

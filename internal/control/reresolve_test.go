@@ -8,8 +8,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
 )
 
 // changeMAC gives host i another MAC address, which the kernel does not know.

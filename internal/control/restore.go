@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // restoreGroups takes up the groups of before the restart. What cannot be taken up is said, and

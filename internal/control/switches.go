@@ -9,11 +9,11 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope/hello"
 	"github.com/gleam-rdma/gleam/internal/control/fib"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // switches is what the control loop knows of other switches: the neighbours that hellos have

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane/trace"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 var _ api.Tracer = (*Engine)(nil)

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/dataplane/trace"
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/dataplane/trace"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // sentence is what a recorded packet is, in parts, with the rules of docs/AGGREGATION.md.

@@ -6,7 +6,7 @@ package control
 import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // apiOf returns where a neighbour's API over TCP is, as it says; "" if it has said none.

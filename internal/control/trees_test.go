@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/hello"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // The registrar's answers about ways: a host here, one behind a neighbour, and one behind a

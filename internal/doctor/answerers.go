@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Who answers for an address, and whether that is a switch. ARP and neighbour discovery take

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // Whoever answers for a group beside the switch is named with both MAC addresses, and what he

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/watch"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
+	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")

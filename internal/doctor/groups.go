@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/watch"
+	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
 
 // checkGroups reports what gleamd knows to be wrong with groups and their members, and groups

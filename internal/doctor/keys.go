@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/config/trusted"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/config/trusted"
 )
 
 // command is what errors of a configuration end with where one command repairs them.

@@ -4,8 +4,8 @@
 package doctor
 
 import (
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // machine is the computer that is looked at, as a switch or as a host.

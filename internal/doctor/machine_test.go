@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/checks"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

@@ -12,12 +12,12 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
-	"github.com/gleam-rdma/gleam/internal/kernel"
-	"github.com/gleam-rdma/gleam/internal/watch"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
+	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
+	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
 
 // network is the kernel's interfaces and neighbours in the namespace of the calling thread.

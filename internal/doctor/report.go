@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/internal/checks"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // Severity says how bad a finding is.

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/confine/privilege"
 	"github.com/gleam-rdma/gleam/internal/control"
-	"github.com/gleam-rdma/gleam/internal/privilege"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // Checks of Start beside those of package checks.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
 // SwitchOptions say what is looked at.

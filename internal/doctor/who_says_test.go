@@ -18,11 +18,11 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/checks"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
-	"github.com/gleam-rdma/gleam/internal/kernel"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
+	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

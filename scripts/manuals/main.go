@@ -3,7 +3,7 @@
 
 // Command manuals writes manual pages and completions below a folder, as packages install
 // them: gleam(1) with a page for each command and gleamd(8), of the text that --help prints,
-// and gleamd.yaml(5), of internal/config/reference.yaml. The same sources give the same bytes.
+// and gleamd.yaml(5), of config/reference.yaml. The same sources give the same bytes.
 //
 //	manuals VERSION DATE SHARE
 package main
@@ -25,7 +25,7 @@ import (
 )
 
 // referenceFile is the owner of the explanations of gleamd.yaml's keys.
-const referenceFile = "internal/config/reference.yaml"
+const referenceFile = "config/reference.yaml"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {

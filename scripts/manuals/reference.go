@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// entry is a key of internal/config/reference.yaml, or several that one comment explains.
+// entry is a key of config/reference.yaml, or several that one comment explains.
 type entry struct {
 	path    string // such as ports[].ecn.kmin
 	value   string // the default, or an example if the key is in a comment
@@ -25,7 +25,7 @@ var (
 	itemLine = regexp.MustCompile(`^ *- (\S+)$`)
 )
 
-// reference reads what internal/config/reference.yaml has of each key: that file is the owner of
+// reference reads what config/reference.yaml has of each key: that file is the owner of
 // the explanations. header is the comment at its top.
 func reference(yaml string) (header string, entries []entry, err error) {
 	type level struct {

@@ -22,10 +22,10 @@ func TestNegativeControlFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	source, patched, overlay := filepath.Join(root, "internal/mcast/feedback.go"), filepath.Join(dir, "feedback.go"), filepath.Join(dir, "overlay.json")
+	source, patched, overlay := filepath.Join(root, "mcast/feedback.go"), filepath.Join(dir, "feedback.go"), filepath.Join(dir, "overlay.json")
 	apply := exec.Command("patch", "-s", "-o", patched, source, filepath.Join(root, "test/rxe/first-ack.patch"))
 	if out, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("test/rxe/first-ack.patch does not fit internal/mcast/feedback.go: write it anew: %v\n%s", err, out)
+		t.Fatalf("test/rxe/first-ack.patch does not fit mcast/feedback.go: write it anew: %v\n%s", err, out)
 	}
 	b, err := json.Marshal(map[string]map[string]string{"Replace": {source: patched}})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestNegativeControlFits(t *testing.T) {
 	if err := os.WriteFile(overlay, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-overlay", overlay, "./internal/mcast")
+	build := exec.Command("go", "build", "-overlay", overlay, "./mcast")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the patched core does not build: %v\n%s", err, out)

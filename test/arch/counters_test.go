@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/internal/control"
 )
 

@@ -14,24 +14,24 @@ import (
 // reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
 // tests.
 var mayBeUnused = map[string]string{
-	"internal/sim/analytic.GoBackN":         "tests hold the Monte-Carlo against it",
-	"internal/sim/analytic.Literal":         "the paper's filter: tests show what it costs",
-	"internal/mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
+	"lab/sim/analytic.GoBackN":     "tests hold the Monte-Carlo against it",
+	"lab/sim/analytic.Literal":     "the paper's filter: tests show what it costs",
+	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
 	"internal/control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
 	"api.LoadCertificates":                        "for applications",
 	"api.QPN.MarshalText":                         "for encoding/json", "api.PSN.MarshalText": "likewise", "api.QPN.UnmarshalJSON": "likewise", "api.PSN.UnmarshalJSON": "likewise",
 	"api.QPN.Format": "for fmt", "api.PSN.Format": "likewise",
-	"internal/config.Secret.MarshalJSON": "for encoding/json", "internal/config.Secret.MarshalText": "for encoding", "internal/config.Secret.MarshalYAML": "for YAML libraries",
-	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
-	"internal/mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "internal/mcast.DefaultRepairTries": "likewise",
-	"internal/bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
-	"internal/dataplane.Unattached": "for tests of package control", "internal/dataplane.Plane.Deliver": "likewise",
-	"internal/rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "internal/rocev2.BTH.SetFECN": "likewise", "internal/rocev2.IPv6.SetFlowLabel": "likewise", "internal/rocev2.Frame.SetECN": "likewise",
-	"internal/rocev2.Frame.FETH": "for tests: the decoder finds it", "internal/rocev2.Operators.Has": "for tests of Build",
-	"internal/rocev2.BuildAck": "for tests that speak as a host", "internal/rocev2.BuildCNP": "likewise", "internal/rocev2.BuildNeighborSolicitation": "likewise",
-	"internal/rocev2.MinFrameLen": "the length to which NICs pad", "internal/rocev2.Operators.HeaderDelta": "for any pair of headers, to which tests hold Fields and LegDelta",
-	"internal/tools/testbed.Fabric.Isolate": "for gleam demo, once a tree outlives a switch", "internal/tools/testbed.Gleamd.Restart": "likewise",
+	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
+	"host/endpoint.Group.UpdateFrom": "for applications", "host/endpoint.Host.RefusedConnections": "for applications",
+	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
+	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
+	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
+	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
+	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
+	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",
+	"rocev2.MinFrameLen": "the length to which NICs pad", "rocev2.Operators.HeaderDelta": "for any pair of headers, to which tests hold Fields and LegDelta",
+	"lab/testbed.Fabric.Isolate": "for gleam demo, once a tree outlives a switch", "lab/testbed.Gleamd.Restart": "likewise",
 }
 
 // uses are the exported names that files declare, and how often every name stands

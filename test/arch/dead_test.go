@@ -16,7 +16,7 @@ func TestExportsAreUsed(t *testing.T) {
 	program, tests := newUses(), newUses()
 	for name, src := range goFiles(t) {
 		inTests := strings.HasSuffix(name, "_test.go")
-		ofTests := strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "internal/tools/lab/") || strings.HasPrefix(name, "internal/model/") || strings.Contains(name, "test/")
+		ofTests := strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "lab/") || strings.HasPrefix(name, "test/model/") || strings.Contains(name, "test/")
 		for u, declares := range map[*uses]bool{program: !inTests && !ofTests, tests: !inTests && ofTests} {
 			if u == program && inTests {
 				continue

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/bpf"
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // TestOneDefaultQPN: members that are set up apart from each other arrive at the
@@ -29,8 +29,8 @@ func TestOneDefaultQPN(t *testing.T) {
 	}
 	number := fmt.Sprintf("%#x", uint32(mcast.DefaultQPN))
 	for file, want := range map[string]string{
-		"libgleam/gleam.h":     "virtual_qpn;      /* [" + number + "] */",
-		"docs/APPLICATIONS.md": number + " unless somebody names another",
+		"host/libgleam/gleam.h": "virtual_qpn;      /* [" + number + "] */",
+		"docs/APPLICATIONS.md":  number + " unless somebody names another",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {

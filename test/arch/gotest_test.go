@@ -38,7 +38,7 @@ func TestGotestFailsForSkips(t *testing.T) {
 		"a skip with a reason":        {event("skip", "test/soak", "TestTreesSoak"), true, true, "0 0 1"},
 		"a subtest of it":             {event("skip", "test/soak", "TestTreesSoak/x/y") + event("pass", "test/soak", "TestTreesSoak"), true, true, "1 0 1"},
 		"the same name elsewhere":     {event("skip", "api", "TestTreesSoak"), true, false, "0 0 1"},
-		"a package with a reason":     {event("skip", "examples/block/rig", "TestAny"), true, true, "0 0 1"},
+		"a package with a reason":     {event("skip", "lab/block/rig", "TestAny"), true, true, "0 0 1"},
 		"a subtest":                   {event("skip", "api", "TestA/b") + event("pass", "api", "TestA"), true, false, "1 0 1"},
 		"failed, then passed":         {event("fail", "api", "TestA") + event("pass", "api", "TestA"), true, true, "1 0 0"},
 		"failed, then skipped":        {event("fail", "api", "TestA") + event("skip", "api", "TestA"), true, false, "0 0 1"},

@@ -21,7 +21,7 @@ var daemonLinks = []string{
 }
 
 // notOfDaemon are the parts of this module that a daemon needs nothing of.
-var notOfDaemon = []string{"internal/cli", "internal/tools", "internal/sim", "internal/model", "internal/terminal", "cmd/commands", "endpoint", "docs", "test", "examples"}
+var notOfDaemon = []string{"internal/cli", "lab", "test/model", "internal/cli/terminal", "cmd/commands", "host", "docs", "test", "examples"}
 
 // TestDaemonLinks checks that gleamd links what a daemon needs alone: commands, their
 // libraries and the documents are in gleam.

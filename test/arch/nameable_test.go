@@ -21,7 +21,7 @@ func TestPublicTypesCanBeNamed(t *testing.T) {
 		all = append(all, p.Types)
 	}
 	for _, f := range unnameable(all, func(path string) bool { return strings.Contains(path+"/", "/internal/") }) {
-		t.Errorf("%s: other modules cannot name it; a public package exports an alias of it (endpoint/names.go), or what mentions it is not exported", f)
+		t.Errorf("%s: other modules cannot name it; a public package exports an alias of it (host/endpoint/names.go), or what mentions it is not exported", f)
 	}
 }
 

@@ -296,7 +296,7 @@ func TestCoreRunsWithoutRaceDetector(t *testing.T) {
 		r := &rooms[i]
 		if in := covers(strings.Fields(m[1]), r.dir); in && !r.pure {
 			t.Errorf("scripts/test runs the tests of %s without the race detector, and it is not pure", r.dir)
-		} else if quick := r.dir == "docs" || strings.HasPrefix(r.dir, "internal/config/"); !in && r.pure && !quick {
+		} else if quick := r.dir == "docs" || strings.HasPrefix(r.dir, "config/"); !in && r.pure && !quick {
 			t.Errorf("scripts/test runs the tests of %s, which is pure, with the race detector", r.dir)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 var writePublic = flag.Bool("write-public", false, "TestPublicPackages writes testdata/public")
 
 // public are the packages for other programs.
-var public = []string{"api", "endpoint", "endpoint/oob", "endpoint/soft", "endpoint/verbs"}
+var public = []string{"api", "host/endpoint", "host/endpoint/oob", "host/endpoint/soft", "host/endpoint/verbs"}
 
 // What the public packages export is in testdata/public, a line each. A line that vanishes
 // breaks programs; the test makes each such change a decision.

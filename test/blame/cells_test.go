@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // shape is how the source sends where nothing else is said.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/config/identity"
+	"github.com/gleam-rdma/gleam/config/identity"
 )
 
 // Authority signs certificates.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Case is a frame of the group's source, whose PSN is the next one.

@@ -10,7 +10,7 @@ package copycases
 import (
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Leg is where copies go: to a member, or to another switch.

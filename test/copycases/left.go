@@ -6,7 +6,7 @@ package copycases
 import (
 	"encoding/binary"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Why the XDP programs leave a frame to the worker.

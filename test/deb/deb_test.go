@@ -20,7 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
 	"github.com/gleam-rdma/gleam/internal/cli"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/test/hostgroup"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )

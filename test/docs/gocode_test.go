@@ -28,7 +28,7 @@ var importable = func() map[string]string {
 	byName := map[string]string{}
 	for _, p := range []string{
 		"context", "errors", "fmt", "io", "log", "net", "net/netip", "os", "time",
-		module + "api", module + "endpoint", module + "endpoint/oob", module + "endpoint/soft", module + "endpoint/verbs",
+		module + "api", module + "host/endpoint", module + "host/endpoint/oob", module + "host/endpoint/soft", module + "host/endpoint/verbs",
 		module + "test/mutation/mutant",
 	} {
 		byName[path.Base(p)] = p
@@ -71,10 +71,10 @@ func TestGoCodeCompiles(t *testing.T) {
 		{"<!-- Go, as: func() {…} -->\n```go\n_ = endpoint.Nothing\n```", "undefined: endpoint.Nothing"},
 		{"<!-- Go, as: func() {…} -->\n```go\nvar m endpoint.MasterConfig\nm.Nothing = 1\n```", "m.Nothing undefined"},
 		{"<!-- Go, as: func() {…} -->\n```go\nvar m mcast.Switch\n```", "undefined: mcast"},
-		{"<!-- Go in internal/mcast -->\n```go\nfunc (*Switch) Nothing()\n```", "missing method Nothing"},
-		{"<!-- Go in internal/mcast -->\n```go\nfunc (*Switch) Advance(now time.Duration)\n```", "wrong type for method Advance"},
+		{"<!-- Go in mcast -->\n```go\nfunc (*Switch) Nothing()\n```", "missing method Nothing"},
+		{"<!-- Go in mcast -->\n```go\nfunc (*Switch) Advance(now time.Duration)\n```", "wrong type for method Advance"},
 		{"```go\npackage main\nfunc main() { x := 1 }\n```", "declared and not used: x"},
-		{"```go\npackage main\nimport _ \"" + module + "internal/mcast\"\n```", "other modules cannot import"},
+		{"```go\npackage main\nimport _ \"" + module + "mcast\"\n```", "promises nothing to other modules"},
 	}
 	for _, f := range faults {
 		read("a test's", f.text)
@@ -185,8 +185,8 @@ func checkGo(t *testing.T, fset *token.FileSet, all []snippet) []error {
 	errs := make([]error, len(all))
 	for i, s := range all {
 		for _, used := range s.file.Imports {
-			if s.program && strings.Contains(used.Path.Value, "/internal/") {
-				errs[i] = fmt.Errorf("it imports %s, which other modules cannot import", used.Path.Value)
+			if p := strings.Trim(used.Path.Value, `"`); s.program && strings.HasPrefix(p, module) && importable[path.Base(p)] != p {
+				errs[i] = fmt.Errorf("it imports %s, which promises nothing to other modules", p)
 			}
 		}
 		files, path, imports := []*ast.File{s.file}, "p", known

@@ -30,8 +30,8 @@
 // imports (importable in gocode_test.go); a function without a body has to exist as it is declared:
 //
 //	<!-- Go, as: func(ctx context.Context, key []byte) error {…; return nil } -->
-//	<!-- Go in internal/mcast -->
-//	<!-- Go in internal/mcast, as: []mutant.Mutant{…} -->
+//	<!-- Go in mcast -->
+//	<!-- Go in mcast, as: []mutant.Mutant{…} -->
 package docs
 
 import (

@@ -71,7 +71,7 @@ func (m *machine) checkInstall(t *testing.T) {
 	said := m.run("switch", `echo '# mine' >> /etc/gleam/gleamd.yaml
 make install
 tail -n 1 /etc/gleam/gleamd.yaml
-cmp internal/config/reference.yaml /etc/gleam/reference.yaml
+cmp config/reference.yaml /etc/gleam/reference.yaml
 make install DESTDIR=/run/package PREFIX=/usr
 find /run/package -type f | sort
 grep ExecStart= /run/package/usr/lib/systemd/system/gleamd.service

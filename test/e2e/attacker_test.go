@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // The attackers' kit. A rig with rigConfig.strangers has hosts that are in no

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/config/linkrate"
-	"github.com/gleam-rdma/gleam/internal/dcqcn"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/rc/dcqcn"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // A group that was registered by hand with a wrong number: the sender's retries end in

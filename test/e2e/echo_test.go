@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Hosts can ping a group's address, IPv4 and IPv6, also before it is registered: the

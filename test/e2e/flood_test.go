@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // One host floods the switch with frames that cost it work or an answer: NAKs of its

@@ -6,8 +6,8 @@ package e2e
 import (
 	"testing"
 
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // The main job, registered by hand: B, C and D have all bytes that A writes when A's

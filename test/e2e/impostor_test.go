@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // told is the last envelope of a kind that the switch has sent to a host, with its

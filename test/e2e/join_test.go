@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/session"
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/session"
 )
 
 // testSecrets are the keys that the tests' switches and hosts share, by key id.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // sendTo has a group's master write to the group, and checks that all others have the bytes.

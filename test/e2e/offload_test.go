@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // TestEnvelopesOfHostsWithChecksumOffload leaves the hosts' interfaces as the kernel

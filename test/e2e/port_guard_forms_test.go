@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // form is a frame of an attacker from src for a member, in a form that a guard may fail

@@ -6,9 +6,9 @@ package e2e
 import (
 	"testing"
 
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/dcqcn"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/rc/dcqcn"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // A member's queue pair believes every packet from GroupIP: its peer is the switch.

@@ -7,8 +7,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // send posts n SENDs of host 0, of size bytes each.

@@ -6,7 +6,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // A stranger floods the group, and a member straight, with data and acknowledgements

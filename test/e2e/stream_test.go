@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 const (

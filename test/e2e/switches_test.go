@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/config"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/control"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

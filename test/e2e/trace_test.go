@@ -20,12 +20,12 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/control"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/fabric"
+	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/wireshark"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
 // fastPackets is the number of packets that XDP has replicated in each switch.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // listsAtLinks, among further lines of the configuration, gives the ports between switches lists

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
 // A transfer in a tree, in the middle of which something happens: to a switch, a link, or the

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // All other traffic is the kernel's: TCP and UDP between the hosts, of both

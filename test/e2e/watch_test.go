@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // watch is a transfer that runs in the background: host 0 writes message after message,

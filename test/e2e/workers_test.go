@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // Switches with several workers. Every other test of this package runs with the number

@@ -6,7 +6,7 @@ package labtest
 import (
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
 // FRR makes the test Unavailable without FRR.

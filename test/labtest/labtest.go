@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // RequireEnv is the environment variable that, set to 1, turns a test skipped

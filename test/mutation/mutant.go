@@ -95,8 +95,8 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 // survives these, those of the model checker or of the architecture.
 func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
-	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "internal/mcast" || m.dir == "internal/rc") {
-		s = append(s, "internal/model")
+	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "mcast" || m.dir == "host/rc") {
+		s = append(s, "test/model")
 	}
 	if m.rule == "user" { // a text that stands in several places
 		s = append(s, "test/arch")

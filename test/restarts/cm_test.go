@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/cm"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope/cm"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 const cmPort = 7471

@@ -21,13 +21,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
-	"github.com/gleam-rdma/gleam/internal/tools/testbed"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // wire sends any frame from a host, and sees what the host receives.

@@ -114,32 +114,32 @@ else
 	"$top/scripts/need" rxe-here
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
-CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./examples/block/blockd
-make -s -C libgleam CC="$cc" BUILD="$share/bin"
+CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./lab/block/blockd
+make -s -C host/libgleam CC="$cc" BUILD="$share/bin"
 $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
 for program in peer targets; do
-	$cc -O2 -Wall -Wextra -Ilibgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
+	$cc -O2 -Wall -Wextra -Ihost/libgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
 done
 make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bin -lgleam"
 cp "$here/kinds.sh" "$share/bin/"
-cp examples/weights.py libgleam/python/*.py "$share/bin/"
+cp examples/weights.py host/libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
 	for kind in openmpi mpich; do
 		case $kind in
 		openmpi) where=(MPI_CFLAGS="-I$libs/openmpi/include" MPI_LIBS="-L$libs/openmpi/lib -lmpi") ;;
 		mpich) where=(MPI_CFLAGS="-I$cache/root/usr/include/x86_64-linux-gnu/mpich" MPI_LIBS="-L$libs -lmpich") ;;
 		esac
-		make -s -C mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" "${where[@]}" $kind
-		[ -z "$suite" ] || make -s -C mpi/test/mpich CC="$cc" BUILD="$share/bin" OBJECTS="$cache/mpich/objects-$kind" SUITE="$cache/mpich/mpich-4.0.2/test/mpi" MPI=$kind "${where[@]}"
+		make -s -C host/mpi CC="$cc" BUILD="$share/bin" GLEAM="$share/bin" "${where[@]}" $kind
+		[ -z "$suite" ] || make -s -C host/mpi/test/mpich CC="$cc" BUILD="$share/bin" OBJECTS="$cache/mpich/objects-$kind" SUITE="$cache/mpich/mpich-4.0.2/test/mpi" MPI=$kind "${where[@]}"
 	done
 	"$top/scripts/need" fortran || skip "there is no Fortran compiler"
-	fortran="gfortran -O2 -w -fallow-argument-mismatch mpi/test/fortran.f90 -L$libs -L$libs/openmpi/lib -Wl,-rpath-link,$libs"
+	fortran="gfortran -O2 -w -fallow-argument-mismatch host/mpi/test/fortran.f90 -L$libs -L$libs/openmpi/lib -Wl,-rpath-link,$libs"
 	$fortran -I"$libs/openmpi/include" -I"$(echo "$libs"/fortran/gfortran-mod-*/openmpi)" -o "$share/bin/mpi-fortran-openmpi" -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi
 	$fortran -I"$cache/root/usr/include/x86_64-linux-gnu/mpich" -o "$share/bin/mpi-fortran-mpich" -lmpichfort -lmpich
 	cp "$here/mpi-rank.sh" "$share/bin/"
 fi
 if [ -n "$hpl" ]; then
-	make -s -C mpi/hpl CC="$cc" BUILD="$share/bin" OBJECTS="$cache/hpl/objects" HPL="$cache/hpl/hpcc-1.5.0/hpl" MPI_CFLAGS="-I$libs/openmpi/include" \
+	make -s -C host/mpi/hpl CC="$cc" BUILD="$share/bin" OBJECTS="$cache/hpl/objects" HPL="$cache/hpl/hpcc-1.5.0/hpl" MPI_CFLAGS="-I$libs/openmpi/include" \
 		MPI_LIBS="-L$libs/openmpi/lib -lmpi" BLAS="$libs/blas/libblas.so.3"
 fi
 
@@ -149,7 +149,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar -cf - --exclude=./.git --exclude=./.cache --exclude=./bin . | tar -xf - -C "$copy"
 patch -s -d "$copy" -p1 <"$here/first-ack.patch" || {
-	echo "first-ack.patch does not fit internal/mcast/feedback.go any more: write it anew" >&2
+	echo "first-ack.patch does not fit mcast/feedback.go any more: write it anew" >&2
 	exit 1
 }
 (cd "$copy" && CGO_ENABLED=0 "$go" build -buildvcs=false -trimpath -o "$share/bin/gleamd-first-ack" ./cmd/gleamd)

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
 // repairTime bounds how long the fabric takes to be whole again after a fault.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
 // reasons are the kinds of events that say why a group does not go on. A disagreement on the source is

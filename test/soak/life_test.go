@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/session"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

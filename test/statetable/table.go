@@ -6,7 +6,7 @@
 // each effect in text; the table is compared with the stored table in testdata. Events with
 // the same effect in a situation share a line.
 //
-//	go test ./internal/rc -run Table -tables
+//	go test ./host/rc -run Table -tables
 //
 // writes the tables anew. Their difference is reviewed like a change of the code.
 package statetable

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast/token"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // sample is a message with the frame that it came in.
@@ -105,7 +105,7 @@ func hexLines(t testing.TB, file string) (words []string, messages [][]byte) {
 // others returns relays, token messages, a hello, and target messages.
 func others(t testing.TB) (list []sample) {
 	t.Helper()
-	words, relays := hexLines(t, "../../internal/envelope/testdata/relays.hex")
+	words, relays := hexLines(t, "../../envelope/testdata/relays.hex")
 	for i := range relays {
 		list = append(list, datagram(words[i]+" epoch 7", 4797, relays[i]))
 	}
@@ -114,7 +114,7 @@ func others(t testing.TB) (list []sample) {
 	list = append(list, datagram("Token of group 10.9.0.1, term 5, seq 8, ack 6, poll, joined, requests", 4797, m.AppendBinary(nil)))
 	m.Group = netip.MustParseAddr("fd00:9::1")
 	list = append(list, datagram("Token of group fd00:9::1", 4797, m.AppendBinary(nil)))
-	_, hellos := hexLines(t, "../../internal/hello/testdata/hello.hex")
+	_, hellos := hexLines(t, "../../envelope/hello/testdata/hello.hex")
 	for padding := range 2 {
 		frame := append([]byte{1, 0x80, 0xC2, 0, 0, 0xE, 2, 0, 0, 0, 0, 1, 0x88, 0xB5}, hellos[0]...)
 		list = append(list, sample{"Hello of switch 1111111122222222, seq 85", append(frame, make([]byte, 3*padding)...), 14})

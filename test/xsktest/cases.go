@@ -7,7 +7,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
 func receives(p *portTest) {

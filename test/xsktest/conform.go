@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Port is a queue with the other end of its wire, for Conform.

@@ -6,7 +6,7 @@ package xsktest
 import (
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
 // Poller is the xsk.Poller of Queues.

@@ -15,7 +15,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
 // Config describes a Queue.

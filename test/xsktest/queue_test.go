@@ -6,7 +6,7 @@ package xsktest
 import (
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
 func newUmem(t *testing.T, frames, size int) *xsk.Umem {

@@ -17,7 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
 )
 
 // ErrPending means that the kernel does not know the address yet and has been asked to

@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // pins returns Pins of the bench's switch.

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
 )
 
 // Ports may be in VRFs (virtual routing and forwarding): then routes to the hosts behind them are

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
 )
 
 // The tables for members are those of the ports' VRFs: of the port itself, of its bridge, and of a

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/hello"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope/hello"
 )
 
 // machineIDFile has the machine's ID (machine-id(5)); tests change it.

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Port is a port of the switch at which hellos are sent and heard.

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/config"
-	"github.com/gleam-rdma/gleam/internal/dataplane"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // version is the highest version of the protocols between switches that this one speaks.

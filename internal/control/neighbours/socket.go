@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // socket sends and receives the Ethernet frames of hellos at one interface.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/hello"
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // upWith is the state of a port's link to a switch.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // testHost is a host of which the holders of two keys have said different things.

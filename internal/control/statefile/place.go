@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/internal/envelope"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // Identity is what stays the same over the updates of a group.

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // reader takes fields off the front of b. After the first one that is not there, or that

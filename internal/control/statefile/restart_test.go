@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
-	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // These tests are why the file keeps turns, and what the core has to do with them. A group is

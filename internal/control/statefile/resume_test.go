@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/internal/rc"
+	"github.com/gleam-rdma/gleam/host/rc"
 )
 
 // Two members send at once while packets are lost, and the switch restarts several times at any

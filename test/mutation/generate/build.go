@@ -103,7 +103,7 @@ func load(root, name, dir string) (*target, string, error) {
 var impure = []string{
 	"C", "crypto/tls", "net", "os", "os/exec", "os/signal", "syscall",
 	"golang.org/x/sys/unix", "github.com/vishvananda/netlink", "github.com/cilium/ebpf", "github.com/safchain/ethtool",
-	"github.com/gleam-rdma/gleam/internal/bpf", "github.com/gleam-rdma/gleam/internal/control/locate",
+	"github.com/gleam-rdma/gleam/bpf", "github.com/gleam-rdma/gleam/internal/control/locate",
 }
 
 // pure reports whether a file imports no impure package.

@@ -19,10 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/examples/block/rig"
+	"github.com/gleam-rdma/gleam/lab/block/rig"
 )
 
-// The replicated block device of examples/block over verbs, with a file system of the kernel's
+// The replicated block device of lab/block over verbs, with a file system of the kernel's
 // on the kernel's NBD client.
 
 const (

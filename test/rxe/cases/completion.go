@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // silenceAtSource is the time for which the source must stay without a completion.

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/mcast"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // death is a group in which a receiver dies. DeadAfter is more than the sender's timeout, and less

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
-	"github.com/gleam-rdma/gleam/internal/tools/testbed"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
 // fastPathOn is a line of configuration.

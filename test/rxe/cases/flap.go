@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/session"
-	"github.com/gleam-rdma/gleam/endpoint/verbs"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/host/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 const (

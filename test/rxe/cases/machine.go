@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
-	"github.com/gleam-rdma/gleam/endpoint/verbs"
-	"github.com/gleam-rdma/gleam/internal/envelope"
-	"github.com/gleam-rdma/gleam/internal/tools/lab"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 const (

@@ -34,7 +34,7 @@ var (
 )
 
 // run runs the programs, each in four ranks, with groups for all collectives that libgleam-mpi has. Those that do not
-// compile for this MPI are absent: mpi/test/mpich/Makefile.
+// compile for this MPI are absent: host/mpi/test/mpich/Makefile.
 func (s mpiSuite) run(ctx context.Context, b *bench, k *mpiKind) error {
 	broadcasts := 0
 	for _, p := range s.programs {

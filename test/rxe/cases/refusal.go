@@ -9,8 +9,8 @@ import (
 	"fmt"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/internal/rocev2"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // notReady has one receiver post its receives late. The source waits, and then

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 // withState adds a folder for the state of switch i to a configuration.

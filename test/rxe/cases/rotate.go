@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 // rotation makes every member the source in turn, two times over. All queue pairs were

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint/verbs"
 )
 
 // targetMessages sends a target message before each WRITE: its address differs between

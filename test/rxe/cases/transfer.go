@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 // message is one message to a group.

@@ -1,0 +1,99 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastpath
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// slot returns the slot of psn, and its bytes.
+func (g *Group) slot(psn rocev2.PSN) (x *slotState, data []byte) {
+	off := (g.ringFirst + int(uint32(psn)&uint32(g.slots-1))) * g.slotBytes
+	return g.ring.slot(off), g.ring[off+slotHeader : off+g.slotBytes]
+}
+
+// headerOf is the header of a valid slot.
+func (g *Group) headerOf(psn rocev2.PSN, n int) uint64 {
+	return uint64(psn&psnMask) | uint64(n)<<slotLen | g.incarnation<<slotIncarnation | slotValid
+}
+
+// View returns the packet with psn as it came, from its Ethernet header on, and, if it has
+// AckReq and came the fast way, when that was on CLOCK_MONOTONIC. It returns false if the
+// packet is not stored, or not yet: it is for some µs after State.Hi has passed it. The
+// bytes stay while the limit has not passed psn by more than the ring's size.
+func (g *Group) View(psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n := int(word >> slotLen & 0xFFFF)
+	if word != g.headerOf(psn, n) || n > len(data) {
+		return nil, 0, false
+	}
+	return data[:n], time.Duration(x.time.Load()), true
+}
+
+// Stored is View for a packet that has been there, and that the limit has kept, whatever
+// Set has changed of the group since.
+func (g *Group) Stored(psn rocev2.PSN) (frame []byte, ok bool) {
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n := int(word >> slotLen & 0xFFFF)
+	if word&(slotValid|psnMask) != slotValid|uint64(psn&psnMask) || n > len(data) {
+		return nil, false
+	}
+	return data[:n], true
+}
+
+// Touch brings the headers of n packets from psn on into this CPU's cache.
+func (g *Group) Touch(psn rocev2.PSN, n int) {
+	sum := byte(0)
+	for i := range n {
+		_, data := g.slot(psn.Add(int32(i)))
+		sum ^= data[0] ^ data[cacheLine]
+	}
+	g.touched = sum
+}
+
+const cacheLine = 64
+
+// SlotBytes returns the memory that a packet takes in the ring.
+func (g *Group) SlotBytes() int { return g.slotBytes }
+
+// Load copies the packet with psn as it came, from its Ethernet header on, to dst, and
+// returns its length and, if it has AckReq and came the fast way, when that was on
+// CLOCK_MONOTONIC. It returns false if the packet is not stored, or not yet: it is for some
+// µs after State.Hi has passed it.
+func (g *Group) Load(psn rocev2.PSN, dst []byte) (n int, at time.Duration, ok bool) {
+	if g.slots == 0 {
+		return 0, 0, false
+	}
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n = int(word >> slotLen & 0xFFFF)
+	if word != g.headerOf(psn, n) || n > len(data) || n > len(dst) {
+		return 0, 0, false
+	}
+	at = time.Duration(x.time.Load())
+	copy(dst, data[:n])
+	return n, at, x.header.Load() == word
+}
+
+// Store stores a packet that user space has forwarded: one before State.Hi, or any while
+// the group is not FAST. It returns false if it does not fit.
+func (g *Group) Store(psn rocev2.PSN, frame []byte) bool {
+	if g.slots == 0 {
+		return false
+	}
+	x, data := g.slot(psn)
+	if len(frame) == 0 || len(frame) > len(data) {
+		return false
+	}
+	word := g.headerOf(psn, len(frame))
+	x.header.Store(word &^ slotValid)
+	x.time.Store(0)
+	copy(data, frame)
+	x.header.Store(word)
+	return true
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/config/trusted"
+)
+
+// Secret lengths in bytes. An HMAC key should not be shorter than the hash's output
+// (RFC 2104 §3), which the envelope protocol requires.
+const (
+	secretMin = 32
+	secretMax = 256
+)
+
+// secretFileMax bounds the bytes that are read of a secret file: hex, prefix, white
+// space.
+const secretFileMax = 4096
+
+const redacted = "REDACTED"
+
+// Secret is a key that prints and marshals as REDACTED, whatever the verb. The
+// bytes are behind two pointers, so that printing a struct with an unexported
+// Secret, where fmt cannot call Format, shows an address at most. (Behind one,
+// fmt follows it for a verb that does not fit, such as %s.)
+type Secret struct{ bytes **[]byte }
+
+// newSecret makes a Secret of secretMin to secretMax bytes.
+func newSecret(b []byte) (Secret, error) {
+	if len(b) < secretMin || len(b) > secretMax {
+		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), secretMin, secretMax)
+	}
+	if why := secretWeakness(b); why != "" {
+		return Secret{}, fmt.Errorf("secret %s; draw a random one: openssl rand -hex 32", why)
+	}
+	b = append([]byte(nil), b...)
+	p := &b
+	return Secret{&p}, nil
+}
+
+// Bytes returns the key itself. Do not change or log it.
+func (s Secret) Bytes() []byte {
+	if s.bytes == nil {
+		return nil
+	}
+	return **s.bytes
+}
+
+// String returns "REDACTED".
+func (Secret) String() string { return redacted }
+
+// GoString returns "REDACTED".
+func (Secret) GoString() string { return redacted }
+
+// Format prints "REDACTED" for every verb.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalText returns "REDACTED".
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// MarshalJSON returns "REDACTED" as a JSON string.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+
+// MarshalYAML returns "REDACTED".
+func (Secret) MarshalYAML() (any, error) { return redacted, nil }
+
+const hexPrefix = "hex:"
+
+// parseSecret reads hex digits; errors do not repeat them.
+func parseSecret(digits string) (Secret, error) {
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		return Secret{}, errors.New("secret is not an even number of hexadecimal digits")
+	}
+	return newSecret(b)
+}
+
+// readSecret reads a secret from a file of hexadecimal digits, with or without
+// the prefix, as `openssl rand -hex 32` writes them.
+func readSecret(path string, by trusted.Reader) (Secret, error) {
+	data, err := by(path, secretFileMax, trusted.Secret)
+	if err != nil {
+		return Secret{}, err
+	}
+	return parseSecret(strings.TrimPrefix(strings.TrimSpace(string(data)), hexPrefix))
+}

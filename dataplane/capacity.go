@@ -1,0 +1,112 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/mcast"
+
+// The needs of a group at its worker: frames for the copies of one packet, and entries in
+// the ports' rings. Members that have gone need nothing.
+
+// portNeed is the number of copies of one packet of a group that go to a port, at most.
+type portNeed struct{ port, packets int }
+
+// isActive reports whether copies are made for l.
+func (l *leg) isActive() bool { return l.live > 0 && l.port >= 0 }
+
+// countCopies counts the members behind each leg, and sets maxCopies, the number of copies
+// that one packet can have.
+func (t *groupTable) countCopies() {
+	t.maxCopies = 0
+	for i := range t.legs {
+		t.legs[i].live = 0
+	}
+	for i := range t.members {
+		if m := &t.members[i]; !m.gone {
+			t.legs[m.leg].live++
+		}
+	}
+	for i := range t.legs {
+		if t.legs[i].isActive() {
+			t.maxCopies++
+		}
+	}
+}
+
+// markGone records that member id has left or was evicted. A leg to a switch goes with
+// the last member behind it.
+func (t *groupTable) markGone(id mcast.MemberID) {
+	m := &t.members[id]
+	if m.gone {
+		return
+	}
+	m.gone = true
+	l := &t.legs[m.leg]
+	if l.live--; l.live == 0 && l.port >= 0 {
+		t.maxCopies--
+	}
+}
+
+// portNeeds returns the number of copies of one packet for each port that gets any.
+func (t *groupTable) portNeeds(ports int) (need []portNeed) {
+	copies := make([]int, ports)
+	for i := range t.legs {
+		if l := &t.legs[i]; l.isActive() {
+			copies[l.port]++
+		}
+	}
+	for p, n := range copies {
+		if n > 0 {
+			need = append(need, portNeed{p, n})
+		}
+	}
+	return need
+}
+
+// setTable sets a group's tables and raises maxPacketFrames of its ports, so that the TX
+// ring, or the remote TX ring, takes the copies of one packet even if they are more than
+// the port's share.
+func (w *worker) setTable(id mcast.GroupID, t groupTable) {
+	w.disturbFastGroup(id)
+	t.noteIsolation(w.ports)
+	w.groups[id] = t
+	for _, n := range t.portNeeds(len(w.ports)) {
+		p := w.ports[n.port]
+		p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))
+	}
+}
+
+// capacity returns how many members a group may have, given the packets that each port
+// needs (need) and the buffers of a packet. With more members there could never be frames
+// for all copies of one packet, and the group would starve. Half of the frames may be in
+// the fill rings. Where a port's TX ring is the limit, it bounds the members behind that
+// port.
+func (w *worker) capacity(need []portNeed, buffers int) int {
+	frames := w.umem.Frames() / 2
+	if w.workers != nil {
+		frames -= w.umem.Frames() / 8 // in the pools of other workers
+	}
+	limit := wholePackets(frames, buffers) - maxFeedback
+	for _, n := range need {
+		if ring := wholePackets(cap(w.ports[n.port].staged), buffers) - maxFeedback; n.packets > ring {
+			limit = min(limit, ring)
+		}
+	}
+	return limit
+}
+
+// noteIsolation sets acrossIsolated if t has members behind several isolated ports. It
+// runs on the worker.
+func (t *groupTable) noteIsolation(ports []*port) {
+	first := -1
+	t.acrossIsolated = false
+	for i := range t.legs {
+		switch l := &t.legs[i]; {
+		case !l.isActive() || !ports[l.port].isolated || l.port == first:
+		case first < 0:
+			first = l.port
+		default:
+			t.acrossIsolated = true
+		}
+	}
+}

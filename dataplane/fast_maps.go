@@ -1,0 +1,114 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/config"
+)
+
+// fastMaps are the maps of the fast path, and the thread that changes them. The zero value is
+// none.
+type fastMaps struct {
+	maps    *fastpath.Maps
+	thread  *portThread
+	targets *fastTargets
+}
+
+// open makes the maps, before the programs are loaded, if the configuration wants them.
+func (x *fastMaps) open(s *bpf.Steering, cfg *config.Config, found []foundPort, notify Notify) (err error) {
+	if cfg.FastPath == config.FastPathOff {
+		return nil
+	}
+	if x.maps, err = fastpath.New(fastRoom(cfg, found)); err != nil {
+		if x.maps = nil; cfg.FastPath == config.FastPathRequire {
+			return fmt.Errorf("fast_path is require: %w", err)
+		}
+		notify(true, "no group takes the fast path", "error", err)
+		return nil
+	}
+	if x.thread, err = newPortThread(); err != nil {
+		return err
+	}
+	x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, notify)
+	s.UseFastPath(x.maps)
+	notify.Phase("maps of the fast path")
+	return nil
+}
+
+// largeMTU is the MTU from which on packets may need large slots.
+const largeMTU = 2000
+
+// fastRoom returns the room for groups: as many rings of the largest size as there is memory
+// for, half of it for long packets if a port takes them.
+func fastRoom(cfg *config.Config, found []foundPort) fastpath.Config {
+	c := fastpath.Config{Ports: len(cfg.Ports) + sparePorts, Slots: cfg.FastPathMemory / (largestSlot / 2)}
+	for i := range found {
+		if mtu := found[i].Link.Attrs().MTU; mtu >= largeMTU && mtu <= bpf.MaxSingleBufferMTU {
+			c.Slots, c.LargeSlots = c.Slots/2, cfg.FastPathMemory/2/largestSlot
+			break
+		}
+	}
+	rings := max(1, (c.Slots+c.LargeSlots)/maxFastSlots)
+	for legs := 2; legs <= fastpath.MaxGroupLegs; legs *= 2 {
+		c.Sizes = append(c.Sizes, fastpath.Size{Legs: legs, Groups: max(1, min(rings, 4*rings/legs))})
+	}
+	return c
+}
+
+// enable makes the workers use the maps.
+func (x *fastMaps) enable(c *workers, notify Notify, start time.Time) {
+	if x.maps == nil {
+		return
+	}
+	s := newFastShared(x.maps, x.thread, x.targets, notify, start)
+	for _, w := range c.all {
+		w.enableFastPath(s)
+	}
+	for pi, p := range c.ports {
+		x.targets.setPort(pi, &p.portIdentity)
+	}
+	x.targets.look(time.Since(start))
+	x.targets.changed = func(int) { c.do(func(w *worker) { w.disturbFast() }) }
+}
+
+// check finds out whether the kernel has taken the programs. The ports are attached.
+func (x *fastMaps) check(s *bpf.Steering, cfg *config.Config, notify Notify) error {
+	if x.maps == nil {
+		return nil
+	}
+	err := s.FastPathError()
+	switch {
+	case err == nil:
+		return nil
+	case cfg.FastPath == config.FastPathRequire:
+		return fmt.Errorf("fast_path is require, and the kernel refuses its program: %w", err)
+	}
+	notify(true, "no group takes the fast path: the kernel refuses its program", "error", err)
+	err = x.maps.Close()
+	x.maps = nil
+	return err
+}
+
+// stop ends the thread.
+func (x *fastMaps) stop() {
+	if x.thread != nil {
+		x.thread.stop()
+	}
+}
+
+// close frees the maps. The programs are detached, and closed.
+func (x *fastMaps) close() error {
+	if x.targets != nil {
+		x.targets.close()
+	}
+	if x.maps == nil {
+		return nil
+	}
+	return x.maps.Close()
+}

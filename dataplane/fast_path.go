@@ -1,0 +1,285 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The fast path (docs/AGGREGATION.md, R97, R98): the XDP programs replicate the packets of a
+// group's source that come in order, and store them in the group's ring. The worker that owns
+// the group drives them: it grants the group to them when the core says so and nothing of it
+// is left here, reports to the core what they have forwarded before the core hears of anything
+// else of the group (fast_report.go), opens and shuts the gates of its legs (fast_gates.go), and
+// takes the group back when the core, or a change of tables and ports, demands it
+// (fast_grant.go).
+
+// Times of the fast path.
+const (
+	fastDrain   = 200 * time.Microsecond // mcast.FastPathSpec.Drain
+	fastBackoff = 2 * time.Millisecond   // mcast.FastPathSpec.Backoff, if no test has another
+	// fastLook is the interval at which gates are looked at, and packets reported at the
+	// latest, while the programs forward.
+	fastLook = time.Millisecond
+	// fastReport is the least interval of reports while the worker polls, and nothing comes.
+	fastReport = 100 * time.Microsecond
+	// fastIdle is the time without a packet after which a group is taken back. So a group
+	// on the fast path is one that moves, and the worker looks at no other.
+	fastIdle = 100 * time.Millisecond
+	// fastRetry is the time after which a group is tried again that found no room.
+	fastRetry = time.Second
+)
+
+// maxFastSlots is the largest ring: beyond it the processor's caches cost more than a
+// packet's other work.
+const maxFastSlots = 1 << 10
+
+// spec returns the fast path of a group, or why it never takes it.
+func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why string) {
+	if g.TargetKey != 0 {
+		return f, whyTargets
+	}
+	slots := min(maxFastSlots, s.maps.LargestRing())
+	for int64(slots)*largestSlot > g.Repair.Bytes {
+		if slots /= 2; slots < minFastSlots {
+			return f, whyNoStore
+		}
+	}
+	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}, ""
+}
+
+// Why a group is never offered the fast path.
+const (
+	whyNoStore = "it has no local repair, or too little memory for it"
+	whyTargets = "it is registered with target messages, and the XDP programs do not rewrite each WRITE by those"
+)
+
+const (
+	minFastSlots = 1 << 4
+	largestSlot  = 1 << 12 // bytes
+)
+
+// fastStep says how far a group is on the way to the fast path.
+type fastStep uint8
+
+const (
+	fastUnset    fastStep = iota // what the maps have of the group, if anything, is not to be used
+	fastChanging                 // the thread for changes is about to set them
+	fastSet                      // they are as the group is now
+	fastGranted                  // the programs forward
+)
+
+// fastGroup is a group that may be offloaded, at its worker.
+type fastGroup struct {
+	id    mcast.GroupID
+	step  fastStep
+	ring  *fastpath.Group    // its place in the maps; nil: it has none
+	spec  fastpath.GroupSpec // what the maps have
+	legs  []int              // by LegID: index in spec.Legs, -1: it is not there
+	at    []mcast.LegID      // by index in spec.Legs
+	gates []fastGate         // likewise
+
+	source     mcast.MemberID // of spec
+	neighbour  mcast.Neighbor // that it is behind
+	sourcePort int
+
+	asked     bool          // the core would offload the group
+	ended     bool          // the group is removed
+	judgedAt  uint64        // fastPath.changes when why was found
+	why       string        // it is not on the fast path; "": it is, or may be at any time
+	retryAt   time.Duration // of why
+	reported  rocev2.PSN    // all before it is reported
+	clock     time.Duration // the core's time of the last report
+	movedAt   time.Duration // when the programs were last seen to have forwarded
+	movedFrom time.Duration // the last packet that is reported did not come before
+	lookedAt  time.Duration // the last report; packets that were not in it came later
+	limit     rocev2.PSN    // that the maps have
+	lookAt    time.Duration // the next look at the gates
+	tryAt     time.Duration // the next attempt to grant
+	damaged   string        // why a packet was not reported; "": all were
+
+	awaitsPrograms bool // a program may hold a packet, and would send it through gates that are open again: it has to end before the maps are set
+
+	reportedFor uint64 // fastPath.taken of the last report before a packet
+	status      FastStatus
+	copiesWas   uint64 // that earlier gates have counted
+	givenBack   uint64 // copies given back to the core, of those that the programs were to make
+}
+
+// fastPath is the fast path of a worker's groups. The zero value is none.
+type fastPath struct {
+	shared   *fastShared   // nil: off
+	groups   []*fastGroup  // by GroupID; nil: not offered
+	never    []string      // by GroupID: why it is not offered
+	rings    []*fastGroup  // that have a place in the maps
+	on       []*fastGroup  // granted
+	asked    []*fastGroup  // to be granted when the batch has been sent
+	asking   []*fastGroup  // scratch
+	opens    []fastOpen    // gates to be opened, when what was staged before has been sent
+	jobs     []func()      // for the thread, in order
+	refused  []fastLeg     // legs of which the core was given a copy back in this call
+	reportAt time.Duration // the next report while nothing comes
+	slow     []netip.Addr  // groups that are kept off it
+	changes  uint64        // counts the changes of tables and ports
+	taken    uint64        // counts the batches that were taken from sockets and other workers
+	table    mcast.OffloadTable
+	pkt      mcast.Packet
+	frame    rocev2.Frame // of the packet that is reported
+	repair   fastRepair
+	snapshot mcast.GroupStatus // scratch
+}
+
+// fastShared is what the workers share.
+type fastShared struct {
+	maps    *fastpath.Maps
+	thread  *portThread
+	targets *fastTargets
+	notify  Notify
+	base    time.Duration // CLOCK_MONOTONIC when the workers' clock began
+
+	backoff time.Duration // see fastBackoff
+}
+
+// newFastShared starts the thread for changes of the maps.
+func newFastShared(maps *fastpath.Maps, thread *portThread, targets *fastTargets, notify Notify, start time.Time) *fastShared {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
+	return &fastShared{maps: maps, thread: thread, targets: targets, notify: notify, backoff: fastBackoff, base: time.Duration(ts.Nano()) - time.Since(start)}
+}
+
+// enableFastPath makes w offer the fast path to the groups that are put from now on.
+func (w *worker) enableFastPath(s *fastShared) {
+	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), never: make([]string, len(w.groups)), changes: 1}
+}
+
+// granted returns group id if it is on the fast path, or nil.
+func (p *fastPath) granted(id mcast.GroupID) *fastGroup {
+	if p.on == nil || int(id) >= len(p.groups) {
+		return nil
+	}
+	if f := p.groups[id]; f != nil && f.step == fastGranted {
+		return f
+	}
+	return nil
+}
+
+// of returns group id if it may be offloaded, or nil.
+func (p *fastPath) of(id mcast.GroupID) *fastGroup {
+	if int(id) >= len(p.groups) {
+		return nil
+	}
+	return p.groups[id]
+}
+
+// offerFast offers the fast path to a group that is about to be put.
+func (w *worker) offerFast(spec *mcast.GroupSpec, t *groupTable) {
+	if w.fast.shared == nil {
+		return
+	}
+	if t.ip != spec.IP { // the XDP programs find a group by its address
+		w.fast.never[spec.ID] = "another group has its address, " + t.ip.String()
+		return
+	}
+	spec.FastPath, w.fast.never[spec.ID] = w.fast.shared.spec(spec)
+}
+
+// beginFast begins the fast path of a group that has been put.
+func (w *worker) beginFast(spec *mcast.GroupSpec) {
+	switch old := w.fast.of(spec.ID); {
+	case w.fast.shared == nil:
+		return
+	case old != nil && spec.FastPath.Slots != 0 && (old.ring == nil || old.spec.Slots == spec.FastPath.Slots):
+		old.unset()
+		old.givenBack = -old.copies() // the core has none of the group before
+		return
+	case old != nil:
+		w.endFast(spec.ID)
+	}
+	if spec.FastPath.Slots == 0 {
+		return
+	}
+	w.fast.groups[spec.ID] = &fastGroup{
+		id: spec.ID, spec: fastpath.GroupSpec{Slots: spec.FastPath.Slots}, why: whyNoData,
+		status: FastStatus{Path: PathSlow, Since: w.now, Why: whyNoData},
+	}
+}
+
+// Why a group that may be offloaded is not.
+const (
+	whyNoData   = "no data has come yet"
+	whyIdle     = "no data has come for a while"
+	whyInput    = "a packet came that the switch has to judge"
+	whyDecision = "the switch is about to decide something about its data"
+	whyChange   = "its members, or a port, have changed"
+	whyDamaged  = "a packet had a wrong ICRC"
+
+	whyNotStored = "a packet was not stored for repair"
+
+	whyReclaimed = "no data has come for a while, and another group has its room"
+)
+
+// endFast ends the fast path of a group that is removed. It has been taken back.
+func (w *worker) endFast(id mcast.GroupID) {
+	f := w.fast.of(id)
+	if f == nil {
+		return
+	}
+	w.count.copies += f.copies()
+	w.fast.groups[id], f.ended = nil, true
+	if f.ring != nil && f.step != fastChanging {
+		w.deleteFast(f)
+	}
+}
+
+// deleteFast gives back the place of f in the maps.
+func (w *worker) deleteFast(f *fastGroup) {
+	ring, notify := f.ring, w.fast.shared.notify
+	f.ring = nil
+	w.fast.rings = slices.DeleteFunc(w.fast.rings, func(x *fastGroup) bool { return x == f })
+	w.fast.jobs = append(w.fast.jobs, func() {
+		if err := ring.Delete(); err != nil {
+			notify(true, "a group's place on the fast path was not given back", "error", err)
+		}
+	})
+}
+
+// unset notes that the maps have to be set anew before the group can be granted.
+func (f *fastGroup) unset() {
+	if f.step == fastSet {
+		f.step = fastUnset
+	}
+	f.why, f.judgedAt = "", 0
+}
+
+// disturbFast takes all groups back, since tables or ports are about to change by which
+// they may be on the fast path.
+func (w *worker) disturbFast() {
+	w.fast.changes++
+	for len(w.fast.on) > 0 {
+		w.takeBack(w.fast.on[0], whyChange)
+	}
+}
+
+// disturbFastGroup is disturbFast for a change of one group.
+func (w *worker) disturbFastGroup(id mcast.GroupID) {
+	if f := w.fast.of(id); f != nil {
+		w.takeBack(f, whyChange)
+		f.unset()
+	}
+}
+
+// runFastJobs passes on what the thread for changes has to do, as far as it has room.
+func (w *worker) runFastJobs() {
+	for len(w.fast.jobs) > 0 && w.fast.shared.thread.try(w.fast.jobs[0]) {
+		w.fast.jobs = slices.Delete(w.fast.jobs, 0, 1)
+	}
+}

@@ -1,0 +1,189 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What the maps have of a group is made when the core would offload it: the present source,
+// and the legs that it sends to. It is set by a thread of its own, since that asks the kernel,
+// in the ports' network namespace.
+
+// isSet reports whether the maps have group f as it is now, and sets them if they have not.
+func (w *worker) isSet(f *fastGroup) bool {
+	switch {
+	case f.step == fastSet && f.judgedAt == w.fast.changes:
+		return true
+	case f.step != fastSet && f.step != fastUnset:
+		return false
+	case f.judgedAt == w.fast.changes && w.now < f.retryAt:
+		return false
+	}
+	spec, why := w.planFast(f)
+	f.judgedAt, f.retryAt = w.fast.changes, w.now+fastRetry
+	if why != "" {
+		f.step = fastUnset
+		w.leaveFast(f, why)
+		return false
+	}
+	if f.ring != nil && !f.awaitsPrograms && f.isLike(&spec) {
+		f.step = fastSet
+		return true
+	}
+	w.change(f, spec)
+	return false
+}
+
+// isLike reports whether the maps have f as spec says.
+func (f *fastGroup) isLike(spec *fastpath.GroupSpec) bool {
+	a, b := f.spec, *spec
+	same := slices.Equal(a.Legs, b.Legs)
+	a.Legs, b.Legs = nil, nil
+	return same && a.IP == b.IP && a.QPN == b.QPN && a.PMTU == b.PMTU && a.Source == b.Source && a.Window == b.Window &&
+		a.NoWrite == b.NoWrite && a.TargetKey == b.TargetKey && a.Slots == b.Slots
+}
+
+// planFast returns what the maps are to have of f, or why it cannot take the fast path.
+func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
+	t, g := &w.fast.table, &w.groups[f.id]
+	if !w.core.OffloadTable(f.id, t) {
+		return s, whyNoData
+	}
+	if slices.Contains(w.fast.slow, g.ip) {
+		return s, whyTraced
+	}
+	if g.acrossIsolated {
+		return s, "it has members behind several isolated ports"
+	}
+	src := g.members[t.Source]
+	l := &g.legs[src.leg]
+	if why := w.whyNotLeg(l, g); why != "" {
+		return s, why
+	}
+	p := w.ports[l.port]
+	s = fastpath.GroupSpec{
+		IP: g.ip, QPN: g.qpn, PMTU: g.pmtu, Slots: f.spec.Slots, NoWrite: t.NoWrite,
+		Source: fastpath.Source{IP: src.ip, MAC: l.nextHop(p), Ifindex: p.ifindex},
+		Window: fastpath.Window{Base: t.Window.Base, Len: t.Window.Len, RKey: t.Window.RKey},
+	}
+	f.source, f.neighbour, f.sourcePort = t.Source, l.neighbour, l.port
+	f.legs, f.at = slices.Repeat([]int{-1}, len(g.legs)), nil
+	for i := range t.Legs {
+		o := &t.Legs[i]
+		l := &g.legs[o.Leg]
+		if why := w.whyNotLeg(l, g); why != "" {
+			return s, why
+		}
+		if w.fast.shared.targets.isBarred(l.port) {
+			return s, fmt.Sprintf("port %s: %s", w.ports[l.port].name, w.fast.shared.targets.why(l.port))
+		}
+		p := w.ports[l.port]
+		x := fastpath.LegSpec{
+			Port: l.port, Ifindex: p.ifindex, PortMAC: p.mac, MAC: l.nextHop(p), VLAN: l.vlan, Gate: fastpath.Gate{Shut: true},
+		}
+		if l.kind == mcast.Connected {
+			x.IP, x.QPN, x.VADelta, x.RKey = l.ip, l.qpn, o.VADelta, o.RKey
+		}
+		f.legs[o.Leg] = len(s.Legs)
+		f.at = append(f.at, o.Leg)
+		s.Legs = append(s.Legs, x)
+	}
+	return s, ""
+}
+
+// whyNotLeg returns why packets from or to a leg of g cannot take the fast path, or "".
+func (w *worker) whyNotLeg(l *leg, g *groupTable) string {
+	if l.port < 0 {
+		return fmt.Sprintf("the location of member %s is not known", l.ip)
+	}
+	p := w.ports[l.port]
+	switch {
+	case !l.isUp(p):
+		return fmt.Sprintf("the switch behind port %s is not up", p.name)
+	case g.maxFrameBytes-rocev2.EthernetLen-rocev2.VLANLen > p.mtu:
+		return fmt.Sprintf("the MTU of port %s, %d, is too small for its longest packets", p.name, p.mtu)
+	}
+	if why := p.whyNotFast(); why != "" {
+		return fmt.Sprintf("port %s %s", p.name, why)
+	}
+	return ""
+}
+
+// whyNotFast returns why no group takes the fast path from or to p, or "".
+func (p *port) whyNotFast() string {
+	rate := p.queue.rate
+	if p.remoteTX != nil {
+		rate = p.remoteTX.status.rate.Load()
+	}
+	switch {
+	case p.vanished || p.down:
+		return "is down"
+	case !p.native:
+		return "runs XDP in generic mode"
+	case p.multiBuffer:
+		return "has frames in several buffers, of which XDP broadcasts none: its MTU is too large"
+	case rate != 0:
+		return "has a rate"
+	case p.ownECN:
+		return "has ECN thresholds, and copies by XDP are not marked"
+	}
+	return ""
+}
+
+// change has the thread set the maps for f.
+func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
+	x, ring, version, await := w.fast.shared, f.ring, w.fast.changes, f.awaitsPrograms
+	f.step = fastChanging
+	if ring != nil {
+		f.copiesWas += f.gateCopies()
+	}
+	w.fast.jobs = append(w.fast.jobs, func() {
+		var err error
+		if ring == nil {
+			ring, err = x.maps.Put(&spec)
+		} else {
+			if await {
+				err = ring.AwaitPrograms()
+			}
+			if err == nil {
+				err = ring.Set(&spec)
+			}
+		}
+		w.put(func() { w.afterChange(f, ring, spec, version, err) })
+	})
+}
+
+// afterChange notes what the thread has done.
+func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.GroupSpec, version uint64, err error) {
+	if f.step = fastUnset; f.ring == nil && ring != nil {
+		f.ring, f.movedAt = ring, w.now
+		w.fast.rings = append(w.fast.rings, f)
+	}
+	if f.spec.Legs = nil; err == nil {
+		f.spec, f.awaitsPrograms = spec, false
+	}
+	switch {
+	case f.ended:
+		if ring != nil {
+			w.deleteFast(f)
+		}
+	case errors.Is(err, fastpath.ErrNoRoom):
+		if w.leaveFast(f, err.Error()); ring == nil && w.reclaimRing() {
+			f.retryAt = w.now + fastLook
+		}
+	case err != nil:
+		w.leaveFast(f, err.Error())
+		x := w.fast.shared
+		x.notify(true, "a group does not take the fast path", "group", spec.IP, "error", err)
+	case f.judgedAt == version:
+		f.step = fastSet
+	}
+}

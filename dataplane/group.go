@@ -1,0 +1,344 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Group is the control plane's handle of a group: it names the worker that owns the group,
+// and the group's ID there. Its methods run on that worker, between two batches.
+type Group struct {
+	plane     *Plane
+	ip        netip.Addr
+	id        mcast.GroupID
+	worker    *worker
+	installed bool
+	alias     alias     // if hosts know it by another address; zero: they do not
+	nicRules  []nicRule // steer its packets to its worker's queues
+}
+
+// Table is what a worker has of a group beside the core's state: where the copies for each
+// leg go.
+type Table struct {
+	IP           netip.Addr // that hosts know the group by
+	QPN          rocev2.QPN
+	PMTU         int
+	Destinations []Destination // by MemberID
+	Legs         []Leg         // by LegID; nil: every member is here, and has the leg of its own number
+	Layout       uint32        // mcast.TreeSpec.Layout, if there are legs to neighbours
+}
+
+// Destination is a member of a group, and where it is.
+type Destination struct {
+	Origin // Port is -1 while the location is not known, or if the member is behind another switch; VLAN 0 is untagged
+	IP     netip.Addr
+	QPN    rocev2.QPN
+	Leg    mcast.LegID // if Table.Legs is not nil
+	Gone   bool        // it has left or was evicted
+}
+
+// Leg is a leg of a group with members behind other switches: to the member that has it,
+// or else to a neighbour.
+type Leg struct {
+	Neighbour mcast.Neighbor // 0: the leg is connected
+	Port      int            // of the neighbour
+}
+
+// Update is a change of a group's members, and of its place in a tree. Members that it does not
+// name are not touched.
+type Update struct {
+	Remove []mcast.MemberID
+	Move   []mcast.MoveMember
+	Add    []mcast.AddMember
+	Tree   *mcast.TreeSpec // nil: as before
+	Stored bool            // mcast.UpdateMembers.Stored
+	Table  Table           // after the update
+}
+
+// GroupState is the core's state of a group.
+type GroupState struct {
+	Outcomes mcast.Outcomes
+	Status   mcast.GroupStatus
+	Fast     FastStatus
+	Bytes    uint64        // payload of the data that was forwarded
+	Stalled  time.Duration // for which the group's ACK has not advanced, though packets are outstanding
+	Now      time.Duration // by the workers' clock
+	Delay    Delay
+	Blamed   Blamed
+	Costs    []mcast.Cost // by MemberID
+}
+
+// NewGroup chooses the worker of a group that is about to be installed. It changes
+// nothing.
+func (p *Plane) NewGroup(id mcast.GroupID, ip netip.Addr) *Group {
+	return &Group{plane: p, ip: ip, id: id, worker: p.workers.all[p.workers.owners.choose(ip)]}
+}
+
+// Worker returns the index of the worker that owns the group.
+func (g *Group) Worker() int { return g.worker.index }
+
+// MaxMembers returns how many members the group may have with table t.
+func (g *Group) MaxMembers(t *Table) (n int, err error) {
+	x := g.worker.makeTable(t)
+	if !g.worker.do(func() { n = g.worker.capacity(x.portNeeds(len(g.worker.ports)), x.maxBuffers) }) {
+		return 0, ErrStopped
+	}
+	return n, nil
+}
+
+// Install makes the worker serve the group, or replaces the group that it serves by this
+// handle, whose last state goes to was. Packets for the group are then handed, and as far
+// as NICs can, steered to the worker. If the core refuses the group, nothing changes.
+func (g *Group) Install(spec mcast.GroupSpec, t *Table, was *GroupState) error {
+	x := g.worker.makeTable(t)
+	var err error
+	if !g.worker.do(func() {
+		g.worker.read(g.id, was)
+		err = g.worker.putGroup(spec, x)
+	}) {
+		return ErrStopped
+	}
+	if err == nil && !g.installed {
+		g.installed = true
+		g.plane.workers.owners.put(g.ip, g.worker.index) // now that the core has the group
+		if t.IP != g.ip {
+			g.alias = alias{rocev2.KeyOf(t.IP), t.QPN}
+			g.worker.aliases.change(g.alias, g.ip)
+		}
+		g.addNICRules()
+	}
+	return err
+}
+
+// Remove ends the group. Its last state goes to last.
+func (g *Group) Remove(last *GroupState) error {
+	g.removeNICRules()
+	g.plane.workers.owners.remove(g.ip)
+	if g.alias != (alias{}) {
+		g.worker.aliases.change(g.alias, netip.Addr{})
+	}
+	if !g.worker.do(func() {
+		g.worker.read(g.id, last)
+		g.worker.deleteGroup(g.id)
+	}) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// RemoveMember removes one member. The outcomes of the group until then go to before.
+func (g *Group) RemoveMember(m mcast.MemberID, before *mcast.Outcomes) error {
+	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
+		g.worker.core.Outcomes(g.id, before)
+		g.worker.removeMember(g.id, m)
+	}) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// Update changes members. The outcomes of the group until then go to before. If the core
+// refuses the update, nothing changes.
+func (g *Group) Update(u *Update, before *mcast.Outcomes) error {
+	x := g.worker.makeTable(&u.Table)
+	var err error
+	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
+		g.worker.core.Outcomes(g.id, before)
+		err = g.worker.updateGroup(g.id, u, x)
+	}) {
+		return ErrStopped
+	}
+	return err
+}
+
+// SetTable gives the worker another table for the same members, and tells the core of new
+// sessions with the group's neighbours.
+func (g *Group) SetTable(t *Table) {
+	x := g.worker.makeTable(t)
+	g.worker.do(func() {
+		g.worker.setTable(g.id, x)
+		g.worker.setSessions(g.id)
+	})
+}
+
+// RefreshIsolation makes the worker find out again whether members are behind several
+// isolated ports.
+func (g *Group) RefreshIsolation() error {
+	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
+		g.worker.groups[g.id].noteIsolation(g.worker.ports)
+	}) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// Read reads the state of the group.
+func (g *Group) Read(s *GroupState) error {
+	if !g.worker.do(func() { g.worker.read(g.id, s) }) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// Outcomes reads the outcomes of the group.
+func (g *Group) Outcomes(o *mcast.Outcomes) error {
+	if !g.worker.do(func() {
+		g.worker.reportFast(g.id)
+		g.worker.core.Outcomes(g.id, o)
+	}) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// makeTable makes the worker's form of t. Any goroutine may call it.
+func (w *worker) makeTable(t *Table) groupTable {
+	longest := rocev2.EthernetLen + rocev2.VLANLen + rocev2.MaxHeaders(t.IP.Is4()) + t.PMTU
+	x := groupTable{
+		ip: t.IP, qpn: t.QPN, pmtu: t.PMTU, layout: t.Layout, maxFrameBytes: longest,
+		maxBuffers: (longest + w.umem.MaxReceive() - 1) / w.umem.MaxReceive(),
+	}
+	legs := len(t.Destinations)
+	if t.Legs != nil {
+		legs = len(t.Legs)
+	}
+	x.legs = make([]leg, legs)
+	for i := range t.Legs {
+		if l := &t.Legs[i]; l.Neighbour != 0 {
+			x.legs[i] = leg{kind: mcast.Forwarded, port: l.Port, neighbour: l.Neighbour, vlan: w.ports[l.Port].vlan}
+			x.forwards = true
+		}
+	}
+	for i := range t.Destinations {
+		d := &t.Destinations[i]
+		at := mcast.LegID(i)
+		if t.Legs != nil {
+			at = d.Leg
+		}
+		x.members = append(x.members, member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone})
+		if l := &x.legs[at]; l.kind == mcast.Connected {
+			*l = leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: d.IP, qpn: d.QPN}
+		}
+	}
+	x.countCopies()
+	return x
+}
+
+// The methods below run on the worker.
+
+// read reads the core's state of a group.
+func (w *worker) read(id mcast.GroupID, s *GroupState) {
+	w.reportFast(id)
+	w.core.Outcomes(id, &s.Outcomes)
+	w.core.Snapshot(id, &s.Status)
+	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
+	s.Fast = w.fastStatus(id)
+	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
+	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].Blamed
+	s.Costs = w.core.Costs(w.now, id, true, s.Costs)
+}
+
+// putGroup makes the core serve a group and installs its tables.
+func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
+	w.disturbFastGroup(spec.ID)
+	w.offerFast(&spec, &t)
+	if err := w.core.Apply(w.readClock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
+		return err
+	}
+	w.beginFast(&spec)
+	w.meters.groups[spec.ID] = meter{}
+	w.delays.forget(spec.ID)
+	w.setTable(spec.ID, t)
+	w.sendApplied()
+	w.setSessions(spec.ID)
+	return nil
+}
+
+func (w *worker) deleteGroup(id mcast.GroupID) {
+	w.disturbFastGroup(id)
+	if err := w.core.Apply(w.readClock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
+		w.sendApplied()
+		w.meters.ended(w.now, id)
+		w.delays.forget(id)
+		w.groups[id] = groupTable{}
+		w.endFast(id)
+	}
+}
+
+func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
+	w.disturbFastGroup(id)
+	if err := w.core.Apply(w.readClock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
+		w.sendApplied()
+		w.groups[id].markGone(m)
+	}
+}
+
+// updateGroup applies u to the core and to the tables of a group.
+func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
+	w.disturbFastGroup(id)
+	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree, Stored: u.Stored}
+	var st mcast.GroupStatus
+	w.core.Snapshot(id, &st)
+	for _, m := range u.Remove {
+		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have removed it already
+			op.Remove = append(op.Remove, m)
+		}
+	}
+	old := w.groups[id]
+	w.groups[id] = t.withLeaving(&old, op.Remove)
+	if err := w.core.Apply(w.readClock(), op, &w.out); err != nil {
+		w.groups[id] = old
+		return err
+	}
+	w.sendApplied()
+	w.setTable(id, t)
+	w.setSessions(id)
+	return nil
+}
+
+// withLeaving returns t, the table after an update, with the members that leave by it where
+// they were before: a removal may release feedback for the source, which may itself be leaving.
+func (t *groupTable) withLeaving(old *groupTable, leaving []mcast.MemberID) groupTable {
+	x := *t
+	x.legs, x.members = slices.Clone(t.legs), slices.Clone(t.members)
+	for _, id := range leaving {
+		m := old.members[id]
+		x.members[id], x.legs[m.leg] = m, old.legs[m.leg]
+	}
+	return x
+}
+
+// Positions reads the positions of the group's members, and their number. It returns false
+// if there are none to store.
+func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
+	g.worker.do(func() {
+		g.worker.reportFast(g.id)
+		number, ok = g.worker.core.Positions(g.id, p)
+	})
+	return number, ok
+}
+
+// LastPositions reads the positions of the group's members as Run has left them. It returns
+// false if there are none to store. Run must have returned.
+func (g *Group) LastPositions(p *mcast.Positions) (ok bool) {
+	return g.worker.core.LastPositions(g.id, p)
+}
+
+// PositionsStored tells the group that the positions p, with that number, are durable.
+func (g *Group) PositionsStored(number uint32, p *mcast.Positions) {
+	g.worker.do(func() {
+		g.worker.reportFast(g.id)
+		g.worker.core.PositionsStored(g.worker.readClock(), g.id, number, p, &g.worker.out)
+		g.worker.sendApplied()
+	})
+}

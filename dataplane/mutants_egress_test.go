@@ -1,0 +1,91 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to queue and to mark.
+var _ = []mutant.Mutant{
+	mutant.New("what is not ECN-capable is marked", "7", mutant.In(ect,
+		"return e == rocev2.ECT0 || e == rocev2.ECT1",
+		"return e != rocev2.$1", rocev2.CE)),
+	mutant.New("ECT(1) is not marked", "7", mutant.In(ect,
+		"return e == rocev2.ECT0 || e == rocev2.ECT1",
+		"return e == rocev2.ECT0")),
+	mutant.New("marking leaves the IPv4 checksum wrong", "7", mutant.In(setCE,
+		"h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))",
+		"_ = old")),
+	mutant.New("marking clears the DSCP", "7", mutant.In(setCE,
+		`h.SetTOS(h.TOS() | uint8(rocev2.CE))
+	h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))`,
+		`h.SetTOS(uint8(rocev2.CE))
+	h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))`)),
+	mutant.New("above kmax only a share is marked", "7", mutant.In((*marker).mark,
+		`return true
+	}
+	return m.draw()`,
+		`$arg1 = m.$1
+	}
+	return m.draw()`, marker{}.kmax)),
+	mutant.New("the share does not rise with the depth", "7", mutant.In((*marker).mark,
+		"m.steps*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)",
+		"m.steps")),
+	mutant.New("the packet is marked before it is copied", "7", mutant.In((*worker).copy,
+		"p.mark(out[l2Len:n])",
+		""), mutant.In((*worker).copy,
+		`		w.putOff(p, c)
+		return false
+	}
+	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`,
+		`		w.putOff(p, c)
+		return false
+	}
+	p.$1(f.$2())
+	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`, (*egress).mark, (*rocev2.Frame).L3)),
+	mutant.New("an idle link saves up time", "7", mutant.In((*egressQueue).release,
+		"if q.idle {",
+		"if q.idle && q.$1 < 0 {", egressQueue{}.rate)),
+	mutant.New("a late worker loses the link's time", "7", mutant.In((*egressQueue).release,
+		"least := now - maxCatchUp",
+		"least := now")),
+	mutant.New("preamble and gap cost nothing", "7", mutant.In(linkOverhead,
+		"const linkOverhead = 4 + 8 + 12",
+		"const linkOverhead = 4")),
+	mutant.New("parts of a nanosecond are lost", "7", mutant.In((*egressQueue).charge,
+		"q.part = t % q.rate",
+		"q.part = 0")),
+	mutant.New("data takes the room of replies", "7", mutant.In((*egressQueue).fits,
+		"return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
+		"return q.len()+q.ahead+buffers <= q.maxFrames+$1 && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+$2", reservedReplyFrames, reservedReplyBytes)),
+	mutant.New("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).stageFeedback,
+		"pkt.BECN = pkt.BECN || last.becn",
+		"")),
+	mutant.New("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).stageFeedback,
+		", at: n - 1, becn: pkt.BECN}",
+		", at: n - 1}")),
+	mutant.New("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
+		`closures := w.runClosures()
+	if closures {
+		w.flush()
+	}`,
+		`closures := w.runClosures()`)),
+	mutant.New("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
+		`if p.staged() {
+			return 0`,
+		`if p.staged() && p.$1 {
+			return 0`, port{}.down)),
+	mutant.New("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).sleepTime,
+		"if r != nil && r.Unpublished() > 0 {",
+		"if r != nil && r.Unpublished() < 0 {")),
+	mutant.New("a lost port keeps what closures staged", "Who owns what", mutant.In((*workers).closePort,
+		`p.vanished, p.down, p.rxSockets = true, true, nil
+		o.unstage(p)`,
+		"p.vanished, p.down, p.rxSockets = true, true, nil")),
+	mutant.New("frames overtake those that queue", "7", mutant.In((*egress).bypassesQueue,
+		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
+		"return p.queue.rate == 0 && len(p.tx)")),
+}

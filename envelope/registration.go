@@ -1,0 +1,332 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// MemberKey names a member: the IP and number of its queue pair.
+type MemberKey struct {
+	IP  netip.Addr
+	QPN rocev2.QPN
+}
+
+// String returns "ip qpn 0x…".
+func (k MemberKey) String() string { return fmt.Sprintf("%s qpn 0x%x", k.IP, uint32(k.QPN)) }
+
+// MemberRecord is a member's connection state as its application set it up.
+type MemberRecord struct {
+	IP     netip.Addr
+	QPN    rocev2.QPN
+	SQPSN  rocev2.PSN   // the first PSN its send queue will use (verbs sq_psn)
+	RQPSN  rocev2.PSN   // the first PSN its receive queue expects (verbs rq_psn)
+	Window mcast.Window // memory for WRITEs to the group's window; zero for none
+	// ReceiveOnly members never become the source (mcast.MemberSpec.ReceiveOnly).
+	ReceiveOnly bool
+	// Reply is what becomes of the member's data, of a group that is registered by hand:
+	// messages do not carry it.
+	Reply mcast.ReplyKind
+}
+
+// Key returns the member's name.
+func (m MemberRecord) Key() MemberKey { return MemberKey{m.IP, m.QPN} }
+
+// String describes m without its R_Key.
+func (m MemberRecord) String() string {
+	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
+	if m.Window != (mcast.Window{}) {
+		s += " window " + m.Window.String()
+	}
+	if m.ReceiveOnly {
+		s += " receive-only"
+	}
+	return s
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (m MemberRecord) GoString() string { return m.String() }
+
+// Registration describes a group: a master registers it, a Table serves it.
+type Registration struct {
+	Group     netip.Addr // GroupIP, a unicast address (RC.md §4)
+	Epoch     uint64     // newer replaces older; 0 lets a Master use the epoch after the newest that the switch knows
+	QPN       rocev2.QPN // the virtual QPN that every member connected to
+	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
+	Policy    mcast.Policy
+	Quorum    int           // of the policy Quorum, else 0
+	DeadAfter time.Duration // mcast.GroupParams.DeadAfter
+	LagPSNs   int           // mcast.GroupSpec.LagPSNs
+	LagTime   time.Duration // mcast.GroupSpec.LagTime
+	// The configuration of the senders' queue pairs, if both are given: the ACK timeout,
+	// 4.096 µs * 2^SenderTimeout, and the retry count. DeadAfter must fit between them.
+	SenderTimeout, SenderRetries uint8
+	// Base, if not 0, makes this an update: the group of that epoch goes on, with these
+	// members (R35). All other fields must be unchanged.
+	Base   uint64
+	Lease  time.Duration // requested by the master, then as granted; 0: the switch's default, and for a local group none
+	Window mcast.Window  // address range of a source's WRITEs; zero for none
+	// TargetKey, if not 0, is the R_Key of target messages, which name the memory for the
+	// next WRITEs with this key (R41, AppendTargets). Not with Quorum.
+	TargetKey uint32
+	NoRepair  bool           // the switch must not repair losses from its own store
+	Members   []MemberRecord // two or more
+	Master    netip.AddrPort // address for answers, events and confirmations; zero for a local group
+	// The registrar sets the following for Install; a master leaves them zero.
+
+	// Origin is the epoch of the registration without a Base that this one goes back to,
+	// by one update after the other: the group's life began with it.
+	Origin uint64
+	// Numbers are those of the members (Number); nil: from 1 on, in order.
+	Numbers []uint32
+	// Tree is the part of the tree at the switch that Install is called for; nil if all
+	// members are there.
+	Tree *Tree
+}
+
+// String describes r without any R_Key.
+func (r Registration) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group %s epoch %d qpn 0x%x pmtu %d", r.Group, r.Epoch, uint32(r.QPN), r.PMTU)
+	if r.Base != 0 {
+		fmt.Fprintf(&b, " updates %d", r.Base)
+	}
+	switch r.Policy {
+	case mcast.Evict:
+		fmt.Fprintf(&b, " evict after %v", r.DeadAfter)
+	case mcast.Quorum:
+		fmt.Fprintf(&b, " quorum %d, dead after %v", r.Quorum, r.DeadAfter)
+	}
+	if r.Window != (mcast.Window{}) {
+		fmt.Fprintf(&b, " window %s", r.Window)
+	}
+	for i := range r.Members {
+		fmt.Fprintf(&b, "; %s", r.Members[i])
+	}
+	return b.String()
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (r Registration) GoString() string { return r.String() }
+
+// Find returns the index of the member k in r.Members, or -1.
+func (r *Registration) Find(k MemberKey) int {
+	for i := range r.Members {
+		if r.Members[i].Key() == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// Problem is a fault of a registration. A Reject carries it.
+type Problem struct {
+	Reason Reason
+	Member MemberKey // the member at fault; zero if the problem is about none
+	Value  uint64    // see Reason; 0 if it has none
+}
+
+// Error describes the problem; the caller adds which group it is about.
+func (p *Problem) Error() string {
+	s := p.Reason.String()
+	if p.Member.IP.IsValid() {
+		s += ": " + p.Member.String()
+	}
+	if p.Value == 0 {
+		return s
+	}
+	switch p.Reason {
+	case PathMTUMismatch:
+		s += fmt.Sprintf(" (must be %s, and at most %d here)", rocev2.PathMTUText, p.Value)
+	case TableFull:
+		s += fmt.Sprintf(" (room for %d groups)", p.Value)
+	case TooManyMembers, QuotaExceeded:
+		s += fmt.Sprintf(" (at most %d)", p.Value)
+	case StaleTransaction:
+		s += fmt.Sprintf(" (the newest is %d)", p.Value)
+	case StaleEpoch, EpochConflict:
+		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
+	case EpochTooFar:
+		s += fmt.Sprintf(" (at most %d now; without a number the switch's next one is taken)", p.Value)
+	case WrongBase:
+		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
+	case LocationUnconfirmed:
+		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; gleam events at the switch names the port)", macOfValue(p.Value))
+	case FixedParameter:
+		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
+	case BadPolicy:
+		s += fmt.Sprintf(" (there are %d receivers)", p.Value)
+	case NoWay:
+		s += fmt.Sprintf(" (next hop %s)", hopText(p.Value))
+	case SwitchSilent, SecondParent, KeyMissing, Contended:
+		s += fmt.Sprintf(" (switch %v)", SwitchID(p.Value))
+	case TreeTooDeep:
+		s += fmt.Sprintf(" (at most %d)", p.Value)
+	case NotInTrees:
+		s += ": " + TreeLimit(p.Value).String()
+	case NeverFast:
+		s += ": " + FastLimit(p.Value).String()
+	case BadDeadAfter:
+		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
+	}
+	return s
+}
+
+// hopText returns the address of a next hop in the Value of a NoWay: an IPv4 address, or
+// the lower half of an IPv6 address.
+func hopText(v uint64) string {
+	if v>>32 == 0 {
+		return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
+	}
+	return fmt.Sprintf("with interface ID %04x:%04x:%04x:%04x", v>>48, v>>32&0xFFFF, v>>16&0xFFFF, v&0xFFFF)
+}
+
+// macOfValue decodes the MAC address in the Value of a LocationUnconfirmed.
+func macOfValue(v uint64) rocev2.MAC {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], v)
+	return rocev2.MAC(b[2:])
+}
+
+// Validate checks all that does not depend on a switch's configuration: that the
+// addresses are unicast and of one family, no IP occurs twice, the QPNs are RC queue
+// pairs', the path MTU is one, and the windows fit. It returns nil or the first problem
+// in member order.
+//
+// One IP may be in a group only once, whatever the QPN: feedback names its
+// sender by IP alone (BTH has no source QPN), so two queue pairs of one host
+// could not be distinguished.
+//
+// With a group window, at most one member may lack a window of its own: the one that
+// never receives, because it is always the source.
+func (r *Registration) Validate() *Problem {
+	if r.Lease < 0 || r.Epoch != 0 && r.Base >= r.Epoch {
+		return &Problem{Reason: Malformed}
+	}
+	if !unicast(r.Group) {
+		return &Problem{Reason: NotGroupPrefix}
+	}
+	if len(r.Members) < 2 {
+		return &Problem{Reason: TooFewMembers}
+	}
+	seen := make(map[netip.Addr]struct{}, len(r.Members))
+	for i := range r.Members {
+		m := &r.Members[i]
+		if m.IP.IsValid() && (m.IP.Is4() != r.Group.Is4() || m.IP.Is4In6()) {
+			return &Problem{Reason: FamilyMismatch, Member: m.Key()}
+		}
+		if !unicast(m.IP) || m.IP == r.Group || !m.QPN.Valid() || m.SQPSN > rocev2.PSNMask || m.RQPSN > rocev2.PSNMask {
+			return &Problem{Reason: BadMember, Member: m.Key()}
+		}
+		if _, dup := seen[m.IP]; dup {
+			return &Problem{Reason: OverlappingMembers, Member: m.Key()}
+		}
+		seen[m.IP] = struct{}{}
+	}
+	if !slices.ContainsFunc(r.Members, func(m MemberRecord) bool { return !m.ReceiveOnly }) {
+		return &Problem{Reason: NoSender}
+	}
+	if p := r.validateParams(); p != nil {
+		return p
+	}
+	return r.validateWindows()
+}
+
+// DefaultDeadAfter is the default of DeadAfter under the policies Evict and Quorum.
+const DefaultDeadAfter = 100 * time.Millisecond
+
+// defaultSenderTimeout and defaultSenderRetries are what most programs configure: 67 ms
+// and 7.
+const defaultSenderTimeout, defaultSenderRetries = 14, 7
+
+// DeadAfterMax bounds the growth of DeadAfter with the measured round trips
+// (mcast.GroupSpec.DeadAfterMax). A DeadAfter that was set does not grow. The default
+// grows to half of the time after which the sender gives up, since a removal takes up to
+// twice DeadAfter.
+func (r *Registration) DeadAfterMax() time.Duration {
+	if r.DeadAfter != DefaultDeadAfter {
+		return 0
+	}
+	t, n := r.SenderTimeout, r.SenderRetries
+	if t == 0 {
+		t, n = defaultSenderTimeout, defaultSenderRetries
+	}
+	return max(r.DeadAfter, rocev2.AckTimeout(t)*time.Duration(n)/2)
+}
+
+// Params are the group's parameters.
+func (r *Registration) Params() mcast.GroupParams {
+	return mcast.GroupParams{
+		QPN: r.QPN, PathMTU: r.PMTU, Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
+	}
+}
+
+// SetParams is the inverse of Params.
+func (r *Registration) SetParams(p *mcast.GroupParams) {
+	r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime = p.QPN, p.PathMTU, p.Policy, p.Quorum, p.DeadAfter, p.LagPSNs, p.LagTime
+	r.SenderTimeout, r.SenderRetries = p.SenderTimeout, p.SenderRetries
+}
+
+func (r *Registration) validateParams() *Problem {
+	receivers := len(r.Members) - 1
+	params := r.Params()
+	e := params.Check(receivers)
+	switch {
+	case e == nil && r.Policy == mcast.Quorum && r.TargetKey != 0:
+	case e == nil:
+		return nil
+	case e.Param == mcast.ParamQPN:
+		return &Problem{Reason: BadVirtualQPN}
+	case e.Param == mcast.ParamPathMTU:
+		return &Problem{Reason: PathMTUMismatch, Value: uint64(rocev2.PathMTUOfCode(5))}
+	case e.Bound > 0:
+		return &Problem{Reason: BadDeadAfter, Value: uint64(e.Bound)}
+	case !e.Conflict:
+		return &Problem{Reason: Malformed}
+	}
+	return &Problem{Reason: BadPolicy, Value: uint64(receivers)}
+}
+
+func (r *Registration) validateWindows() *Problem {
+	none := mcast.Window{}
+	if r.Window != none && (!validWindow(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
+		return &Problem{Reason: BadWindow}
+	}
+	lacking := 0
+	for i := range r.Members {
+		m := &r.Members[i]
+		bad := false
+		switch {
+		case m.Window == none && r.Window == none:
+		case m.Window == none:
+			lacking++
+			bad = lacking > 1
+		default: // a window that no WRITE can reach is an error as well
+			bad = r.Window == none || !validWindow(m.Window) || m.Window.Len < r.Window.Len
+		}
+		if bad {
+			return &Problem{Reason: BadWindow, Member: m.Key()}
+		}
+	}
+	return nil
+}
+
+// validWindow reports whether w has bytes and ends within the address space.
+func validWindow(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
+
+// unicast reports whether a can be a host's or a group's address. Class D cannot: Linux
+// drops packets from such a source (ip_route_input_slow).
+func unicast(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() &&
+		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}

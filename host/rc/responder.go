@@ -1,0 +1,290 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// messageKind is the kind of the message that the responder is receiving.
+type messageKind uint8
+
+const (
+	noMessage messageKind = iota
+	sendMessage
+	writeMessage
+)
+
+// nakState records the negative acknowledgement sent for the expected PSN.
+type nakState uint8
+
+const (
+	nakNone nakState = iota
+	nakSequence
+	nakRNR // Strict only: rxe forgets that it has sent an RNR NAK
+)
+
+// responder is the receiving half of a QP.
+type responder struct {
+	cfg       *Config
+	recvQueue ring[RecvWR]
+
+	ePSN rocev2.PSN // expected (rxe resp.psn, qib r_psn)
+	// ackPSN is rxe's resp.ack_psn: ePSN once a packet has been accepted, but 0 before,
+	// so that an early duplicate is acknowledged with PSN 0xFFFFFF.
+	ackPSN   rocev2.PSN
+	msn      rocev2.MSN // messages completed
+	nakState nakState
+
+	inMessage messageKind
+	placed    int    // sendMessage: bytes placed so far
+	mr        *MR    // writeMessage: nil if length is 0
+	mrOffset  int    // writeMessage: offset in mr of the next byte
+	bytesLeft uint32 // writeMessage: bytes to come
+	dmaLen    uint32 // writeMessage: DMALen
+}
+
+func (r *responder) init(cfg *Config) {
+	r.cfg = cfg
+	r.recvQueue = newRing[RecvWR](cfg.RecvDepth)
+	r.ePSN = cfg.RQPSN
+}
+
+func (r *responder) stop() { r.inMessage, r.mr = noMessage, nil }
+
+// handleRequest processes a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
+func (q *QP) handleRequest(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.responder
+	switch d := (p.PSN & rocev2.PSNMask).Sub(r.ePSN); {
+	case d > 0:
+		q.stats.OutOfSequence++
+		if r.nakState == nakNone {
+			r.nakState = nakSequence
+			q.stats.NaksSent++
+			q.respond(rocev2.SyndromeNAKSequence, r.ePSN, out)
+		}
+		return
+	case d < 0:
+		q.duplicate(p, flags, out)
+		return
+	}
+	if r.cfg.Personality == RXE {
+		r.nakState = nakNone // before any check: a refused packet clears it too
+	}
+	q.execute(p, flags, out)
+}
+
+// duplicate answers a request below the expected PSN, without executing it again.
+func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.responder
+	q.stats.Duplicates++
+	if flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
+		return // rxe: no responder resource for it, class D
+	}
+	if r.cfg.Personality == RXE {
+		q.ack(r.ackPSN.Prev(), out) // C9-105, with or without AckReq
+		return
+	}
+	if p.AckReq {
+		r.nakState = nakNone
+		q.ack(r.ePSN.Prev(), out)
+	}
+}
+
+// execute executes the expected packet.
+func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.responder
+	if !r.inSequence(flags) || flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
+		q.refuse(p, rocev2.SyndromeNAKInvalid, RemInvReqErr, r.inMessage == sendMessage, out)
+		return
+	}
+	// A SEND uses a receive from its first packet on, a WRITE with immediate
+	// only for its last.
+	needRecv := flags&(rocev2.OpSend|rocev2.OpImm) != 0
+	if needRecv && r.recvQueue.count == 0 {
+		q.stats.RNRsSent++
+		if r.cfg.Personality == Strict {
+			r.nakState = nakRNR
+		}
+		q.respond(rocev2.SyndromeRNR|rocev2.Syndrome(r.cfg.MinRNRTimer), p.PSN, out)
+		return
+	}
+	syndrome, status := r.checkRequest(p, flags)
+	if syndrome != rocev2.SyndromeACK {
+		q.refuse(p, syndrome, status, needRecv, out)
+		return
+	}
+	r.place(p, flags)
+	inv := false
+	if flags&rocev2.OpIETH != 0 {
+		inv = r.cfg.Memory.invalidate(p.InvKey)
+		if !inv && r.cfg.Personality == RXE { // class J: acknowledged, then error
+			if p.AckReq {
+				q.ack(p.PSN, out)
+			}
+			q.failReceive(RemInvReqErr, out)
+			return
+		}
+	}
+	q.accepted(p, flags, inv, out)
+}
+
+// inSequence reports whether the opcode may follow the previous one
+// (rxe_resp.c:check_op_seq).
+func (r *responder) inSequence(flags rocev2.OpFlags) bool {
+	switch r.inMessage {
+	case sendMessage:
+		return flags&rocev2.OpSend != 0 && flags&(rocev2.OpMiddle|rocev2.OpLast) != 0
+	case writeMessage:
+		return flags&rocev2.OpWrite != 0 && flags&(rocev2.OpMiddle|rocev2.OpLast) != 0
+	}
+	return flags&rocev2.OpStart != 0
+}
+
+// checkRequest checks lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and rights.
+// At the start of a WRITE it stores RETH, and checks the R_Key for the whole of DMALen.
+// SyndromeACK means that the packet may be placed.
+func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
+	n := p.PayloadLen()
+	ok := true
+	switch {
+	case flags&rocev2.OpOnly != 0:
+		ok = n <= r.cfg.PMTU
+	case flags&rocev2.OpLast != 0:
+		ok = n > 0 && n <= r.cfg.PMTU
+	default:
+		ok = n == r.cfg.PMTU
+	}
+	if !ok || flags&rocev2.OpRETH != 0 && uint64(p.DMALen) > MaxMessage {
+		return rocev2.SyndromeNAKInvalid, RemInvReqErr
+	}
+	if flags&rocev2.OpSend != 0 {
+		if flags&rocev2.OpStart != 0 {
+			r.placed = 0
+		}
+		if n > r.recvQueue.at(0).length()-r.placed {
+			if r.cfg.Personality == Strict {
+				return rocev2.SyndromeNAKInvalid, LocLenErr
+			}
+			// rdma_rxe 6.12, as seen on the wire: the receive's buffer cannot take
+			// the copy (RESPST_ERR_LENGTH is not where it notices).
+			return rocev2.SyndromeNAKOpErr, LocQPOpErr
+		}
+		return rocev2.SyndromeACK, Success
+	}
+	return r.checkWrite(p, flags)
+}
+
+// checkWrite is the part of checkRequest for an RDMA WRITE (rxe_resp.c:check_rkey).
+func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
+	if flags&rocev2.OpRETH != 0 {
+		r.dmaLen, r.bytesLeft, r.mr, r.mrOffset = p.DMALen, p.DMALen, nil, 0
+		if p.DMALen > 0 { // C9-88: with length 0, R_Key and VA mean nothing
+			if r.mr = r.cfg.Memory.writable(p.RKey, p.VA, p.DMALen); r.mr != nil {
+				r.mrOffset = int(p.VA - r.mr.IOVA)
+			}
+		}
+	}
+	if r.dmaLen > 0 && (r.mr == nil || !r.mr.valid) {
+		return rocev2.SyndromeNAKAccess, RemAccessErr
+	}
+	n := uint32(p.PayloadLen())
+	if n > r.bytesLeft || flags&rocev2.OpEnd != 0 && n != r.bytesLeft {
+		return rocev2.SyndromeNAKInvalid, RemInvReqErr
+	}
+	return rocev2.SyndromeACK, Success
+}
+
+// place copies the payload of a checked packet to its destination. Without bytes it only
+// counts them.
+func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
+	n := p.PayloadLen()
+	switch {
+	case n == 0:
+	case flags&rocev2.OpSend != 0:
+		if buf := r.recvQueue.at(0).Buf; buf != nil {
+			copy(buf[r.placed:], p.Payload)
+		}
+		r.placed += n
+	default:
+		if r.mr.buf != nil {
+			copy(r.mr.buf[r.mrOffset:], p.Payload)
+		}
+		r.mrOffset += n
+		r.bytesLeft -= uint32(n)
+	}
+}
+
+// accepted advances past the expected packet, which has been placed, completes the
+// receive that ends with it, and acknowledges the packet if AckReq is set. inv: an R_Key
+// was invalidated.
+func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
+	r := &q.responder
+	q.stats.PacketsReceived++
+	q.stats.BytesReceived += uint64(p.PayloadLen())
+	r.ePSN = r.ePSN.Next()
+	r.ackPSN = r.ePSN
+	r.nakState = nakNone
+	switch {
+	case flags&rocev2.OpEnd != 0:
+		q.stats.Messages++
+		r.msn = r.msn.Add(1)
+		if flags&(rocev2.OpSend|rocev2.OpImm) != 0 {
+			c := Completion{ID: r.recvQueue.at(0).ID, Op: WCRecv, Bytes: r.placed, Imm: p.Imm, HasImm: flags&rocev2.OpImm != 0, Solicited: p.Solicited}
+			if flags&rocev2.OpWrite != 0 {
+				c.Op, c.Bytes = WCRecvRDMAWithImm, int(r.dmaLen)
+			}
+			if inv {
+				c.InvKey, c.HasInv = p.InvKey, true
+			}
+			out.Completions = append(out.Completions, c)
+			r.recvQueue.pop()
+		}
+		r.inMessage, r.mr = noMessage, nil
+	case flags&rocev2.OpSend != 0:
+		r.inMessage = sendMessage
+	default:
+		r.inMessage = writeMessage
+	}
+	if p.AckReq {
+		q.ack(p.PSN, out)
+	}
+}
+
+// refuse answers with a fatal NAK and puts the QP into the error state, in which it sends
+// nothing more (rxe_resp.c:do_class_ac_error). If the packet holds a receive, that
+// receive completes with status; the others are flushed.
+func (q *QP) refuse(p *Packet, s rocev2.Syndrome, status Status, holdsRecv bool, out *Output) {
+	q.stats.FatalNaksSent++
+	q.respond(s, p.PSN, out)
+	if holdsRecv {
+		q.failReceive(status, out)
+	} else {
+		q.Fail(out)
+	}
+}
+
+// failReceive completes the oldest receive with status and puts the QP into error.
+func (q *QP) failReceive(status Status, out *Output) {
+	r := &q.responder
+	if r.recvQueue.count > 0 {
+		out.Completions = append(out.Completions, Completion{ID: r.recvQueue.at(0).ID, Op: WCRecv, Status: status})
+		r.recvQueue.pop()
+	}
+	q.Fail(out)
+}
+
+// ack sends a positive acknowledgement of psn.
+func (q *QP) ack(psn rocev2.PSN, out *Output) {
+	s := rocev2.SyndromeACK
+	if q.cfg.Credits {
+		s = rocev2.SyndromeCredits(q.responder.recvQueue.count)
+	}
+	q.stats.AcksSent++
+	q.respond(s, psn, out)
+}
+
+func (q *QP) respond(s rocev2.Syndrome, psn rocev2.PSN, out *Output) {
+	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.responder.msn})
+}

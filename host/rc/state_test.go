@@ -1,0 +1,224 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/gleam-rdma/gleam/host/rc/dcqcn"
+)
+
+// What AppendState does with each field of the structs of a QP.
+const (
+	encoded  = "encoded"  // state: in the encoding, and SetState brings it back
+	constant = "constant" // set by New, and by nothing else
+	derived  = "derived"  // follows from encoded ones
+	ignored  = "ignored"  // counters: influence nothing
+	named    = "named"    // by an ID or R_Key, which is encoded
+	deeper   = "deeper"   // has fields that are listed themselves
+	foreign  = "foreign"  // encodes itself, and has a test of that in its own package
+)
+
+var stateFields = map[reflect.Type]map[string]string{
+	reflect.TypeFor[QP](): {"cfg": constant, "state": encoded, "stats": ignored, "requester": deeper, "responder": deeper, "notificationPoint": foreign},
+	reflect.TypeFor[requester](): {
+		"cfg": constant, "sendQueue": deeper, "curWQE": encoded, "una": encoded, "nxt": encoded, "sent": encoded, "nextPost": encoded,
+		"sinceAckReq": encoded, "retries": encoded, "rnrRetries": encoded, "startedRetry": encoded, "timer": deeper, "rnrTimer": deeper,
+		"pacer": foreign, "pacerTimer": deeper, "sinceAckReqAt": encoded,
+	},
+	reflect.TypeFor[timer](): {"at": encoded, "armed": encoded},
+	reflect.TypeFor[responder](): {
+		"cfg": constant, "recvQueue": deeper, "ePSN": encoded, "ackPSN": encoded, "msn": encoded, "nakState": encoded, "inMessage": encoded,
+		"placed": encoded, "mr": named, "mrOffset": encoded, "bytesLeft": encoded, "dmaLen": encoded,
+	},
+	reflect.TypeFor[sendWQE]():       {"wr": named, "first": encoded, "last": encoded},
+	reflect.TypeFor[RecvWR]():        {"ID": named, "Buf": named, "Length": named},
+	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "count": encoded, "depth": constant},
+	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "count": encoded, "depth": constant},
+}
+
+const stateNow = time.Hour
+
+var statePosted = Posted{
+	Send: func(id uint64) WR { return WR{ID: id} },
+	Recv: func(id uint64) RecvWR { return RecvWR{ID: id} },
+}
+
+// fullState returns a QP in which every part of the state is there; with msg
+// the responder is in the middle of such a message.
+func fullState(t *testing.T, msg messageKind) *QP {
+	t.Helper()
+	mem := NewMemory(1)
+	mr, err := mem.RegisterMR(make([]byte, 64), 0x1000, RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := New(Config{PMTU: 256, LocalQPN: 0x11, DestQPN: 0x12, SendDepth: 4, RecvDepth: 4, RetryCnt: 5, RNRRetry: 5, Memory: mem,
+		Congestion: &dcqcn.Config{LineRate: 1e9}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, s := &q.requester, &q.responder
+	r.enqueue(WR{ID: 1})
+	r.enqueue(WR{ID: 2})
+	r.una, r.nxt, r.sent, r.sinceAckReq = 0, 1, 2, 3
+	r.timer.arm(stateNow + 5)
+	r.rnrTimer.arm(stateNow + 6)
+	r.pacerTimer.arm(stateNow + 7)
+	r.sinceAckReqAt = stateNow - 8
+	*s.recvQueue.push() = RecvWR{ID: 3}
+	s.ePSN, s.ackPSN, s.msn, s.nakState, s.inMessage = 7, 8, 9, nakSequence, msg
+	s.placed, s.mrOffset, s.bytesLeft, s.dmaLen = 1, 2, 3, 4
+	s.mr = mr
+	return q
+}
+
+// visit calls f for every field below v, with a name to print.
+func visit(v reflect.Value, path string, f func(name, class string, v reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		visit(v.Elem(), path, f)
+	case reflect.Slice:
+		visit(v.Index(0), path, f)
+	case reflect.Struct:
+		fields := stateFields[v.Type()]
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			f(path+"."+name, fields[name], v.Field(i))
+			if fields[name] == deeper {
+				visit(v.Field(i), path+"."+name, f)
+			}
+		}
+	}
+}
+
+// TestStateKnowsEveryField fails when a struct of a QP has a field that
+// AppendState was not told about: encode it there and in SetState, or list here
+// why it need not be.
+func TestStateKnowsEveryField(t *testing.T) {
+	for typ, fields := range stateFields {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; fields[name] == "" {
+				t.Errorf("%v.%s is not in the encoding of states: add it to state.go and to stateFields", typ, name)
+			}
+		}
+		for name := range fields {
+			if _, ok := typ.FieldByName(name); !ok {
+				t.Errorf("%v.%s is no field any more", typ, name)
+			}
+		}
+	}
+}
+
+// TestStateHasEveryField changes each encoded field by itself: the encoding has
+// to change, and SetState has to bring the change back.
+func TestStateHasEveryField(t *testing.T) {
+	changed := map[string]bool{}
+	for _, msg := range []messageKind{noMessage, sendMessage, writeMessage} {
+		plain := fullState(t, msg).AppendState(nil, stateNow)
+		visit(reflect.ValueOf(fullState(t, msg)), "QP", func(name, class string, _ reflect.Value) {
+			if class != encoded {
+				return
+			}
+			changed[name] = changed[name] || false
+			q := fullState(t, msg)
+			visit(reflect.ValueOf(q), "QP", func(n, _ string, v reflect.Value) {
+				if n == name {
+					change1(v)
+				}
+			})
+			enc := q.AppendState(nil, stateNow)
+			if bytes.Equal(enc, plain) {
+				return // of another kind of message
+			}
+			changed[name] = true
+			back := fullState(t, msg)
+			if rest, err := back.SetState(enc, stateNow, statePosted); err != nil || len(rest) > 0 {
+				t.Errorf("%s: SetState: %d bytes left, %v", name, len(rest), err)
+			} else if again := back.AppendState(nil, stateNow); !bytes.Equal(again, enc) {
+				t.Errorf("%s: does not survive SetState:\n%x\n%x", name, enc, again)
+			}
+		})
+	}
+	for name, ok := range changed {
+		if !ok {
+			t.Errorf("%s is not in the encoding", name)
+		}
+	}
+	if len(changed) < 25 {
+		t.Errorf("only %d fields were changed", len(changed))
+	}
+}
+
+// change1 changes an unexported number or bool.
+func change1(v reflect.Value) {
+	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint8:
+		v.SetUint(v.Uint() ^ 1)
+	default:
+		v.SetUint(v.Uint() + 1)
+	}
+}
+
+// TestStateGoesOn: a QP restored in the middle of a transfer goes on like the
+// original.
+func TestStateGoesOn(t *testing.T) {
+	cfg := Config{PMTU: 256, LocalQPN: 0x11, DestQPN: 0x12, SQPSN: 0xFFFFFE, SendDepth: 4, Timeout: time.Millisecond, RetryCnt: 7}
+	data := make([]byte, 1000)
+	posted := Posted{
+		Send: func(id uint64) WR { return WR{ID: id, Data: data, Signaled: true} },
+		Recv: statePosted.Recv,
+	}
+	fresh := func() *QP {
+		q, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	a, b := fresh(), fresh()
+	var oa, ob Output
+	for id := range uint64(3) {
+		if err := a.PostSend(posted.Send(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Transmit(stateNow, &oa, 6)
+	a.Input(stateNow, &Packet{Op: 0x11, DestQP: 0x11, PSN: 0xFFFFFF, Syndrome: 0x1F}, &oa)
+	if _, err := b.SetState(a.AppendState(nil, stateNow), stateNow, posted); err != nil {
+		t.Fatal(err)
+	}
+	oa.Reset()
+	for _, q := range []struct {
+		*QP
+		*Output
+	}{{a, &oa}, {b, &ob}} {
+		q.Input(stateNow, &Packet{Op: 0x11, DestQP: 0x11, PSN: 3, Syndrome: 0x60}, q.Output)
+		q.Transmit(stateNow, q.Output, 100)
+		q.Advance(stateNow+time.Second, q.Output)
+		q.Transmit(stateNow+time.Second, q.Output, 100)
+	}
+	if len(oa.Packets) == 0 || len(oa.Completions) != 1 || !reflect.DeepEqual(oa, ob) {
+		t.Errorf("the original: %d packets, completions %+v\nrestored: %d packets, %+v", len(oa.Packets), oa.Completions, len(ob.Packets), ob.Completions)
+	}
+}
+
+func TestSetStateRefusesOtherBytes(t *testing.T) {
+	enc := fullState(t, writeMessage).AppendState(nil, stateNow)
+	for n := range enc {
+		if _, err := fullState(t, noMessage).SetState(enc[:n], stateNow, statePosted); !errors.Is(err, errForeignState) {
+			t.Fatalf("%d of %d bytes: %v", n, len(enc), err)
+		}
+	}
+}

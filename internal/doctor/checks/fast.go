@@ -1,0 +1,114 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
+)
+
+// fastHost is what this machine has for the fast path.
+type fastHost struct {
+	release   string // of the kernel
+	btf       bool   // the kernel describes its types
+	available int64  // memory in bytes; 0: not known
+	// taken reports whether an interface takes redirected frames; nil: the kernel does not say.
+	taken func(ifindex int) (bool, error)
+}
+
+// readFastHost reads it from the kernel, and returns what is to be closed.
+func readFastHost() (h fastHost, close func()) {
+	h.release, h.btf = kernel.Release(), kernel.HasBTF("")
+	if info, err := os.ReadFile("/proc/meminfo"); err == nil {
+		h.available = availableMemory(info)
+	}
+	r, err := iface.OpenRedirects()
+	if err != nil {
+		return h, func() {}
+	}
+	h.taken = r.Taken
+	return h, func() { r.Close() }
+}
+
+// availableMemory reads /proc/meminfo; 0: it does not say.
+func availableMemory(info []byte) int64 {
+	for line := range bytes.Lines(info) {
+		if f := bytes.Fields(line); len(f) >= 2 && string(f[0]) == "MemAvailable:" {
+			kib, err := strconv.ParseInt(string(f[1]), 10, 64)
+			if err == nil {
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
+// check returns what keeps groups of a switch with this configuration from the fast path
+// here. links are the ports' interfaces, by index in the configuration; nil: there is none.
+func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(netlink.Link) *iface.Kind, driver func(name string) string) (found []Finding) {
+	add := func(port, remedy, text string, args ...any) {
+		found = append(found, Finding{Check: CheckFastPath, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
+	}
+	required := cfg.FastPath == config.FastPathRequire
+	if kernel.OldestFastPath.After(h.release) {
+		add("", "fast_path: off, or a newer kernel", "the fast path needs Linux %s, and this is %s", kernel.OldestFastPath, h.release)
+		found[0].Fatal = required
+		return found
+	}
+	if !h.btf {
+		add("", "a kernel with CONFIG_DEBUG_INFO_BTF", "the kernel has no BTF: copies of the fast path that a driver loses are not counted")
+	}
+	if need := int64(cfg.FastPathMemory); h.available != 0 && h.available < need {
+		add("", "a lower fast_path_memory", "fast_path_memory is %d MiB, of which %d MiB are available", need>>20, h.available>>20)
+	}
+	for i, link := range links {
+		if link == nil {
+			continue
+		}
+		a := link.Attrs()
+		const stay = "groups with members there stay off the fast path"
+		switch {
+		case cfg.XDPModeOf(&cfg.Ports[i]) == config.XDPGeneric:
+			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", stay)
+		case kind(link).Mode == config.XDPGeneric:
+			add(a.Name, kind(link).How, "it is a %s, at which XDP runs in generic mode: %s", link.Type(), stay)
+		case a.MTU > bpf.MaxSingleBufferMTU:
+			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, stay)
+			found[len(found)-1].Command = fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU)
+		case cfg.Ports[i].Rate != 0:
+			add(a.Name, "no rate for this port", "it has a rate: %s", stay)
+		case cfg.Ports[i].HasOwnECN():
+			add(a.Name, "the default thresholds, or ecn: off", "it has ECN thresholds, by which XDP does not mark: %s", stay)
+		case h.taken != nil && driver(a.Name) == "veth": // NICs say so only once a program is attached
+			if taken, err := h.taken(a.Index); err == nil && !taken {
+				add(a.Name, "at the peer: ethtool -K PEER gro on, or an XDP program there", "its peer takes no redirected frames: groups with receivers there stay off the fast path")
+				found[len(found)-1].watched = true
+			}
+		}
+	}
+	return found
+}
+
+// checkFastPath returns what keeps groups from the fast path, if they may take it.
+func (s *hostNetwork) checkFastPath(cfg *config.Config) []Finding {
+	if cfg.FastPath == config.FastPathOff {
+		return nil
+	}
+	h, done := readFastHost()
+	defer done()
+	links := make([]netlink.Link, len(cfg.Ports))
+	for i := range cfg.Ports {
+		links[i] = s.links.Named(cfg.Ports[i].Name)
+	}
+	return h.check(cfg, links, s.links.Kind, iface.Driver)
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+)
+
+// checkOffloads checks that what a port's NIC does to packets before XDP leaves them as they are.
+func (m *Machine) checkOffloads(o *Outcome, cfg *config.Config, s *hostNetwork) {
+	var found []Finding
+	looked := false
+	for i := range cfg.Ports {
+		port := cfg.Ports[i].Name
+		on, err := m.Features(port)
+		if err != nil {
+			continue // there is no such interface, which another check says
+		}
+		looked = true
+		if on[iface.FeatureLRO] {
+			found = append(found, Finding{
+				Severe: true, Port: port, Text: "large receive offload is on",
+				Cost:    "drivers refuse native XDP with it, and packets that it merges have no valid ICRC: groups lose them",
+				Command: "ethtool -K " + port + " lro off",
+			})
+		}
+		if on[iface.FeatureHWGRO] {
+			found = append(found, Finding{
+				Port: port, Text: "the NIC merges packets of TCP (hardware GRO)",
+				Cost: "some drivers refuse native XDP with it", Command: "ethtool -K " + port + " rx-gro-hw off",
+			})
+		}
+		if why := s.tagged(port, &cfg.Ports[i]); on[iface.FeatureVLAN] && why != "" {
+			found = append(found, Finding{
+				Port: port, Text: "the interface takes VLAN tags off before XDP sees the packets, and " + why,
+				Cost:    "XDP takes tagged packets for untagged ones: the port guard and the sightings of members judge them by the wrong VLAN",
+				Command: "ethtool -K " + port + " rxvlan off",
+			})
+		}
+	}
+	if !looked {
+		o.skip(CheckOffloads, "none of the ports has an interface here")
+		return
+	}
+	o.add(CheckOffloads, found...)
+}
+
+// tagged returns why packets with VLAN tags come to a port; empty if none are expected.
+func (s *hostNetwork) tagged(name string, p *config.Port) string {
+	l := s.links.Named(name)
+	if l == nil {
+		return ""
+	}
+	below := []int{l.Attrs().Index}
+	if b, ok := s.links[l.Attrs().MasterIndex].(*netlink.Bridge); ok {
+		if b.VlanFiltering != nil && *b.VlanFiltering {
+			return "bridge " + b.Name + " filters VLANs"
+		}
+		below = append(below, b.Index)
+	}
+	for _, v := range s.links {
+		if v.Type() == "vlan" && slices.Contains(below, v.Attrs().ParentIndex) {
+			return "VLAN interface " + v.Attrs().Name + " is on top of it"
+		}
+	}
+	if p.VLAN != 0 {
+		return fmt.Sprintf("its group frames have VLAN %d", p.VLAN)
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package groups
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/lab/bench/machine"
+	"github.com/gleam-rdma/gleam/lab/bench/options"
+)
+
+// Command is `gleam bench groups`.
+func Command(env *cli.Env) *cobra.Command {
+	o := defaults()
+	var out cli.Output
+	c := &cobra.Command{
+		Use:   "groups",
+		Short: "Measure what many groups cost one gleamd: time, memory, speed",
+		Long: `groups registers many groups at a gleamd in a lab on this machine, by envelopes, and
+prints how long that takes and how much memory. Then it sends packets into one
+of the groups, and into all of them in turn, as fast as gleamd takes them without a
+loss. It needs root, and nothing else should run on the machine.`,
+		Example:           `  gleam bench groups --groups 100 --members 4 -o json`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return cli.UsageErrorf("%w", err)
+			}
+			if err := options.RequireRoot(); err != nil {
+				return err
+			}
+			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
+			if err != nil {
+				return err
+			}
+			return out.Print(env.Stdout, res, res.writeTable)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.Groups, "groups", o.Groups, "groups")
+	f.IntVar(&o.Members, "members", o.Members, "members of each group, the source included")
+	f.IntVar(&o.Payload, "payload", o.Payload, "bytes in a packet")
+	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure speed so often, and take medians")
+	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement of speed")
+	f.IntVar(&o.Parallel, "parallel", o.Parallel, "groups that are made at once")
+	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
+	out.AddTo(c)
+	return c
+}

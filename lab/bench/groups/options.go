@@ -1,0 +1,59 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package groups is `gleam bench groups`: what many groups cost in one gleamd. Groups are made
+// as applications make them, by an exchange between the hosts and by envelopes, with queue pairs
+// that do nothing. Then frames of one source are sent into one of the groups, and into all in
+// turn, as fast as gleamd takes them without a loss; the receivers' ACKs too.
+package groups
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Options of a run.
+type Options struct {
+	Groups   int
+	Members  int // of each group, the source included; each behind a port of its own
+	Payload  int // bytes of a packet
+	Rounds   int // rounds that the medians are of
+	Duration time.Duration
+	Parallel int    // groups that are made at once
+	Gleamd   string // path of the daemon; "": beside this program
+}
+
+// defaults are those of issue and paper: 1,000 groups.
+func defaults() Options {
+	return Options{Groups: 1000, Members: 16, Payload: 1024, Rounds: 5, Duration: time.Second, Parallel: 4}
+}
+
+// maxGroups is what the addresses and the configuration's limit of groups have room for.
+const maxGroups = 10_000
+
+func (o *Options) check() error {
+	switch {
+	case o.Groups < 1 || o.Groups > maxGroups:
+		return fmt.Errorf("--groups %d: want 1 to %d", o.Groups, maxGroups)
+	case o.Members < 2 || o.Members > lab.MaxHosts:
+		return fmt.Errorf("--members %d: want 2 to %d", o.Members, lab.MaxHosts)
+	case o.Payload < 4 || o.Payload > 1024 || o.Payload%4 != 0:
+		return fmt.Errorf("--payload %d: want a multiple of 4, 4 to 1024", o.Payload)
+	case o.Rounds < 1 || o.Rounds > 100:
+		return fmt.Errorf("--rounds %d: want 1 to 100", o.Rounds)
+	case o.Duration < 10*time.Millisecond || o.Duration > time.Minute:
+		return fmt.Errorf("--duration %v: want 10ms to 1m", o.Duration)
+	case o.Parallel < 1 || o.Parallel > 64:
+		return fmt.Errorf("--parallel %d: want 1 to 64", o.Parallel)
+	}
+	return nil
+}
+
+// pathMTU is that of the groups.
+const pathMTU = 1024
+
+// op is the opcode of the source's packets: each is a message.
+const op = rocev2.SendOnly

@@ -1,0 +1,201 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+const (
+	ackEvery = 16  // packets of a group for each ACK of a receiver
+	mixed    = 32  // groups whose packets alternate: a power of 2
+	inFlight = 384 // packets on their way to the receivers: less than any ring
+	patience = 2 * time.Second
+)
+
+// pump sends the source's data packets and the receivers' ACKs, by packet sockets.
+type pump struct {
+	opts    *Options
+	sinks   *sinks
+	hosts   []lab.Host
+	sockets []int // of the hosts
+	ports   []rocev2.MAC
+	payload []byte
+	frame   []byte
+	sent    uint64 // data packets since the sinks were made
+}
+
+// newPump opens the sockets. Every host sends to the MAC address of its port.
+func newPump(o *Options, s *sinks, star *lab.Star) (_ *pump, err error) {
+	p := &pump{opts: o, sinks: s, hosts: star.Hosts, payload: make([]byte, o.Payload), frame: make([]byte, 2048)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	for _, h := range star.Hosts {
+		fd, err := sender(h)
+		if err != nil {
+			return nil, fmt.Errorf("host %s: a packet socket: %w", h.Name, err)
+		}
+		p.sockets = append(p.sockets, fd)
+		port, err := star.Switch.Handle().LinkByName(h.Port)
+		if err != nil {
+			return nil, fmt.Errorf("port %s: %w", h.Port, err)
+		}
+		p.ports = append(p.ports, rocev2.MAC(port.Attrs().HardwareAddr))
+	}
+	return p, nil
+}
+
+// sender opens a socket that sends frames as they are.
+func sender(h lab.Host) (fd int, err error) {
+	link, err := h.NS.Handle().LinkByName(h.Interface)
+	if err != nil {
+		return -1, err
+	}
+	err = h.NS.Do(func() error {
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
+			unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index}))
+		if err != nil {
+			err = errors.Join(err, unix.Close(fd))
+		}
+		return err
+	})
+	return fd, err
+}
+
+func (p *pump) close() error {
+	var errs []error
+	for _, fd := range p.sockets {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}
+
+// send sends a packet of host i into a group.
+func (p *pump) send(g *group, i int, k *rocev2.Packet, payload []byte) error {
+	path := rocev2.Path{SrcMAC: rocev2.MAC(p.hosts[i].MAC), DstMAC: p.ports[i], Src: p.hosts[i].IPv6, Dst: g.ip, SrcPort: 0xC001}
+	k.DestQP = g.joined[i].Info().QPN
+	n := rocev2.BuildPacket(p.frame, &path, k, payload)
+	_, err := unix.Write(p.sockets[i], p.frame[:n])
+	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOBUFS) {
+		_, err = unix.Write(p.sockets[i], p.frame[:n])
+	}
+	if err != nil {
+		return fmt.Errorf("host %s sends: %w", p.hosts[i].Name, err)
+	}
+	return nil
+}
+
+// data sends the next packet of a group.
+func (p *pump) data(g *group) error {
+	if err := p.await(p.sent - min(p.sent, inFlight)); err != nil {
+		return err
+	}
+	psn := g.qps[0].info.SQPSN.Add(int32(g.next))
+	g.next++
+	p.sent++
+	return p.send(g, 0, &rocev2.Packet{Op: op, PSN: psn, AckReq: g.next%ackEvery == 0}, p.payload)
+}
+
+// acknowledge has all receivers acknowledge the first n packets of a group.
+func (p *pump) acknowledge(g *group, n uint32) error {
+	for i := 1; i < len(p.hosts); i++ {
+		psn := g.qps[i].info.RQPSN.Add(int32(n)).Prev()
+		if err := p.send(g, i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn, Syndrome: rocev2.SyndromeACK}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until every receiver has n packets. It spins: the pump has a core for itself.
+func (p *pump) await(n uint64) error {
+	if p.sinks.least() >= n {
+		return nil
+	}
+	for end := time.Now().Add(patience); p.sinks.least() < n; {
+		if time.Now().After(end) {
+			return fmt.Errorf("%d packets sent, and the receivers have %v after %v: packets were lost", p.sent, p.sinks.each(), patience)
+		}
+	}
+	return nil
+}
+
+// block is packets that are sent and not acknowledged yet.
+type block struct {
+	groups []*group
+	end    uint64 // the packets sent with it
+}
+
+// run sends packets to the groups in turn for a time, and returns how many a second every
+// receiver got. All have been acknowledged in the end.
+func (p *pump) run(ctx context.Context, groups []*group, d time.Duration) (perSecond float64, err error) {
+	// Blocks have the same numbers of packets and ACKs whatever the number of groups.
+	width := mixed
+	for width > len(groups) {
+		width /= 2
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var last *block
+	begin, first := time.Now(), p.sinks.least()
+	for at := 0; time.Since(begin) < d; at += width {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		b := &block{}
+		for i := range width {
+			b.groups = append(b.groups, groups[(at+i)%len(groups)])
+		}
+		for i := range mixed * ackEvery {
+			g := b.groups[i%width]
+			if err := p.data(g); err != nil {
+				return 0, err
+			}
+		}
+		b.end = p.sent
+		if err := p.finish(last); err != nil {
+			return 0, err
+		}
+		last = b
+	}
+	got, took := p.sinks.least()-first, time.Since(begin)
+	return float64(got) / took.Seconds(), p.finish(last)
+}
+
+// finish waits until a block has arrived, and acknowledges it.
+func (p *pump) finish(b *block) error {
+	if b == nil {
+		return nil
+	}
+	if err := p.await(b.end); err != nil {
+		return err
+	}
+	each := uint32(mixed * ackEvery / len(b.groups)) // packets of each group
+	for n := uint32(ackEvery); n <= each; n += ackEvery {
+		for _, g := range b.groups {
+			if err := p.acknowledge(g, g.acked+n); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range b.groups {
+		g.acked += each
+	}
+	return nil
+}

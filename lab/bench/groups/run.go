@@ -1,0 +1,281 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/bench/machine"
+	"github.com/gleam-rdma/gleam/lab/testbed"
+)
+
+// runDir holds a directory for each run.
+const runDir = "/run/gleam-bench-groups"
+
+// umemFrames are those of gleamd, a power of two: for the rings of all ports and for what is in
+// flight.
+const umemFrames = 1 << 16
+
+// run is one run under way.
+type run struct {
+	opts   *Options
+	log    io.Writer
+	bed    *testbed.Testbed
+	groups []*group
+	res    *Result
+}
+
+// Run makes the groups and measures.
+func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *Result, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := lab.Supported(); err != nil {
+		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
+	}
+	worker, pumpCPU := cpus()
+	r := &run{opts: &o, log: log, res: &Result{Machine: m, Groups: o.Groups, Members: o.Members, Payload: o.Payload}}
+	r.bed, err = testbed.Build(ctx, testbed.Config{
+		Dir: runDir, Star: lab.StarConfig{Hosts: o.Members}, Gleamd: o.Gleamd, Groups: o.Groups, Frames: umemFrames,
+		// The receivers are no queue pairs: they answer no probe, whether of their PSN or
+		// because they are silent. A worker that spins would have CPU time for nothing.
+		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d, spin: 0s}\n", worker),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.bed.Close()) }()
+	mk, err := newMaker(&o, r.bed)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, mk.close()) }()
+	if err := r.register(ctx, mk); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			err = r.end()
+		}
+	}()
+	return r.res, r.forward(ctx, pumpCPU)
+}
+
+// register makes the groups, and measures the time and gleamd's memory.
+func (r *run) register(ctx context.Context, mk *maker) error {
+	before, err := memory(r.bed.Daemon.PID())
+	if err != nil {
+		return err
+	}
+	var done atomic.Int64
+	start := time.Now()
+	r.groups, err = mk.make(ctx, func() {
+		if n := done.Add(1); n%100 == 0 {
+			fmt.Fprintf(r.log, "%d groups after %.1f s\n", n, time.Since(start).Seconds())
+		}
+	})
+	r.res.Seconds = time.Since(start).Seconds()
+	if err != nil {
+		return err
+	}
+	after, err := memory(r.bed.Daemon.PID())
+	if err != nil {
+		return err
+	}
+	r.res.MemoryBefore, r.res.MemoryAfter = before, after
+	list, err := r.bed.Client.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(list); n != r.opts.Groups {
+		return fmt.Errorf("gleamd has %d groups, not %d", n, r.opts.Groups)
+	}
+	return nil
+}
+
+// forward measures the packets a second into one group, and into all in turn.
+func (r *run) forward(ctx context.Context, cpu int) (err error) {
+	s, err := newSinks(r.bed.Star.Hosts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	p, err := newPump(r.opts, s, r.bed.Star)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	ended := make(chan error)
+	go func() { ended <- r.rounds(ctx, p, cpu) }()
+	if err := <-ended; err != nil {
+		return r.explain(ctx, err)
+	}
+	return nil
+}
+
+// explain adds what gleamd did not serve to an error.
+func (r *run) explain(ctx context.Context, err error) error {
+	if s, serr := r.bed.Client.Stats(ctx); serr == nil {
+		err = fmt.Errorf("%w\ngleamd dropped %v, and did not serve %v", err, s.Drops, s.Normal)
+	}
+	if ports, perr := r.bed.Client.Ports(ctx); perr == nil {
+		err = fmt.Errorf("%w\nport of the source: %+v", err, ports[0])
+	}
+	return err
+}
+
+// rounds runs in a goroutine of its own, whose thread ends with it: it stays on a CPU.
+func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
+	runtime.LockOSThread()
+	if err := stayOn(cpu); err != nil {
+		return err
+	}
+	for _, warm := range [][]*group{r.groups[:1], r.groups} {
+		if _, err := p.run(ctx, warm, r.opts.Duration/4); err != nil {
+			return err
+		}
+	}
+	before, err := r.bed.Client.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	sent := p.sent
+	for range r.opts.Rounds {
+		one, oneCPU, err := r.measure(ctx, p, r.groups[:1])
+		if err != nil {
+			return err
+		}
+		all, allCPU, err := r.measure(ctx, p, r.groups)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.log, "one group: %.1f kpps in, %.1f µs of CPU time for each; %d groups: %.1f kpps in, %.1f µs\n", one/1e3, oneCPU, len(r.groups), all/1e3, allCPU)
+		r.res.OnePPS, r.res.AllPPS = append(r.res.OnePPS, one), append(r.res.AllPPS, all)
+		r.res.OneCPU, r.res.AllCPU = append(r.res.OneCPU, oneCPU), append(r.res.AllCPU, allCPU)
+	}
+	after, err := r.bed.Client.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	return r.res.account(before, after, p.sent-sent)
+}
+
+// measure returns the packets a second, and gleamd's CPU time for each in microseconds.
+func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu float64, err error) {
+	before, err := cpuTime(r.bed.Daemon.PID())
+	if err != nil {
+		return 0, 0, err
+	}
+	sent := p.sent
+	if pps, err = p.run(ctx, groups, r.opts.Duration); err != nil {
+		return 0, 0, err
+	}
+	after, err := cpuTime(r.bed.Daemon.PID())
+	return pps, float64((after - before).Microseconds()) / float64(p.sent-sent), err
+}
+
+// cpuTime returns the CPU time that a process has had, in ticks of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
+	}
+	// The second field is the name in parentheses, which may have spaces.
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	var user, system int64
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("CPU time of gleamd: process %d has %d fields", pid, len(fields))
+	}
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
+
+// end deletes all groups, as their masters do.
+func (r *run) end() error {
+	var errs []error
+	for _, g := range r.groups {
+		for _, x := range g.joined {
+			errs = append(errs, x.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// memory returns the resident bytes of a process.
+func memory(pid int) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory of gleamd: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var kb int64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
+			return kb << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("memory of gleamd: process %d has no VmRSS", pid)
+}
+
+// cpus chooses a CPU for gleamd's worker and one for the pump; -1: any.
+func cpus() (worker, pump int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil || set.Count() < 2 {
+		return -1, -1
+	}
+	worker = -1
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			if worker < 0 {
+				worker = i
+			}
+			pump = i
+		}
+	}
+	return worker, pump
+}
+
+// stayOn keeps the calling thread on a CPU; -1: on any.
+func stayOn(cpu int) error {
+	if cpu < 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("stay on CPU %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// account checks that gleamd has counted what was sent, and that it lost nothing.
+func (r *Result) account(before, after *api.Stats, sent uint64) error {
+	if n := after.Rx - before.Rx; n != sent {
+		return fmt.Errorf("gleamd has counted %d packets of %d", n, sent)
+	}
+	want := sent * uint64(r.Members-1)
+	if n := after.Copies - before.Copies; n < want || n > want+want/100 { // a receiver that waits for a core is probed
+		return fmt.Errorf("gleamd has made %d copies of %d packets for %d receivers", n, sent, r.Members-1)
+	}
+	for reason, n := range after.Drops {
+		if n > before.Drops[reason] {
+			return fmt.Errorf("gleamd has dropped %d packets: %s", n-before.Drops[reason], reason)
+		}
+	}
+	return nil
+}

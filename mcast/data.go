@@ -1,0 +1,228 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// maxBehind is how far behind acked a PSN is still valid: half of what a requester may
+// have outstanding (RC.md §3.1). maxAhead is how far ahead of acked a PSN is valid. A
+// receiver may be maxBehind behind another one: it is less than half of the PSN space
+// behind nxt then, which is the limit of circular comparisons (R61).
+const (
+	maxBehind = 1 << 22
+	maxAhead  = maxBehind - 2
+)
+
+// handleRequest serves a request packet of a member.
+func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	if g.isResuming() && !g.failed {
+		return Resuming
+	}
+	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
+		if g.repair.path == fastPath {
+			if g.behindGap(now, p, f, out) {
+				return BehindGap
+			}
+			out.NeedRevoke = true
+			return None
+		}
+		again := p.Neighbor != 0 && p.AckReq && (p.PSN & rocev2.PSNMask).Less(g.fwd.nxt)
+		r := g.handleData(now, p, f, out)
+		if (again || r != None) && g.isProbe(now, p, out) {
+			g.sendACK(out)
+		}
+		if r != None {
+			return g.hold(now, p, r, out)
+		}
+		return None
+	}
+	return g.requestOfNonSource(now, p, f, out)
+}
+
+// handleData serves a packet of the current source: DATA of RC.md §6.2.
+//
+// Without a verified ICRC nothing is done that leaves a lasting mark: a packet in order
+// is forwarded (a corrupted one stays corrupted, and receivers drop it), and a duplicate
+// is answered with ACK(acked), which is true for every sender.
+func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	psn := p.PSN & rocev2.PSNMask
+	if g.resumes && !g.failed {
+		if !p.Verified {
+			out.NeedVerify = true
+			return None
+		}
+		g.noteResumed(psn, f, out)
+	}
+	d := psn.Sub(g.agg.acked)
+	if d <= -g.src.ackedCount || d > maxAhead {
+		if d <= 0 {
+			if !p.Verified {
+				out.NeedVerify = true
+				return None
+			}
+			g.src.quarantined, g.src.quarantinedUntil = true, now+quarantine
+		}
+		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
+		return PSNOutOfRange
+	}
+	if g.src.quarantined {
+		if now < g.src.quarantinedUntil {
+			return PSNOutOfRange
+		}
+		g.src.quarantined = false
+	}
+	if d <= 0 {
+		if g.policy.quorum != 0 && g.numLacking(psn) != 0 {
+			return g.forwardAgain(now, p, psn, f, out)
+		}
+		return g.answerDuplicate(now, p, psn, out)
+	}
+	code, why := g.checkRequest(p, f)
+	starts := f&rocev2.OpStart != 0
+	update := g.isTargetMessage(p)
+	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 && !g.src.frozen &&
+		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking() && g.fwd.isDurable(psn)
+	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
+		out.NeedVerify = true
+		return None
+	}
+	if !inOrder {
+		if g.src.frozen && !g.failed {
+			if r := g.holdBack(now, psn, out); r != None {
+				return r
+			}
+		}
+		if g.yields(now, p, psn) {
+			return g.yieldTurn(now, psn, out)
+		}
+		if r := g.slowPath(now, psn, code, why, out); r != None {
+			return r
+		}
+		if g.numbering.holds && !psn.Less(g.fwd.nxt) && !g.repair.store.held.serving {
+			return g.waitsBehind()
+		}
+		if g.fwd.nxt.Less(psn) && g.isRequested() {
+			g.recheckMismatch(psn, out)
+			return AwaitsStorage
+		}
+		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
+			return AwaitsVerification
+		}
+		if !g.fwd.isDurable(psn) {
+			return g.awaitStorage(now, psn)
+		}
+		if g.agg.allowedBehind < 0 {
+			return g.reject(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		}
+		if update && !g.noteTargets(psn, p.Targets) {
+			return TargetMessagesFull
+		}
+		if psn.Less(g.fwd.nxt) {
+			g.recheckMismatch(psn, out)
+		}
+	}
+	g.counters.DataIn++
+	g.noteReceived(now, psn)
+	g.noteNAKServed(now, psn)
+	if psn != g.fwd.nxt || starts {
+		g.noteMessageStart(p, psn, f)
+	}
+	again := psn.Less(g.fwd.nxt)
+	if again {
+		g.noteRepeated(p, psn)
+	}
+	g.forward(now, p, psn, f, out)
+	if out.Retained && g.fwd.nxt.Less(psn) {
+		g.nakGap(psn, out)
+	}
+	g.noteForwarded(psn, f)
+	if p.AckReq {
+		if !again && (g.repair.store != nil || g.live.deadAfterMax != 0) {
+			g.startRTT(now, psn)
+		}
+		if g.repair.store != nil {
+			g.noteAckReq(now, psn)
+		}
+	}
+	if g.live.period != 0 && !g.live.armed {
+		g.startLiveness(now)
+	}
+	if g.recv.count == 0 {
+		g.evaluate(out)
+	}
+	g.resend(now, out)
+	return None
+}
+
+// noteNAKServed notes that psn has come, which the source may have been sent a NAK of.
+func (g *group) noteNAKServed(now time.Duration, psn rocev2.PSN) {
+	if g.agg.nakSeverity == sevNone || psn != g.agg.nakPSN {
+		return
+	}
+	if !g.agg.nakServed && g.live.deadAfter != 0 {
+		g.restartLiveness(now)
+	}
+	g.agg.nakServed = true
+}
+
+// noteRepeated counts psn, which the source sends again. Its payload is new if the packet was lost
+// before the switch.
+func (g *group) noteRepeated(p *Packet, psn rocev2.PSN) {
+	c := g.counters.rare()
+	c.Repeated++
+	if n := &g.numbering; !n.gap || psn.Less(n.gapFrom) || !psn.Less(n.gapNext) || g.repair.store != nil && g.repair.store.find(psn) != nil {
+		c.RepeatedBytes += uint64(p.Payload)
+	}
+}
+
+// answerDuplicate answers a packet that is acknowledged, and makes no copies: they would
+// only make every receiver acknowledge again (R12).
+func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
+	rewind := g.src.hasLastPSN && psn.LessEq(g.src.lastPSN)
+	if g.agg.nakSeverity != sevNone && psn == g.agg.nakPSN {
+		g.agg.nakServed = true
+	}
+	g.noteReceived(now, psn)
+	g.counters.DataIn++
+	g.counters.rare().Repeated++
+	g.live.sourceRewound = true
+	if p.AckReq || rewind {
+		g.sendACK(out)
+	}
+	return DuplicateData
+}
+
+// slowPath handles a verified packet that is not inOrder (handleData). It returns None
+// if the packet is to be forwarded after all.
+func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+	if g.failed {
+		if psn == g.failure.psn && g.failure.syndrome != 0 {
+			g.sendNAK(out, g.failure.syndrome, psn)
+		}
+		return FailedGroup
+	}
+	if g.refusal.syndrome != 0 {
+		if g.refusal.psn.Less(psn) {
+			return g.refusal.reason // the source goes back to the refused PSN
+		}
+		if g.refusal.psn == psn {
+			g.refusal = refusal{}
+		}
+	}
+	if code != 0 {
+		return g.reject(now, psn, code, why, out)
+	}
+	if g.recv.count == 0 && g.agg.unplaced {
+		return Resuming // there is nobody yet to whom it could go
+	}
+	if g.recv.count == 0 && g.recv.joining == 0 && g.fwd.nxt.Less(psn) {
+		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
+		return PSNOutOfRange // no receiver is there to send a NAK of the gap
+	}
+	return None
+}

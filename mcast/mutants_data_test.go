@@ -1,0 +1,169 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to forward data.
+var _ = []mutant.Mutant{
+	mutant.New("duplicates go to everybody again", "R12", mutant.In((*group).answerDuplicate,
+		`g.live.rewound = true
+	if p.AckReq || rewind {`,
+		`g.live.rewound = true
+	for i := range g.$1 {
+		if g.$1[i].$10&$2 != 0 {
+			$arg4.$3 = append($arg4.$3, $4{$11: g.$5, $12: $6(i), $7: p.$13, $14: $arg3.$8(int32(g.$1[i].$9))})
+		}
+	}
+	if p.AckReq || rewind {`,
+		group{}.acks, isReceiver, Output{}.Copies, Copy{}, group{}.id, LegID(0), Copy{}.Frame, rocev2.PSN.Add, ackState{}.delta, ackState{}.flags,
+		Copy{}.Group, Copy{}.Leg, Packet{}.Frame, Copy{}.PSN)),
+	mutant.New("data goes to legs that have it", "R12", mutant.In((*group).forward,
+		`if d <= 0 {
+			continue
+		}`,
+		"")),
+	mutant.New("the packet at A is not a duplicate", "R12", mutant.In((*group).handleData,
+		`if d <= 0 {
+		if g.policy.quorum != 0`,
+		`if d < 0 {
+		if g.policy.quorum != 0`)),
+	mutant.New("a rewind is not answered unless it asks", "R12", mutant.In((*group).answerDuplicate,
+		"if p.AckReq || rewind {",
+		"if p.AckReq || rewind && p.AckReq {")),
+	mutant.New("a duplicate that asks is not answered", "R13", mutant.In((*group).answerDuplicate,
+		"if p.AckReq || rewind {",
+		"if rewind {")),
+	mutant.New("every duplicate is answered", "R12", mutant.In((*group).answerDuplicate,
+		"if p.AckReq || rewind {",
+		"if p.AckReq || rewind || !rewind {")),
+	mutant.New("the source gets its own packets", "R15", mutant.In((*group).forward,
+		`if b.bits&receiving == 0 {
+			continue
+		}
+		d := psn.Sub(b.a)`,
+		"d := psn.Sub(b.a)")),
+	mutant.New("PSNs toward members are not translated", "R18", mutant.In((*group).forward,
+		"PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"PSN: psn}")),
+	mutant.New("translated PSNs have 25 bits", "R18", mutant.In((*group).forward,
+		"PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"PSN: psn + rocev2.PSN(b.delta)}")),
+	mutant.New("feedback PSNs are not translated back", "R18", mutant.In((*group).handleFeedback,
+		"psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask",
+		"psn := p.PSN & rocev2.PSNMask")),
+	mutant.New("VA is rewritten toward switches", "R24", mutant.In((*group).forward,
+		"if how == byWindow && b.bits&rewrites != 0 {",
+		"if how == byWindow {")),
+	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).startReceiving,
+		`if l.connected() {
+		b.delta =`,
+		`if l.$1 > 0 {
+		b.delta =`, leg{}.members)),
+	mutant.New("VA is the window's base for every WRITE", "R27", mutant.In((*group).forward,
+		"l.base+(p.VA-g.fwd.window.Base)",
+		"l.base")),
+	mutant.New("the end of a WRITE overflows its window", "R27", mutant.In((*group).inWindow,
+		"p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"p.VA >= g.fwd.window.Base && off <= off && p.VA+uint64(p.DMALen) <= g.fwd.window.Base+g.fwd.window.Len")),
+	mutant.New("a WRITE may begin below the window", "R27", mutant.In((*group).inWindow,
+		"p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"off <= off && p.VA+uint64(p.DMALen) <= g.fwd.window.Base+g.fwd.window.Len")),
+	mutant.New("only the beginning of a WRITE is checked", "R27", mutant.In((*group).inWindow,
+		"off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"off < g.fwd.window.Len")),
+	mutant.New("a WRITE is checked by its packet's length", "R27", mutant.In((*group).inWindow,
+		"uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"uint64(p.$1) <= g.fwd.window.Len-off", Packet{}.Payload)),
+	mutant.New("any R_Key writes", "R27", mutant.In((*group).inWindow,
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
+		p.VA`,
+		`return g.fwd.nowin == 0 &&
+		p.VA`)),
+	mutant.New("any R_Key is invalidated", "R27", mutant.In((*group).inWindow,
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0
+	}`,
+		`return g.fwd.nowin == 0
+	}`)),
+	mutant.New("a member without a window is written to at address 0", "R27", mutant.In((*group).inWindow,
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
+		p.VA`,
+		`return p.RKey == g.fwd.window.RKey &&
+		p.VA`)),
+	mutant.New("a WRITE of no bytes must be in the window", "R27", mutant.In((*group).inWindow,
+		`if p.DMALen == 0 {
+		return true
+	}`,
+		"")),
+	mutant.New("READs are forwarded", "R28", mutant.In((*group).checkRequest,
+		"case f&(rocev2.OpSend|rocev2.OpWrite) == 0:",
+		"case f&(rocev2.OpSend|rocev2.OpWrite|rocev2.$1) == 0:", rocev2.OpRequest)),
+	mutant.New("short middles of messages are forwarded", "R28", mutant.In(lengthFits,
+		"return payload == pmtu",
+		"return payload <= pmtu")),
+	mutant.New("empty ends of messages are forwarded", "R28", mutant.In(lengthFits,
+		"return payload > 0 && payload <= pmtu",
+		"return payload <= pmtu")),
+	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).reject,
+		`g.refused = refusal{psn, code, why}
+	g.eval(out)
+	return why`,
+		`g.refused = refusal{psn, code, why}
+	g.eval(out)
+	return $1`, None)),
+	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).slowPath,
+		"if g.refused.psn.Less(psn) {",
+		"if psn.Less(g.refused.psn) {")),
+	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worstPending,
+		"g.refused.psn == g.agg.a.Next() && sev < sevFatal",
+		"sev < sevFatal")),
+	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatalSent,
+		"if who == nobody {",
+		`if who == nobody {
+		$recv.$1($2($recv.$5.$3), $recv.$6.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), source{}.member, aggregation{}.nakPSN, group{}.src, group{}.agg)),
+	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
+	if !p.Verified && (!plain ||`,
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
+	if !p.Verified && (!plain && code == 0 ||`)),
+	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
+		"plain := psn == g.fwd.hi && code == 0",
+		"plain := code == 0")),
+	mutant.New("a WRITE goes where the newest update says, also when it is repeated", "R41", mutant.In((*targets).find,
+		"u.psn.Less(psn) && u.legs[leg].set",
+		"u.legs[leg].set")),
+	mutant.New("a WRITE without a target is forwarded", "R41", mutant.In((*group).checkTargeted,
+		"if !t.set || end < p.VA",
+		"if end < p.VA")),
+	mutant.New("the end of a WRITE overflows its target", "R41", mutant.In((*group).checkTargeted,
+		"end < p.VA || t.va+end < t.va",
+		"end < p.VA")),
+	mutant.New("receivers get update messages as they are", "R41", mutant.In((*group).rewriteCopy,
+		`c.Flags = Empty
+	}`,
+		`
+	}`)),
+	mutant.New("an unverified update is believed", "R33", mutant.In((*group).handleData,
+		"g.refused.code == 0 && !update &&",
+		"g.refused.code == 0 &&")),
+	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).fold,
+		"t.base[leg] = x",
+		"_, _ = leg, x")),
+	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).noteTargets,
+		"if g.refused.code != 0 && psn.Less(g.refused.psn) {",
+		"if g.refused.code != 0 && psn == g.refused.psn {")),
+	mutant.New("updates out of order are kept in the order of their coming", "R41", mutant.In((*targets).insert,
+		"for i > 0 && psn.Less(t.at(i-1).psn) {",
+		"for i > 0 && psn == t.at(i-1).psn.$1().$1() {", rocev2.PSN.Prev)),
+	mutant.New("another source's targets are used", "R41", mutant.In((*group).startTurn,
+		`g.fwd.targets.reset()
+	}`,
+		`g.fwd.targets.$1(g.$3.$2)
+	}`, (*targets).fold, aggregation{}.acked, group{}.agg)),
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to deal with members that fail, come and go.
+var _ = []mutant.Mutant{
+	mutant.New("a member that is there is replaced", "R35", mutant.In((*memberChange).checkReplaced,
+		"|| g.members[id].live && !c.leaving[id]",
+		"")),
+	mutant.New("two new members have one MemberID", "R35", mutant.In((*memberChange).checkReplaced,
+		"c.freed[id] = true",
+		"_ = id")),
+	mutant.New("a slow member that speaks is evicted", "R23", mutant.In((*group).silence,
+		"now - max(l.livenessSince, l.lastHeard)",
+		"now - l.livenessSince")),
+	mutant.New("silence of all evicts all", "R23", mutant.In((*group).checkLiveness,
+		`alive := false
+	best := g.agg.a`,
+		`alive := true
+	best := g.agg.a`)),
+	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).isSilent,
+		"g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now)",
+		"g.silence(i, now)")),
+	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
+		"if g.owed() {",
+		"if g.owed() && false {")),
+	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).noteNAKServed,
+		`		if !g.agg.seen && g.live.deadAfter != 0 {
+			g.rewatch(now)`,
+		`		if !g.agg.seen && g.live.deadAfter != 0 {
+			_ = now`)),
+	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
+		"case alive && !g.isKept(i) && g.wasAsked(i):",
+		"case false && alive && !g.isKept(i) && g.wasAsked(i):")),
+	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
+		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
+				l.watch, l.watched = g.fwd.hi.Prev(), now
+			}
+			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
+				g.live.deadline = t
+			}
+		case alive && !g.isKept(i) && g.wasAsked(i):`,
+		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
+				l.watch, l.watched = g.fwd.hi.Prev(), now
+			}
+			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
+				g.live.deadline = t
+			}
+		case alive && g.wasAsked(i) && b.a != g.$1.$2:`, group{}.agg, aggregation{}.acked)),
+	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
+		"if !exact || acks.Less(g.agg.a) {",
+		"if !exact {")),
+	mutant.New("a rewind hides a fatal NAK", "R25", mutant.In((*group).forward,
+		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
+		"if d == 1 && b.pend != noPend {")),
+	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).slowPath,
+		"if psn == g.failure.failPSN && g.failure.failCode != 0 {",
+		"if psn == g.failure.failPSN.$1() {", rocev2.PSN.Prev)),
+	mutant.New("a failed group takes feedback", "R25", mutant.In((*group).handleFeedback,
+		`if g.dead {
+		return GroupDead
+	}`,
+		"")),
+	mutant.New("a fatal NAK does not end a strict group", "R25", mutant.In((*group).fail,
+		"g.dead, g.failure.failPSN, g.failure.failCode = true, psn, code",
+		"g.failure.failPSN, g.failure.failCode = psn, code")),
+	mutant.New("fatal NAKs become sequence NAKs", "R25", mutant.In(severityOf,
+		`	}
+	return sevFatal`,
+		`	}
+	return $1`, sevSequence)),
+	mutant.New("the last receiver is evicted", "R26", mutant.In((*group).setPolicy,
+		`case Evict:
+		g.policy.keep = 1`,
+		`case Evict:
+		g.policy.keep = 0`)),
+	mutant.New("strict groups evict", "R26", mutant.In((*group).setPolicy,
+		`g.policy.keep = math.MaxInt
+	case Evict:`,
+		`g.policy.keep = math.MaxInt >> 62
+	case Evict:`)),
+	mutant.New("an eviction is not evaluated", "R03", mutant.In((*group).evaluate,
+		`g.evict(who, code, out)
+			continue`,
+		`g.evict(who, code, out)
+			return`)),
+	mutant.New("an eviction is not reported", "R26", mutant.In((*group).evict,
+		"g.event(out, MemberEvicted, MemberID(m), a, why)",
+		"_, _ = a, why")),
+	mutant.New("members join inside a message", "R30", mutant.In((*group).handleData,
+		"(g.recv.njoin == 0 || !starts)",
+		"g.recv.njoin == 0"), mutant.In((*group).handleData,
+		"		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out)",
+		"		if !psn.Less(g.fwd.hi) && g.waits(now, psn, true, out)")),
+	mutant.New("members join at a retransmission", "R30", mutant.In((*group).handleData,
+		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
+			return AwaitsMembers
+		}
+		if !g.fwd.isDurable(psn) {
+			return g.awaitStorage(now, psn)
+		}
+		if g.agg.slack < 0 {
+			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		}
+		if update && !g.note(psn, p.Targets) {
+			return UpdatesFull
+		}
+		if psn.Less(g.fwd.hi) {
+			g.repeated(psn, out)`,
+		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
+			return AwaitsMembers
+		}
+		if !g.fwd.isDurable(psn) {
+			return g.awaitStorage(now, psn)
+		}
+		if g.agg.slack < 0 {
+			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		}
+		if update && !g.note(psn, p.Targets) {
+			return UpdatesFull
+		}
+		if psn.Less(g.fwd.hi) {
+			g.repeated(psn, out)
+			if starts && g.$3.$1 > 0 {
+				g.$2(psn)
+			}`, receivers{}.joining, (*group).admitJoining, group{}.recv)),
+	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
+		"g.setJoining(int(i), g.src.member != nobody || g.isResuming() && !l.connected())",
+		`if g.src.member != nobody {
+			g.$1(int(i), g.$3.$2)
+		}`, (*group).startReceiving, forwarding{}.nxt, group{}.fwd)),
+	mutant.New("a joiner's first packet counts as acknowledged", "R30", mutant.In((*group).startReceiving,
+		`b.a = psn.Prev()
+	b.bits |= receiving`,
+		`b.a = psn
+	b.bits |= receiving`)),
+	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
+	if !p.Verified && (!plain ||`,
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
+	if !p.Verified && (!plain && (g.recv.njoin == 0 || psn != g.fwd.hi) ||`)),
+	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,
+		`return
+	}
+	g.eval(out)
+}`,
+		`}
+}`)),
+	mutant.New("a leaving member leaves its NAK", "R31", mutant.In((*group).stopReceiving,
+		`g.setPend(b, noPend, 0)
+	g.deliver(i, gone)
+	g.receivers(g.recv.nrecv - 1)`,
+		"g.receivers(g.recv.nrecv - 1)")),
+	mutant.New("a leaving member takes its switch's others along", "R31", mutant.In((*group).removeMember,
+		`case l.members == 0:
+		g.cut(int(m.leg))`,
+		`case l.members < 3:
+		g.cut(int(m.leg))`)),
+	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceRemoved,
+		`if g.fwd.open || g.agg.unplaced || !g.level() {
+		g.fail(`,
+		`if g.fwd.open {
+		g.fail(`)),
+	mutant.New("data of one who is no member is forwarded", "C57", mutant.In((*group).handleRequest,
+		"if g.src.member != nobody && rocev2.KeyOf(p.Src) == g.src.srcKey && p.Neighbor == g.src.srcNbr {",
+		"if g.src.member != nobody && p.Neighbor == g.src.srcNbr {")),
+	mutant.New("a removed address shadows those behind it in the table", "R21", mutant.In((*addrIndex[uint16]).remove,
+		"t.slots[i], i = t.slots[j], j",
+		"break")),
+}

@@ -1,0 +1,444 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
+var _ = []mutant.Mutant{
+	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).hasRoom,
+		"return bytes != 0 && s.bytes+s.held.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
+		"return bytes != 0 && s.sw.repair.used")),
+	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).hasRoom,
+		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",
+		"<= s.limit")),
+	mutant.New("what others keep counts for nobody", "R42", mutant.In((*store).retain,
+		"s.sw.repair.used += int64(p.Bytes)",
+		"")),
+	mutant.New("the budget of all groups is never given back", "R42", mutant.In((*store).evictSlot,
+		"s.sw.repair.used -= int64(e.bytes)",
+		"")),
+	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).hasRoom,
+		`func (s *store) fits(bytes uint32) bool {
+	return bytes != 0 &&`,
+		`func (s *store) fits(bytes uint32) bool {
+	return`)),
+	mutant.New("frames are kept for ever", "R42", mutant.In((*group).raiseAcked,
+		`if g.repair.store != nil {
+		g.release(out)`,
+		`if g.repair.store != nil && false {
+		g.release(out)`)),
+	mutant.New("the frame that A waits for is released", "R42", mutant.In((*group).freeUnneeded,
+		"g.repair.store.free(m.Next(), out)",
+		"g.repair.store.free(m.Next().Next(), out)")),
+	mutant.New("the last frame that everybody has is not released", "R42", mutant.In((*group).freeUnneeded,
+		"g.repair.store.free(m.Next(), out)",
+		"g.repair.store.free(m, out)")),
+	mutant.New("a released frame is still in the store", "R42", mutant.In((*store).evictSlot,
+		`out.Release = append(out.Release, e.frame)
+	*e = stored{}`,
+		"out.Release = append(out.Release, e.frame)")),
+	mutant.New("frames of a group that fails are not released", "R42", mutant.In((*group).fail,
+		"g.forget(g.fwd.hi, out)",
+		"")),
+	mutant.New("frames of a deleted group are not released", "R42", mutant.In((*Switch).deleteGroup,
+		"g.forget(0, out)",
+		"")),
+	mutant.New("frames of a replaced group are not released", "R42", mutant.In((*Switch).putGroup,
+		"old.forget(0, out)",
+		"")),
+	mutant.New("frames of an old source are kept for the next one", "R42", mutant.In((*group).endTurn,
+		`g.forget(g.fwd.hi, out)
+	g.src.member, g.src.srcLeg = nobody, nobody`,
+		"g.src.member, g.src.srcLeg = nobody, nobody"), mutant.In((*group).startTurn,
+		`g.lag.least = g.agg.a
+	g.forget(g.fwd.hi, out)`,
+		"g.lag.least = g.agg.a")),
+	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).retain,
+		`s.evictSlot(old, out)
+		}
+		for`,
+		`s.$1 -= int64(old.$1)
+			s.$2.$3.$4 -= int64(old.$1)
+			*old = $5{}
+		}
+		for`, retained{}.bytes, store{}.sw, Switch{}.repair, budget{}.used, retained{})),
+	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).retain,
+		"for s.could(p.Bytes) && !s.fits",
+		"for !s.fits")),
+	mutant.New("what is kept is acknowledged", "R43", mutant.In((*group).handleData,
+		`g.pass(psn, f)
+	if p.AckReq {`,
+		`g.pass(psn, f)
+	if $arg4.$1 && p.AckReq {
+		for i := range g.$2 {
+			if g.$2[i].$3&$4 != 0 {
+				g.$5($arg1, i, psn, $arg4)
+			}
+		}
+		g.$6($arg4)
+	}
+	if p.AckReq {`, Output{}.Retained, group{}.acks, ackState{}.flags, isReceiver, (*group).ackReceived, (*group).evaluate)),
+	mutant.New("fatal NAKs are repaired", "R43", mutant.In((*group).nakEvent,
+		"case sev == sevFatal ||",
+		"case")),
+	mutant.New("a NAK is repaired though something after it is missing", "R43", mutant.In((*group).canServe,
+		"return g.repair.store.whole.LessEq(e) && g.repair.store.low.LessEq(e) ||",
+		"return g.repair.store.low.LessEq(e) ||")),
+	mutant.New("a hole at the end of what is kept is not one", "R43", mutant.In((*store).retain,
+		`case !ok:
+		s.whole = psn.Next()`,
+		"case !ok:")),
+	mutant.New("what was lost before the switch is no hole", "R43", mutant.In((*store).retain,
+		`case hi.Less(psn):
+		s.whole = psn`,
+		"")),
+	mutant.New("a hole is never closed", "R43", mutant.In((*store).retain,
+		"if ok && psn.Next() == s.whole {",
+		"if ok && psn == s.whole {")),
+	mutant.New("a newer frame that does not fit leaves no hole", "R43", mutant.In((*store).retain,
+		"} else if !ok && s.whole.LessEq(psn) {",
+		"} else if !ok && s.whole == psn.$1() {", rocev2.PSN.Next)),
+	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).nakEvent,
+		"case m.led || m.tries >= g.repair.tries ||",
+		"case m.led ||")),
+	mutant.New("an escalated leg stays so", "R43", mutant.In((*group).onProgress,
+		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
+		"m.tries, m.waited, m.quiet = 0, 0, false")),
+	mutant.New("tries count over a leg's whole life", "R43", mutant.In((*group).onProgress,
+		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
+		"m.waited, m.led, m.quiet = 0, false, false")),
+	mutant.New("a repaired NAK acknowledges nothing", "R43", mutant.In((*group).nakReceived,
+		`moved := g.acked(now, i, e.Prev(), out)
+	g.activity[i].recovery.lossAt = now
+	sev := severityOf(kind)
+	g.costNAK(i, sev, e)
+	if g.mend(now, i, sev, syn, e) {`,
+		`sev := severityOf(kind)
+	if g.mend(now, i, sev, syn, e) {
+		return true
+	}
+	moved := g.acked(now, i, e.Prev(), out)
+	if false {`)),
+	mutant.New("new data goes to recovering legs", "R44", mutant.In((*group).forward,
+		"if g.repair.store != nil && (b.bits&late != 0 || again",
+		"if g.repair.store != nil && (again")),
+	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).serveNAK,
+		`m.next = e
+	m.quiet, m.burst`,
+		`m.next = $1(m.next, e)
+	m.quiet, m.burst`, rocev2.MaxPSN)),
+	mutant.New("a recovering leg is in sync too early", "R44", mutant.In((*group).resendToLeg,
+		`if out.full() {
+			return false
+		}
+		if room < 0`,
+		`if out.full() {
+			$recv.$1($arg2, $2)
+			return true
+		}
+		if room < 0`, (*group).deliver, cursorAtNxt)),
+	mutant.New("a recovering leg is never in sync again", "R44", mutant.In((*group).resendToLeg,
+		`m.left--
+		}
+	}
+	g.deliver(i, done)
+	return true`,
+		`m.left--
+		}
+	}
+	return true`)),
+	mutant.New("more is repaired than there is room for", "R44", mutant.In((*Output).resendsExhausted,
+		"return o.MaxRepairs != 0 && o.repairs >= o.MaxRepairs",
+		"return o.MaxRepairs < 0")),
+	mutant.New("what there was no room for is forgotten", "R44", mutant.In((*group).resend,
+		`		if !g.resendTo(now, i, out) {
+			g.tendBy(now)`,
+		`		if !g.resendTo(now, i, out) {
+			`)),
+	mutant.New("a hole is skipped when repairing", "R44", mutant.In((*group).resendToLeg,
+		`		e := g.repair.store.find(m.next)
+		if e == nil {
+			return true
+		}
+		if out.full()`,
+		`		e := g.repair.store.find(m.next)
+		if e == nil {
+			m.$1(m.next)
+			continue
+		}
+		if out.full()`, (*recovery).advanceCursor)),
+	mutant.New("repairs have the source's numbers", "R44", mutant.In((*group).copyRetained,
+		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"Frame: e.frame, PSN: psn}")),
+	mutant.New("repairs have numbers of 25 bits", "R44", mutant.In((*group).copyRetained,
+		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"Frame: e.frame, PSN: psn + rocev2.PSN(b.delta)}")),
+	mutant.New("repaired WRITEs keep the source's address", "R44", mutant.In((*group).copyRetained,
+		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
+		"if b.bits&rewrites != 0 && e.how != $1 && !g.translate(&c, e.how, e.va, psn) {", rewriteByWindow)),
+	mutant.New("repairs to other switches are translated", "R44", mutant.In((*group).copyRetained,
+		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
+		"if !g.translate(&c, e.how, e.va, psn) {")),
+	mutant.New("probes ask for no ACK", "R45", mutant.In((*group).copyRetained,
+		"if ask && !e.ackReq {",
+		"if ask && e.ackReq {")),
+	mutant.New("the end of a repair may be lost unnoticed", "R45", mutant.In((*group).resendToLeg,
+		"== await || m.next.Next() == g.fwd.hi || g.repair.store.find(m.next.Next()) == nil",
+		"== await")),
+	mutant.New("a silent leg is probed for ever", "R45", mutant.In((*group).startProbe,
+		`case m.tries >= g.repair.tries:
+		g.deliver(i, exhausted)
+		return false
+	}`,
+		"}")),
+	mutant.New("probes do not count as tries", "R45", mutant.In((*group).startProbe,
+		`	}
+	m.tries++
+	// Another one`,
+		`	}
+	// Another one`)),
+	mutant.New("all that a silent leg may lack is sent again at once", "R45", mutant.In((*group).startProbe,
+		"m.next, m.quiet, m.burst, m.left = una, true, n, n",
+		"m.next, m.quiet, m.burst, m.left = una, true, n*0, n*0")),
+	mutant.New("no leg is probed", "R45", mutant.In((*group).handleData,
+		`if g.repair.store != nil {
+			g.noteAckReq(now, psn)
+		}`,
+		"")),
+	mutant.New("a cursor among frames that were given up stays there", "R49", mutant.In((*group).startProbe,
+		`if b.a.Less(g.agg.a) {
+			e = behind
+		}`,
+		"")),
+	mutant.New("a leg that owes no ACK is probed", "R45", mutant.In((*group).recoveryTimer,
+		`if b.a.Less(m.watch) {
+			if t`,
+		`if b.a.Less($recv.$3.$1.$2()) {
+			if t`, forwarding{}.nxt, rocev2.PSN.Prev, group{}.fwd)),
+	mutant.New("a leg that answers is probed as if it were silent", "R45", mutant.In((*group).handleFeedback,
+		"m.owed = max(m.owed, now)",
+		"m.owed = min(m.owed, now)")),
+	mutant.New("who repeats what is old need not answer", "R45", mutant.In((*group).handleFeedback,
+		`if !g.acked(now, i, psn, out) {
+			return`,
+		`if !g.acked(now, i, psn, out) {
+			g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)
+			return`, group{}.activity, legActivity{}.recovery, recovery{}.expectedSince), mutant.In((*group).handleFeedback,
+		"} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {",
+		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.activity, legActivity{}.recovery, recovery{}.expectedSince)),
+	mutant.New("an answer to a probe acknowledges all", "R45", mutant.In((*group).ackEvent,
+		`case una.Less(next):
+		return below
+	case una != next:`,
+		`case una.Less(next):
+		return below
+	case !una.Less(next):`)),
+	mutant.New("each probe is one packet", "R45", mutant.In((*group).startProbe,
+		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
+		"n = min(m.burst, 1)")),
+	mutant.New("probes grow without a bound", "R45", mutant.In((*group).startProbe,
+		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
+		"n = max(m.burst, 1) * burstGrowth")),
+	mutant.New("the first probe is a long one", "R45", mutant.In((*group).startProbe,
+		`if m.quiet {
+		n = min(`,
+		`if !m.$1 {
+		n = min(`, recovery{}.escalated)),
+	mutant.New("a leg that had more than the probe gets it all again", "R45", mutant.In((*group).onProgress,
+		"m.from(rocev2.MaxPSN(b.a.Next(), m.sent))",
+		"m.from($1(b.a.Next(), m.sent))", rocev2.MinPSN)),
+	mutant.New("what was sent is forgotten", "R45", mutant.In((*group).deliver,
+		`b.bits |= late
+		g.repair.nlate++
+		m.sent = g.fwd.hi`,
+		`b.bits |= late
+		g.repair.nlate++
+		m.sent = b.$1.$2()`, ackState{}.acked, rocev2.PSN.Next)),
+	mutant.New("bursts do not grow", "R45", mutant.In((*recovery).growBurst,
+		"if m.burst *= burstGrowth; m.burst > burstMax {",
+		"if m.burst > burstMax {")),
+	mutant.New("RNR is not waited for", "R46", mutant.In((*group).nakEvent,
+		`case sev == sevRNR:
+		return notReady
+	}`,
+		"}")),
+	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).nakEvent,
+		"m.tries >= g.repair.tries || m.waited+wait > rnrPatience*g.repair.repairTimeout:",
+		"m.tries >= g.repair.tries:")),
+	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).serveNAK,
+		"m.waited += wait",
+		"m.waited = 0")),
+	mutant.New("the sequence NAK after an RNR NAK ends the wait", "R46", mutant.In((*group).nakEvent,
+		"m.state == waiting && e == m.next:",
+		"m.state == waiting && e == m.next && m.$1:", recovery{}.escalated)),
+	mutant.New("who was not ready never becomes so", "R46", mutant.In((*group).recoveryTimer,
+		"if now < m.hold {",
+		"if now < m.hold || m.$1 > 0 {", recovery{}.rnrWaited)),
+	mutant.New("the source is asked for retained packets", "R47", mutant.In((*group).requestFromSource,
+		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
+		"g.coming(m.next) {"), mutant.In((*group).resendToLeg,
+		`if out.full() {
+			return false
+		}
+		if room < 0`,
+		`if out.full() {
+			return true
+		}
+		if room < 0`)),
+	mutant.New("the source is asked for packets that it is about to pass", "R47", mutant.In((*group).requestFromSource,
+		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
+		"g.repair.store.find(m.next) != nil {")),
+	mutant.New("a NAK for a recovering leg goes out of turn", "R47", mutant.In((*group).requestFromSource,
+		"!m.serves(b) || m.next != b.a.Next()",
+		"!m.serves(b)")),
+	mutant.New("no NAK asks for the packets that a recovering leg lacks", "R47", mutant.In((*group).requestFromSource,
+		`g.setPend(b, sevSequence, rocev2.SyndromeNAKSequence)
+	return true`,
+		"return false")),
+	mutant.New("what the source sends again goes to all that lack it", "R48", mutant.In((*group).forward,
+		"if g.repair.store != nil && (b.bits&late != 0 || again && g.repair.store.bytes != 0) {",
+		"if g.repair.store != nil && b.bits&late != 0 {")),
+	mutant.New("the source's retransmission goes to recovering legs out of turn", "R48", mutant.In((*group).takesFromSource,
+		"!first, m.state != inSync && !first && psn != m.next:",
+		"!first:"), mutant.In((*group).takesFromSource,
+		`case here:
+		return false, false`,
+		`case here && !here:
+		return false, false`)),
+	mutant.New("what the source sends again is never passed on", "R48", mutant.In((*group).takesFromSource,
+		"case m.state == inSync && !first,",
+		"case m.state == inSync,")),
+	mutant.New("the source's retransmission is no probe", "R48", mutant.In((*group).takesFromSource,
+		`g.arm(now, i)
+		return true, true`,
+		`g.arm(now, i)
+		return true, false`)),
+	mutant.New("who is behind a quorum waits for what is gone", "R48", mutant.In((*group).takesFromSource,
+		"first = true",
+		"first = false")),
+	mutant.New("what a quorum has is not kept for the others", "R49", mutant.In((*group).freeUnneeded,
+		`if g.policy.quorum != 0 {
+		for i := range g.branches {`,
+		`if g.policy.quorum > 1000 {
+		for i := range g.branches {`)),
+	mutant.New("a straggler is removed though what it lacks is kept", "R49", mutant.In((*group).canServe,
+		"g.repair.store.low.LessEq(e) || e.LessEq(g.agg.a) && g.repair.store.find(e) != nil",
+		"g.repair.store.low.LessEq(e)")),
+	mutant.New("frames above A go when room is short", "R49", mutant.In((*store).retain,
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
+		"!s.fits(p.Bytes) {")),
+	mutant.New("frames at or below A stay when room is short", "R49", mutant.In((*store).retain,
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
+		"!s.fits(p.Bytes) && s.low.$1(s.low) {", rocev2.PSN.Less)),
+	mutant.New("a copy that was not sent is not sent later", "R51", mutant.In((*Switch).Requeue,
+		"if m.state == inSync || psn.Less(m.next) {",
+		"if m.state == inSync && psn.Less(m.next) {")),
+	mutant.New("a full queue is not waited for", "R51", mutant.In((*Switch).Requeue,
+		"g.holdFor(m, until)",
+		"g.holdFor(m, 0)")),
+	mutant.New("a copy that is not kept is thought to be", "R51", mutant.In((*Switch).Requeue,
+		"|| !m.serves(b) || g.repair.store.find(psn) == nil {",
+		"|| !m.serves(b) {")),
+	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Requeue,
+		`case psn.Less(m.sent):
+		m.sent = psn`,
+		"")),
+	mutant.New("the probe timeout has no bound", "R45", mutant.In((*group).probeTimeout,
+		"d := min(max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPatience*g.repair.repairTimeout)",
+		"d := max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar)")),
+	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).takesFromSource,
+		"(m.state == inSync || psn.Less(m.next)):",
+		"(m.state == inSync || psn.Less(m.next) && m.$1):", recovery{}.escalated)),
+	mutant.New("what the source repeats goes to those that are not ready", "R56", mutant.In(recoveryTable,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, f}},`)),
+	mutant.New("what is being sent again comes from the source as well", "R56", mutant.In(recoveryTable,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
+		`[events][states]transition{
+	here: {{a, b}, {c, f}, {e, f}, {g, h}, {i, j}},`)),
+	mutant.New("what the source repeats as a probe does not ask", "R56", mutant.In((*group).takesFromSource,
+		`g.probed(now, i, psn)
+		return true, true`,
+		`g.probed(now, i, psn)
+		return true, false`)),
+	mutant.New("dead_after bounds no wait", "R57", mutant.In((*group).withinDeadAfter,
+		"d = min(d, g.deadAfterOf(i)/livenessProbes)",
+		"d = min(d, g.deadAfterOf(i)*livenessProbes)")),
+	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).noteAckReq,
+		"g.tendBy(now + first)",
+		"g.tendBy(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
+	mutant.New("an escalated leg is not probed", "R57", mutant.In((*group).sendLivenessProbe,
+		"if e == nil {",
+		"if e != nil {")),
+	mutant.New("a leg whose silence does not count is probed for ever", "R57", mutant.In((*group).sendLivenessProbe,
+		`if g.live.deadAfter == 0 {
+		return true`,
+		`if g.live.deadAfter < 0 {
+		return true`), mutant.In((*group).recoveryTimer,
+		`if !serves && g.live.deadAfter == 0 {
+			continue`,
+		`if !serves && g.live.deadAfter < 0 {
+			continue`)),
+	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).recoveryTimer,
+		`&& !g.sendLivenessProbe(now, i, out) {
+				g.tendBy(now) // no more room in this call
+				continue`,
+		`&& !g.sendLivenessProbe(now, i, out) {
+				g.tendBy(now) // no more room in this call`)),
+	mutant.New("a probe of liveness overruns the room", "R57", mutant.In((*group).sendLivenessProbe,
+		`if out.full() {
+		return false
+	}
+	g.probed(`,
+		"g.probed(")),
+	mutant.New("the switch's pauses are a receiver's silence", "R58", mutant.In((*group).applyPauses,
+		`	l.unheard += d
+	l.watched += d
+	l.heard += d
+	l.marked += d`,
+		`	l.unheard += d
+	
+	l.marked += d`)),
+	mutant.New("the switch's pauses count toward the lag", "R58", mutant.In((*group).applyPauses,
+		`	l.heard += d
+	l.marked += d
+	l.mend.owed += d`,
+		`	l.heard += d
+	
+	l.mend.owed += d`)),
+	mutant.New("the switch's pauses count toward a probe", "R58", mutant.In((*group).applyPauses,
+		`l.mend.owed += d`,
+		"")),
+	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).newPauses,
+		"return g.sw.ports.at(g.legs[i].port).paused - g.activity[i].pausesApplied",
+		"return g.sw.ports.at(0).paused - g.activity[i].pausesApplied")),
+	mutant.New("a round trip of a repeated packet is measured", "R59", mutant.In((*group).handleData,
+		"if !again && (g.repair.store != nil ||",
+		"if (again || !again) && (g.repair.store != nil ||")),
+	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).isTiming,
+		"g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses",
+		"g.rtt.pending")),
+	mutant.New("the silence of a leg does not double with its levels", "R23_Levels", mutant.In((*group).deadAfterOf,
+		"<< g.levelsBehind(i)",
+		"<< min(g.levelsBehind(i), 0)")),
+	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).livenessTimeout,
+		"return d + delay",
+		"return d")),
+	mutant.New("dead_after does not follow the round trips", "R59", mutant.In((*group).livenessTimeout,
+		`if r == 0 || r > g.live.deadMost {
+			r = g.live.deadMost`,
+		`if r > g.live.deadMost {
+			r = g.live.deadMost`)),
+	mutant.New("dead_after follows the round trips without a bound", "R59", mutant.In((*group).livenessTimeout,
+		"if r == 0 || r > g.live.deadMost {",
+		"if r == 0 {")),
+}

@@ -1,0 +1,75 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Mistakes in asking those whose silence counts.
+var _ = []mutant.Mutant{
+	mutant.New("what nobody has asked for is not asked for", "R57", mutant.In((*group).checkLiveness,
+		"g.noteAckReq(now, g.fwd.nxt.Prev())",
+		"")),
+	mutant.New("a question that a full port does not take is a repair", "R51", mutant.In((*Switch).Requeue,
+		"psn.LessEq(b.acked) || ",
+		"")),
+	mutant.New("who waits for the source is not asked", "R57", mutant.In((*group).recoveryTimer,
+		"serves := m.storeServes(b)\n\tif !serves && g.live.deadAfter == 0 {",
+		"serves := m.storeServes(b)\n\tif !serves && (b.$1 != $2 || g.live.deadAfter == 0) {", ackState{}.pending, sevNone)),
+	mutant.New("a member is asked by what nobody has", "R57", mutant.In((*group).livenessProbe,
+		`(g.numbering.checks != nil || !g.hadNothing(i)):
+		return b.acked`,
+		`(g.numbering.checks != nil || !g.hadNothing(i)):
+		return b.acked.$1()`, rocev2.PSN.Next)),
+	mutant.New("who lacks what a quorum has is asked by what it has", "R57", mutant.In((*group).livenessProbe,
+		"&& g.agg.acked.LessEq(b.acked) &&",
+		"&&")),
+	mutant.New("a switch is asked by what it has", "R57", mutant.In((*group).livenessProbe,
+		"return b.acked\n\t}\n\treturn g.fwd.nxt.Prev()",
+		"return b.acked\n\t}\n\treturn b.acked")),
+	mutant.New("without local repair the source's repeat does not ask", "R57", mutant.In((*group).forward,
+		"again && d == 1 && g.live.period != 0",
+		"false")),
+	mutant.New("no switch answers for its receivers", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"again && r != None && g.isProbe(now, p, out)")),
+	mutant.New("a switch whose data waits does not answer", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"again && g.isProbe(now, p, out)")),
+	mutant.New("a switch answers what it has just taken", "R57", mutant.In((*group).handleRequest,
+		"(again || r != None) && g.isProbe(now, p, out)",
+		"(again || r != None || !again) && g.isProbe(now, p, out)")),
+	mutant.New("what ends a NAK that waits is sent to ask", "R57", mutant.In((*group).livenessProbe,
+		"b.pending == sevNone && ",
+		"")),
+	mutant.New("a member is asked by what was sent before it joined", "R57", mutant.In((*group).sendLivenessProbe,
+		"&& g.hadNothing(i) {",
+		"&& false {")),
+	mutant.New("who has acknowledged data is asked by a keepalive probe", "R57", mutant.In((*group).sendLivenessProbe,
+		"&& g.hadNothing(i) {",
+		"{")),
+	mutant.New("a switch answers for receivers that are all silent", "R57", mutant.In((*group).isProbe,
+		"g.acks[i].flags&isReceiver != 0 && g.showsLife(i, now)",
+		"g.acks[i].flags&isReceiver != 0")),
+	mutant.New("a member is answered as a switch is", "R57", mutant.In((*group).isProbe,
+		"g.live.deadAfter == 0 || p.Neighbor == 0 ||",
+		"g.live.deadAfter == 0 ||")),
+	mutant.New("a strict group all of whose receivers are dead waits for ever", "R39", mutant.In((*group).isAllDead,
+		"silent >= g.live.allDeadAfter()",
+		"silent >= g.live.allDeadAfter() && false")),
+	mutant.New("a receiver that was heard later is one of those that are dead", "R39", mutant.In((*group).isAnySpared,
+		"g.isKept(i) || !g.isAllDead(g.silence(i, now))",
+		"g.isKept(i)")),
+	mutant.New("receivers toward the root are dead if those here are", "R39", mutant.In((*group).isAnySpared,
+		"g.isKept(i) || !g.isAllDead(g.silence(i, now))",
+		"!g.isAllDead(g.silence(i, now))")),
+	mutant.New("a switch far from the source ends the group of all", "R39", mutant.In((*group).isAllDead,
+		"g.policy.kind == Strict || g.src.neighbor == 0",
+		"g.policy.kind == Strict || true")),
+	mutant.New("strict takes a receiver for dead that nobody has asked", "R23", mutant.In((*group).wasAsked,
+		"g.policy.kind != Strict",
+		"g.policy.kind != Strict || true")),
+}

@@ -1,0 +1,299 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Positions at the edges of a tree (R89). Each message of the token says of one source what
+// is had behind the edge, at the moment when the message goes out: "all members behind the
+// downstream end have everything that source k has sent before PSN p". The upstream end says
+// it of the leg's acked, the downstream end of its own. So a switch that has started again, or
+// is new in the tree, learns where it goes on.
+
+// edgePositions is what a switch has and lacks of the positions at its edges.
+type edgePositions struct {
+	needed   []token.Member // by LegID: the source that the neighbour needs a position of
+	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
+	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
+	asked    int32          // the member whose data waits for its position, or none
+	askedPSN rocev2.PSN     // of that data
+	polledAt time.Duration  // when a neighbour was last asked
+	relay    relay          // a question that is passed on (R105)
+	rejoined bool           // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
+}
+
+// isUnknown reports whether the position of member k is not known.
+func (t *tree) isUnknown(k MemberID) bool {
+	return int(k) < len(t.edges.unknown) && t.edges.unknown[k]
+}
+
+// forget makes the position of member k, behind another switch, unknown.
+func (t *tree) forget(k MemberID) {
+	e := &t.edges
+	if n := len(t.g.members) - len(e.unknown); n > 0 {
+		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
+	}
+	e.unknown[k], e.learnt[k] = true, false
+}
+
+// isLow reports whether the position of member k is one that was stored, and may be lower than another
+// one that a neighbour says: both are true.
+func (t *tree) isLow(k MemberID) bool { return t.isUnknown(k) && t.edges.learnt[k] }
+
+// forgetRemote makes the positions of members behind other switches unknown, in a group
+// that runs already.
+func (g *group) forgetRemote(spec *GroupSpec) {
+	g.tree().edges.rejoined = spec.Tree.Running
+	for k := range g.members {
+		if spec.Tree.Running && !g.legs[g.members[k].leg].connected() {
+			g.tree().forget(MemberID(k))
+		}
+	}
+}
+
+// position returns what a message to the neighbour behind leg l says, of the source that the
+// neighbour needs a position of, or of the present one.
+func (t *tree) position(l LegID) token.Position {
+	g, e := t.g, &t.edges
+	at := token.Position{Needed: t.needs(l), Layout: t.place.layout()}
+	k := g.src.member
+	if int(l) < len(e.needed) {
+		if n, ok := t.memberOf(e.needed[l]); ok {
+			k = int32(n)
+		}
+	}
+	if k == none {
+		return at
+	}
+	if psn, ok := t.had(l, MemberID(k)); ok {
+		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
+		if at.Next = at.PSN; k == g.src.member && g.members[k].leg == l { // the switch above has started again, perhaps
+			at.Next = uint32(g.fwd.nxt)
+		}
+	}
+	return at
+}
+
+// needs returns the source that a position is needed of from the neighbour behind leg l: the
+// member behind it whose data waits for one, or the present source, if what all behind the leg
+// have of it is not known.
+func (t *tree) needs(l LegID) token.Member {
+	g, k := t.g, t.edges.asked
+	switch b := g.ackStateOf(int(l)); {
+	case k != none && g.members[k].live && g.members[k].leg == l:
+		return g.numberOf(MemberID(k))
+	case g.src.member == none:
+	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && (b.acked.Less(g.fwd.nxt.Prev()) || g.endUnknown()):
+		return g.numberOf(MemberID(g.src.member))
+	case g.agg.unplaced && int32(l) == g.src.leg:
+		return g.numberOf(MemberID(g.src.member))
+	}
+	if t.relays(l) {
+		return g.numberOf(MemberID(t.edges.relay.member))
+	}
+	return token.NoMember
+}
+
+// had returns the PSN of member k before which all members behind the downstream end of leg
+// l have everything, if that is known.
+func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
+	g := t.g
+	switch m := &g.members[k]; {
+	case g.failed || g.isResuming() || t.isUnknown(k) && !t.isLow(k):
+		return 0, false
+	case int32(k) != g.src.member:
+		return m.sqPSN, true // between its turns all have everything
+	case m.leg == l:
+		return g.agg.acked.Next(), !g.agg.unplaced
+	}
+	b := g.ackStateOf(int(l))
+	if b.flags&isUnplaced != 0 && g.src.neighbor == 0 && !g.legs[l].joining {
+		return g.members[k].sqPSN, true // the stored position, which all have everything before
+	}
+	return b.acked.Next(), b.flags&isReceiver != 0
+}
+
+// endsBefore reports whether the packet of member k before psn, a position of it, is known to end a
+// message. Turns end with a message.
+func (t *tree) endsBefore(k MemberID, psn rocev2.PSN) bool {
+	if int32(k) != t.g.src.member {
+		return int(k) >= len(t.edges.learnt) || !t.edges.learnt[k]
+	}
+	return psn == t.g.fwd.nxt && !t.g.fwd.midMessage
+}
+
+// isNewest reports whether msg, which the machine has taken, is as new as any from leg.
+func (t *tree) isNewest(leg token.Leg, msg *token.Message) bool {
+	_, _, received, up := t.machine.Numbers(leg)
+	return up && received == msg.Seq && msg.Position.Layout == t.place.layout()
+}
+
+// noteNeeded notes which source the neighbour behind leg l needs a position of.
+func (t *tree) noteNeeded(l LegID, at *token.Position) {
+	e := &t.edges
+	for len(e.needed) <= int(l) {
+		e.needed = append(e.needed, token.NoMember)
+	}
+	e.needed[l] = at.Needed
+}
+
+// takePosition takes the position in a message of the neighbour behind leg l.
+func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out *Output) {
+	g := t.g
+	k, ok := t.memberOf(at.Source)
+	if !ok || g.failed {
+		return
+	}
+	psn := rocev2.PSN(at.PSN)
+	switch upstream := g.members[k].leg == l; {
+	case upstream && t.isUnknown(k):
+		t.learn(k, psn, out)
+	case int32(k) == t.edges.relay.member && !upstream:
+		t.takeRelayed(now, l, psn, out)
+	case g.isResuming() || int32(k) != g.src.member:
+	case upstream && g.agg.unplaced:
+		if g.isNear(psn) && g.fwd.nxt.Less(psn) {
+			g.activate(now)
+			g.raiseNxt(psn)
+		}
+		for i := range g.acks {
+			if g.acks[i].flags&isUnplaced != 0 {
+				g.placeLeg(now, i, psn, out)
+			}
+		}
+		if !g.agg.unplaced { // else the neighbour's answer would bring the same again, without end
+			t.announce(now, out)
+		}
+	case upstream:
+		g.takeFromAbove(now, psn, out)
+	case g.acks[l].flags&isUnplaced != 0:
+		g.takeNext(now, rocev2.PSN(at.Next))
+		if g.placeLeg(now, int(l), psn, out); !g.agg.unplaced {
+			t.announce(now, out)
+		}
+	default:
+		raised := g.acks[l].flags&isReceiver != 0 && g.takeNext(now, rocev2.PSN(at.Next))
+		if g.countPosition(now, int(l), psn, out); raised {
+			g.evaluate(out) // what receivers lack of it is requested
+			g.resend(now, out)
+		}
+	}
+	if at.Ends && int32(k) == g.src.member {
+		g.noteEnd(psn)
+	}
+}
+
+// learn sets the position of member k, whose leg is upstream. A packet of k that came before
+// is asked for, or answered.
+func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
+	g, e := t.g, &t.edges
+	m := &g.members[k]
+	if t.isLow(k) && psn.Less(m.sqPSN) {
+		psn = m.sqPSN
+	}
+	m.ackedCount = addAckedCount(m.ackedCount, int32((psn-m.sqPSN)&rocev2.PSNMask))
+	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
+	if e.asked != int32(k) {
+		return
+	}
+	e.asked = none
+	at, syndrome := psn, rocev2.SyndromeNAKSequence
+	if e.askedPSN.Less(psn) {
+		at, syndrome = psn.Prev(), rocev2.SyndromeACK
+	}
+	g.counters.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{Group: g.id, To: k, Op: rocev2.Acknowledge, PSN: at, Syndrome: syndrome, MSN: g.msnTo(k, 0)})
+}
+
+// requestOfUnknown serves a packet of member k, behind another switch, whose position is not
+// known: the neighbour is asked for it.
+func (t *tree) requestOfUnknown(now time.Duration, k MemberID, p *Packet, out *Output) Reason {
+	l := t.g.members[k].leg
+	if !t.machine.Accepts(t.legOf(l)) {
+		return NoToken
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	e := &t.edges
+	fresh := e.asked != int32(k)
+	e.asked, e.askedPSN = int32(k), p.PSN&rocev2.PSNMask
+	if fresh || t.mayPoll(now) {
+		t.notePolled(now)
+		t.poll(now, l, out)
+	}
+	return Resuming
+}
+
+// pollForPositions asks the neighbours whose positions are needed, if they have not been asked
+// just now.
+func (t *tree) pollForPositions(now time.Duration, out *Output) {
+	if !t.mayPoll(now) {
+		return
+	}
+	t.notePolled(now)
+	for _, l := range t.g.forwardedLegs() {
+		if t.needs(l) != token.NoMember {
+			t.poll(now, l, out)
+		}
+	}
+}
+
+// mayPoll reports whether the last poll is long enough ago.
+func (t *tree) mayPoll(now time.Duration) bool {
+	return t.edges.polledAt == 0 || now-t.edges.polledAt >= t.retry()
+}
+
+func (t *tree) notePolled(now time.Duration) { t.edges.polledAt = max(now, 1) }
+
+func (t *tree) retry() time.Duration {
+	if t.place.Retry == 0 {
+		return token.DefaultRetry
+	}
+	return t.place.Retry
+}
+
+// poll asks the neighbour behind leg l.
+func (t *tree) poll(now time.Duration, l LegID, out *Output) {
+	t.machine.Poll(now, t.legOf(l), &t.g.sw.tokens)
+	t.carryOut(now, out)
+}
+
+// announce tells all neighbours the positions that the switch knows now: they may lack them.
+func (t *tree) announce(now time.Duration, out *Output) {
+	for _, l := range t.g.forwardedLegs() {
+		t.poll(now, l, out)
+	}
+}
+
+// takeOverTurn notes that the turn of member k, which has just begun here, may have begun
+// elsewhere before, if k's position is from a neighbour. It reports whether that is so.
+func (t *tree) takeOverTurn(k MemberID) bool {
+	g, e := t.g, &t.edges
+	if int(k) >= len(e.learnt) || !e.learnt[k] {
+		return false
+	}
+	e.learnt[k] = false
+	for i := range g.legs {
+		if g.legs[i].connected() && g.acks[i].flags&isReceiver != 0 { // has had nothing of this turn
+			g.stopReceiving(i)
+			g.setJoining(i, true)
+		}
+	}
+	t.joinTurn()
+	return true
+}
+
+// joinTurn marks the present turn as one that has gone on without this switch.
+func (t *tree) joinTurn() {
+	g := t.g
+	g.fwd.midMessage = true
+	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
+}

@@ -1,0 +1,204 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What a driver stores of a group so that it resumes after a restart (R83): the positions
+// of its members at one moment. From the positions and the PSN that a receiver expects
+// follows what the receiver has of the source's packets.
+
+const (
+	// storeEvery is the number of PSNs after which the positions are due again.
+	storeEvery = 1 << 20
+	// maxUnstored is how far beyond the stored positions data is forwarded. A receiver
+	// that is further beyond its stored position cannot be told from one with other
+	// numbers, and a keepalive probe would be new data to it.
+	maxUnstored = 1 << 22
+	// unlimited is the forwarding.limit of a group that is not stored. It is no PSN.
+	unlimited rocev2.PSN = rocev2.PSNMask + 1
+)
+
+// Position is that of a member's queue pair.
+type Position struct {
+	Known   bool       // without: the member receives from the next message on, and has its registered PSNs
+	Send    rocev2.PSN // the next one of its send queue
+	Receive rocev2.PSN // the next one of its receive queue
+	// Joining: the source's data goes to the member, or to the switch that it is behind, from the next
+	// message on. It has had nothing of the turn.
+	Joining bool
+	// FullHistory: 2^22 PSNs before Send, or more, were acknowledged to the member in its registration. PSNs
+	// wrap, so the distance from its registered PSN does not tell (R63).
+	FullHistory bool
+}
+
+// Positions relate the PSNs of the members to each other. The source's packet with the PSN
+// Send of its position has, for each other member, the PSN Receive of that one's, and all
+// these members have all packets before it. Without a source the members are between two
+// turns.
+type Positions struct {
+	HasSource bool
+	Source    MemberID
+	Members   []Position // by MemberID
+}
+
+// storage is about the positions that were reported last, of a group that is stored.
+// forwarding.limit is where data waits for newer ones.
+type storage struct {
+	reported rocev2.PSN // the source's position
+	number   uint32
+}
+
+// reportPositions makes the positions due.
+func (g *group) reportPositions(out *Output) {
+	s := &g.storage
+	s.number++
+	s.reported = g.lowestReceived().Next()
+	g.decided().Positions = s.number
+	out.Events = append(out.Events, Event{Kind: PositionsDue, Group: g.id})
+}
+
+// isDurable reports whether the durable positions are those that psn may be forwarded with. nxt may be
+// beyond limit: what a neighbour says raises it (raiseNxt).
+func (f *forwarding) isDurable(psn rocev2.PSN) bool { return f.limit == unlimited || psn.Less(f.limit) }
+
+// storeBeforeData makes the source's new data wait until the present positions are
+// durable: the turn has just begun, or receivers have joined.
+func (g *group) storeBeforeData(out *Output) {
+	if g.stored {
+		g.fwd.limit, g.awaitsStorage = g.fwd.nxt, false
+		g.reportPositions(out)
+	}
+}
+
+// beginStoring has the positions of a group stored that were not so far. The switch has its first
+// member of its own.
+func (g *group) beginStoring(out *Output) {
+	if g.stored = true; g.src.member != none && !g.failed {
+		g.storeBeforeData(out)
+	}
+}
+
+// awaitStorage refuses the source's packet psn, which waits until the positions are
+// durable. The source is asked for it then.
+func (g *group) awaitStorage(now time.Duration, psn rocev2.PSN) Reason {
+	g.noteNotForwarded(now, psn)
+	g.awaitsStorage = true
+	return AwaitsStorage
+}
+
+// isRequested reports whether the source, which is at this switch, was sent a NAK of the packet at
+// nxt that waited here: it goes back to that packet, and sends all behind it once more (R102).
+func (g *group) isRequested() bool {
+	if g.src.neighbor != 0 || !g.stored || g.recv.joining != 0 {
+		return false
+	}
+	return g.agg.nakSeverity == sevSequence && !g.agg.nakServed && g.agg.nakPSN == g.fwd.nxt
+}
+
+// waitsForFile reports whether the source has sent data that waits until the positions are
+// durable, or has been asked for it since then and has not sent it again. The turn of a
+// source behind another switch is that switch's.
+func (g *group) waitsForFile() bool {
+	return g.src.neighbor == 0 && (g.awaitsStorage || g.stored && g.numbering.askSource)
+}
+
+// forgetAwaited forgets that the source has sent data that waits. It reports whether the
+// source is at rest now: nothing of that data was forwarded.
+func (g *group) forgetAwaited() bool {
+	g.awaitsStorage, g.numbering.askSource = false, false
+	return g.isQuiescent()
+}
+
+// lowestReceived returns the PSN of the source up to which every receiver has all.
+func (g *group) lowestReceived() rocev2.PSN {
+	m := g.agg.acked
+	if g.policy.quorum != 0 {
+		for i := range g.acks {
+			if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(m) {
+				m = b.acked
+			}
+		}
+	}
+	return m
+}
+
+// Positions writes the present positions of a group's members into p, whose Members it
+// reuses, and returns their number. It reports whether there are any to store: the group
+// exists, is to be stored, and is neither resuming nor failed.
+func (s *Switch) Positions(id GroupID, p *Positions) (number uint32, ok bool) {
+	return s.positions(id, p, false)
+}
+
+// LastPositions is Positions of a switch that serves no packet any more. A source that is at
+// rest, with a message's end acknowledged by all receivers, is none in p: after the restart
+// another member may begin at once. There are none if no turn has begun since the group was
+// put.
+func (s *Switch) LastPositions(id GroupID, p *Positions) (ok bool) {
+	number, ok := s.positions(id, p, true)
+	return ok && number != 0
+}
+
+func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, ok bool) {
+	*p = Positions{Members: p.Members[:0]}
+	g := s.group(id)
+	if g == nil || !g.stored || g.failed || g.isResuming() {
+		return 0, false
+	}
+	next := g.lowestReceived().Next()
+	p.HasSource = g.src.member != none && !(last && g.tree() == nil && g.isQuiescent())
+	if p.HasSource {
+		p.Source = MemberID(g.src.member)
+	}
+	for i := range g.members {
+		m := &g.members[i]
+		at := Position{Send: m.sqPSN, Receive: m.ePSN}
+		switch b := g.ackStateOf(int(m.leg)); {
+		case !m.live:
+		case int32(i) == g.src.member: // it has not received anything that was not verified
+			at.Known, at.Send = true, next
+		case g.tree() != nil && !g.legs[m.leg].connected():
+			at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining // what it receives is known where it is
+		case b.flags&isReceiver != 0 && !g.unproven(int(m.leg)):
+			at.Known, at.Receive = true, (next+rocev2.PSN(b.delta))&rocev2.PSNMask
+		default: // perhaps after turns in which it had a part, so its registered PSNs are of no use
+			at.Known, at.Joining = true, p.HasSource
+		}
+		at.FullHistory = at.Known && g.ackedCountOf(i) == maxBehind
+		p.Members = append(p.Members, at)
+	}
+	return g.storage.number, true
+}
+
+// ackedCountOf returns how many PSNs before its position were acknowledged to member i, at most maxBehind.
+func (g *group) ackedCountOf(i int) int32 {
+	if int32(i) == g.src.member {
+		return g.src.ackedCount
+	}
+	return g.members[i].ackedCount
+}
+
+// PositionsStored tells the switch that the positions p of a group, with that number, are
+// durable. Positions of before the last turn or join have no effect.
+func (s *Switch) PositionsStored(now time.Duration, id GroupID, number uint32, p *Positions, out *Output) {
+	out.reset()
+	g := s.group(id)
+	if g == nil || !g.stored || g.failed || g.isResuming() || !p.HasSource || int32(p.Source) != g.src.member || number != g.storage.number {
+		return
+	}
+	g.fwd.limit = p.Members[p.Source].Send.Add(maxUnstored)
+	if g.awaitsStorage && g.fwd.isDurable(g.fwd.nxt) {
+		g.awaitsStorage, g.numbering.askSource = false, !g.numbering.holds
+		if g.activity == nil {
+			g.activate(now)
+		}
+		g.evaluate(out)
+		g.noteEvictions(now, out.Events)
+		s.rearm(g)
+	}
+}

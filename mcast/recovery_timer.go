@@ -1,0 +1,237 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The timer of local repair (R45). It resends to receivers that were not ready, goes on
+// where the caller had no memory, and probes receivers that owe an acknowledgement and
+// are silent: the last packet that they were sent, or one sent again, may have been lost.
+
+// maxPTOFactor times RepairSpec.Timeout is the longest probe timeout, if no probe is
+// unanswered.
+const maxPTOFactor = 64
+
+// probeTimeout returns the PTO of leg i: how long a receiver that owes an acknowledgement
+// may be silent before it is probed. It is longer after an unanswered probe: a receiver
+// that pauses for long shall not find many probes.
+func (g *group) probeTimeout(i int) time.Duration {
+	m := &g.activity[i].recovery
+	d := min(max(g.repair.timeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPTOFactor*g.repair.timeout)
+	if m.unanswered {
+		d *= 4
+	}
+	return g.withinDeadAfter(i, d)
+}
+
+// livenessProbes is the least number of probes that fit into dead_after: a receiver that
+// is given up as silent has answered none of them (R57).
+const livenessProbes = 8
+
+// withinDeadAfter returns d, but with dead_after at most 1/livenessProbes of the liveness
+// timeout of leg i.
+func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
+	if g.live.deadAfter != 0 {
+		d = min(d, g.livenessTimeout(i)/livenessProbes)
+	}
+	return d
+}
+
+// armRecovery has recoveryTimer called at t, or earlier.
+func (g *group) armRecovery(t time.Duration) {
+	if !g.repair.armed || t < g.repair.at {
+		g.repair.armed, g.repair.at = true, t
+	}
+}
+
+// armProbe starts the PTO of leg i now, for what it is being sent.
+func (g *group) armProbe(now time.Duration, i int) {
+	g.applyPauses(i)
+	g.activity[i].recovery.expectedSince = now
+	g.armRecovery(now + g.probeTimeout(i))
+}
+
+// noteAckReq records that psn was sent to the receivers with AckReq.
+func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
+	if g.repair.ackReqPSN.Less(psn) {
+		g.repair.ackReqPSN = psn
+	}
+	if !g.repair.armed {
+		first := g.repair.timeout
+		for i := range g.activity {
+			g.applyPauses(i)
+			g.activity[i].recovery.expectedACK, g.activity[i].recovery.expectedSince = psn, now
+			first = g.withinDeadAfter(i, first)
+		}
+		g.armRecovery(now + first)
+	}
+}
+
+// recoveryTimer does what is due for each leg, and arms the timer for what is not.
+func (g *group) recoveryTimer(now time.Duration, out *Output) {
+	g.repair.armed = false
+	if g.failed || g.nothingOwed() {
+		return
+	}
+	for i := range g.acks {
+		b, m := &g.acks[i], &g.activity[i].recovery
+		if b.flags&isReceiver == 0 {
+			continue
+		}
+		g.applyPauses(i)
+		if b.pending == sevNone && m.state.holds() {
+			if now < m.resumeAt {
+				g.armRecovery(m.resumeAt)
+				continue
+			}
+			g.deliver(i, resumed)
+			if !m.owesACK(b) {
+				m.expectedSince = now
+			}
+		}
+		serves := m.storeServes(b)
+		if !serves && g.live.deadAfter == 0 {
+			continue
+		}
+		if b.acked.Less(m.expectedACK) {
+			if t := m.expectedSince + g.probeTimeout(i); now < t {
+				g.armRecovery(t)
+				continue
+			}
+			if !(serves && g.startProbe(i)) && !g.sendLivenessProbe(now, i, out) {
+				g.armRecovery(now) // no more memory in this call
+				continue
+			}
+		}
+		// A new PTO begins, for the highest PSN that was sent with AckReq.
+		m.expectedACK, m.expectedSince = g.repair.ackReqPSN, now
+		if m.expectedACK.Less(m.ackReqPSN) {
+			m.expectedACK = m.ackReqPSN
+		}
+		if b.acked.Less(m.expectedACK) {
+			g.armRecovery(now + g.probeTimeout(i))
+		}
+	}
+	g.resend(now, out)
+}
+
+// owesACK reports whether the receiver behind a leg that gets frames from the store has to answer
+// what has gone to its port, and it is known how long that takes, with the time in the port's
+// queue. A leg that waits for its port again and again would be never probed else.
+func (m *recovery) owesACK(b *ackState) bool {
+	return m.rtt != 0 && b.acked.Less(m.ackReqPSN) && m.ackReqPSN.Less(m.cursor)
+}
+
+// nothingOwed reports whether every receiver has acknowledged everything, so that no leg
+// waits for anything. It reads no leg's state: most timers pass long after the last ACK,
+// when that state is in no cache.
+func (g *group) nothingOwed() bool {
+	return g.policy.quorum == 0 && g.agg.acked == g.fwd.nxt.Prev()
+}
+
+// sendLivenessProbe sends leg i, which the store does not repair now, a packet that it answers if it
+// lives, if dead_after is set. The cursor stays (R57). It returns false if the caller has no
+// memory for the copy.
+func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
+	if g.live.deadAfter == 0 {
+		return true
+	}
+	psn := g.livenessProbe(i)
+	if psn == g.acks[i].acked && g.hadNothing(i) {
+		if len(out.Probes) >= probeBurst {
+			return false
+		}
+		g.noteProbe(now, i, psn)
+		g.costProbe(i)
+		g.sendKeepalive(LegID(i), out)
+		return true
+	}
+	e := g.repair.store.find(psn)
+	if e == nil {
+		return true
+	}
+	if out.resendsExhausted() {
+		return false
+	}
+	g.noteProbe(now, i, psn)
+	g.costProbe(i)
+	g.cost.legs[i].repaired++
+	g.copyRetained(i, e, psn, true, out)
+	return true
+}
+
+// hadNothing reports whether the member behind leg i has acknowledged nothing of this turn: the packet
+// before una never went to it, and where it has just joined, rdma_rxe answers a duplicate as if it were
+// of another numbering (R52). A keepalive probe asks such a member, or, in a group without these, the
+// newest packet.
+func (g *group) hadNothing(i int) bool {
+	b, l := &g.acks[i], &g.legs[i]
+	return l.connected() && b.acked.Add(1+int32(b.delta)) == g.members[l.member].ePSN
+}
+
+// livenessProbe returns the PSN of the packet that asks leg i: una, or, if its frame is not retained or a
+// NAK of the leg waits, which una would end (R08), the last one that a member has, which is retained
+// while another leg lacks it, and the newest one of a switch, which takes packets in any order. A member
+// that lacks what a quorum has is asked by the newest one too: its NAK shows that it is stranded (R37).
+func (g *group) livenessProbe(i int) rocev2.PSN {
+	b := &g.acks[i]
+	switch {
+	case b.pending == sevNone && g.repair.store.find(b.acked.Next()) != nil:
+		return b.acked.Next()
+	case b.flags&isConnected != 0 && g.agg.acked.LessEq(b.acked) && (g.numbering.checks != nil || !g.hadNothing(i)):
+		return b.acked
+	}
+	return g.fwd.nxt.Prev()
+}
+
+// maxProbePackets is the most packets that go out for one probe.
+const maxProbePackets = 16
+
+// startProbe has the first packet that leg i may lack sent once more, with AckReq, and returns true, if it
+// is retained. After RepairSpec.Tries without progress it escalates the leg instead.
+func (g *group) startProbe(i int) bool {
+	b, m := &g.acks[i], &g.activity[i].recovery
+	una := b.acked.Next()
+	switch {
+	case g.repair.store.find(una) == nil:
+		e := ptoUnaMissing
+		if b.acked.Less(g.agg.acked) {
+			e = ptoUnaBehind
+		}
+		if g.deliver(i, e) == resend {
+			m.cursor = una // its frame was freed: requestFromSource sees to it
+		}
+		return false
+	case m.tries >= g.repair.tries:
+		g.deliver(i, triesExhausted)
+		return false
+	}
+	m.tries++
+	g.costProbe(i)
+	if b.flags&isConnected == 0 {
+		if m.unanswered {
+			m.burstEnd = una // as many again, and more
+		}
+		g.deliver(i, ptoExpired)
+		g.serveSwitch(i, una)
+		m.unanswered = true
+		g.counters.rare().Probes++
+		return true
+	}
+	// A probe after an unanswered one has more packets: a path that loses several
+	// packets in a row is passed sooner, and a packet that arrives behind a gap makes
+	// the receiver answer at once.
+	n := uint8(1)
+	if m.unanswered {
+		n = min(max(m.probeEvery, 1)*burstGrowth, maxProbePackets)
+	}
+	g.deliver(i, ptoExpired)
+	m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n, n
+	g.counters.rare().Probes++
+	return true
+}

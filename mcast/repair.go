@@ -1,0 +1,147 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"math"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// localRepair is the part of a group that sends lost packets again. It is armed whenever a
+// leg waits for a time.
+type localRepair struct {
+	store         *store     // nil without local repair
+	ackReqPSN     rocev2.PSN // the highest PSN that the receivers were sent with AckReq
+	numRecovering int32      // recovering legs
+	tries         uint8      // RepairSpec.Tries
+	armed         bool
+	gap           bool          // of an offloaded group: the source goes on behind nxt, which was lost (R103)
+	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
+	at            time.Duration // the next call of recoveryTimer, if armed
+	timeout       time.Duration // RepairSpec.Timeout
+}
+
+// RepairSpec sets the local repair of a group. The zero value means none.
+type RepairSpec struct {
+	// Bytes bounds the packet memory of the source's frames that are retained; 0: none
+	// are.
+	Bytes int64
+	// Timeout is the shortest time after which a receiver that owes an ACK is
+	// probed. It grows with the measured round trips, to four mean deviations
+	// above their mean, at most 64 times Timeout.
+	Timeout time.Duration
+	// Tries is how often the same PSN is sent again before it is left to the
+	// source.
+	Tries int // 1 to 255
+}
+
+// Defaults of RepairSpec, for drivers. A receiver that answers nothing is probed after
+// 4, 20, 36 and 52 ms, and left to the source after 68 ms: when a requester with the
+// usual local ACK timeout (exponent 14, 67 ms) retransmits by itself.
+const (
+	DefaultRepairTimeout = 4 * time.Millisecond
+	DefaultRepairTries   = 4
+)
+
+// freeUnneeded frees the frames that every receiver has acknowledged.
+func (g *group) freeUnneeded(out *Output) {
+	m := g.agg.acked
+	if g.policy.quorum != 0 {
+		for i := range g.acks {
+			if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(m) {
+				m = b.acked
+			}
+		}
+	}
+	g.repair.store.freeBelow(m.Next(), out)
+	if g.rtt.pending && g.rtt.psn.LessEq(m) {
+		g.rtt.pending = false
+	}
+}
+
+// freeAfterEviction frees the frames that only an evicted receiver lacked (R49).
+func (g *group) freeAfterEviction(out *Output) {
+	if g.repair.store != nil {
+		g.freeUnneeded(out)
+	}
+}
+
+// clearStore frees all frames. Those that are retained from now on begin at psn.
+func (g *group) clearStore(psn rocev2.PSN, out *Output) {
+	if g.repair.store == nil {
+		return
+	}
+	if g.numbering.holds {
+		g.dropHeld(out)
+	}
+	g.repair.store.reset(psn, out)
+	g.repair.armed, g.rtt.pending = false, false
+	g.repair.ackReqPSN = psn.Prev()
+}
+
+// resend sends the recovering legs what the store has for them, as far as the caller
+// has memory.
+func (g *group) resend(now time.Duration, out *Output) {
+	if g.repair.numRecovering == 0 || g.failed {
+		return
+	}
+	asked := false
+	for i := range g.acks {
+		if g.acks[i].flags&recovering == 0 {
+			continue
+		}
+		if !g.resendToLeg(now, i, out) {
+			g.armRecovery(now) // no more memory in this call
+			break
+		}
+		if g.requestFromSource(i) {
+			asked = true
+		}
+	}
+	if asked {
+		g.evaluate(out)
+	}
+}
+
+// copyRetained makes a copy, for leg i, of the retained frame of psn. ask sets AckReq.
+func (g *group) copyRetained(i int, e *retained, psn rocev2.PSN, ask bool, out *Output) {
+	b := &g.acks[i]
+	c := Copy{Group: g.id, Leg: LegID(i), Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
+	if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {
+		return
+	}
+	if ask && !e.ackReq {
+		c.Flags |= SetAckReq
+	}
+	out.resends++
+	out.Copies = append(out.Copies, c)
+	g.counters.Copies++
+	g.counters.rare().Resent++
+}
+
+// canServe reports whether the store can serve a NAK of e: everything from e to nxt-1 is
+// retained. If e is acknowledged (under Quorum) the frame of e alone is enough: nobody
+// else can send it.
+func (g *group) canServe(i int, e rocev2.PSN) bool {
+	if g.acks[i].flags&isConnected == 0 || g.src.neighbor != 0 {
+		return g.repair.store.find(e) != nil
+	}
+	return g.repair.store.contiguousFrom.LessEq(e) && g.repair.store.first.LessEq(e) || e.LessEq(g.agg.acked) && g.repair.store.find(e) != nil
+}
+
+// resendsExhausted reports whether the caller has no memory for another copy from the
+// store.
+func (o *Output) resendsExhausted() bool { return o.MaxResends != 0 && o.resends >= o.MaxResends }
+
+// portRoom returns how many copies from the store the port of a leg takes, and when it
+// may take more.
+func (o *Output) portRoom(id GroupID, leg LegID) (copies int, until time.Duration) {
+	if o.PortRoom == nil {
+		return math.MaxInt, 0
+	}
+	copies, until = o.PortRoom(id, leg)
+	return max(copies, 0), until
+}

@@ -1,0 +1,386 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A group that is put with positions resumes (R83): the switch has restarted, and the
+// group's members have not. What each receiver has is learnt from its answer to a
+// keepalive probe. Until all have answered nothing is forwarded, acknowledged or refused.
+
+// resumePhase is what a group that was put with positions still has to learn.
+type resumePhase uint8
+
+const (
+	notResuming  resumePhase = iota
+	resumeProbes             // the positions of members
+	resumeWatch              // whether the source sends what receivers lack, and whether nxt-1 ends a message
+)
+
+// resume is the state of a group that resumes.
+type resume struct {
+	phase      resumePhase
+	source     MemberID // of the turn that goes on
+	unknownEnd bool     // whether nxt-1 ends a message is not known
+	lacking    bool     // receivers lacked something when forwarding began, and the source has not sent it since
+	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
+	// members there may have more.
+	unconfirmed bool
+	goneBack    uint8 // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
+	lowest rocev2.PSN
+}
+
+// strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks
+// before it is certain that it will not send the rest: one packet of three may be lost.
+const strandedAfter = 3
+
+// endUnknown reports whether every receiver has all that was forwarded, and only the
+// source knows whether that ends a message.
+func (g *group) endUnknown() bool {
+	return g.resumes && !g.agg.unplaced && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp() &&
+		!(g.src.hasLastPSN && g.fwd.nxt.LessEq(g.src.lastPSN) && !g.src.frozen)
+}
+
+// isUnconfirmed reports whether legs to other switches were placed lower than they may be.
+func (g *group) isUnconfirmed() bool { return g.resumes && g.extra.resume.unconfirmed }
+
+// isUnfinished reports whether the source is certainly not at rest. After a restart that is so
+// only if a part of a message, or what a receiver lacks, is known here.
+func (g *group) isUnfinished() bool {
+	switch {
+	case g.isQuiescent():
+		return false
+	case g.agg.unplaced, g.isUnconfirmed(), g.endUnknown():
+	default:
+		return true
+	}
+	if g.fwd.midMessage && !(g.resumes && g.extra.resume.unknownEnd) || g.waitsForFile() {
+		return true
+	}
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Less(g.fwd.nxt.Prev()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isResuming reports whether positions of members are not known yet.
+func (g *group) isResuming() bool { return g.resumes && g.extra.resume.phase == resumeProbes }
+
+// endResume forgets what is left to learn: everything is known, or the group has failed.
+func (g *group) endResume() { g.resumes, g.extra.resume = false, resume{} }
+
+// startResume gives the members of g, which is new, their positions. With a source, the
+// group resumes its turn. Without one, the next turn may begin when the receivers are
+// verified. What is on its way from a receiver has come a quarantine after the switch has last
+// sent to it, and silent of that has passed.
+func (g *group) startResume(now time.Duration, p *Positions, silent time.Duration) {
+	x := g.newExtra()
+	if g.isStale(p) {
+		p = &Positions{Members: make([]Position, len(g.members))}
+	}
+	for i := range g.members {
+		x.firstPSN = append(x.firstPSN, g.members[i].ePSN)
+		m, at := &g.members[i], &p.Members[i]
+		if t := g.tree(); t != nil && at.Known && !g.legs[m.leg].connected() {
+			t.edges.unknown[i] = false
+		}
+		if at.Known {
+			m.ackedCount = addAckedCount(0, int32((at.Send-m.sqPSN)&rocev2.PSNMask))
+			if at.FullHistory {
+				m.ackedCount = maxBehind
+			}
+			m.sqPSN, m.ePSN = at.Send, at.Receive
+		}
+	}
+	g.activate(now)
+	for i := range g.legs {
+		g.startVerification(now, LegID(i))
+		l, v := &g.legs[i], &g.numbering.checks[i]
+		if !l.connected() {
+			continue
+		}
+		at := &p.Members[l.member]
+		v.returning, v.restored, v.positioned = true, true, p.HasSource && at.Known && !at.Joining
+		h := g.sw.ports.port(l.port)
+		t := &g.activity[i]
+		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+max(quarantine+h.txDelay-silent, 0)), h.paused
+	}
+	if !p.HasSource {
+		return
+	}
+	g.resumes, x.resume = true, resume{phase: resumeProbes, source: p.Source}
+	g.fwd.nxt = p.Members[p.Source].Send
+	g.agg.acked = g.fwd.nxt.Prev()
+	g.numbering.blocked = true
+	g.holdJoining(p)
+	g.restartKeepalives(now)
+}
+
+// positionAnswer serves an answer of the member behind leg i, which has a position, to a
+// keepalive probe. Two answers in a row, to a probe and to the next one, show what the
+// member expects.
+func (g *group) positionAnswer(now time.Duration, p *Packet, i int, kind rocev2.AckKind, out *Output) {
+	v, k := &g.numbering.checks[i], g.legs[i].member
+	m, first := &g.members[k], g.extra.firstPSN[k]
+	expects := p.PSN & rocev2.PSNMask
+	if kind == rocev2.KindACK {
+		expects = expects.Next()
+	}
+	empty := isEmptyAnswer(p) && first != 0 && m.ePSN.LessEq(first)
+	if empty {
+		expects = first // it has received nothing yet
+	}
+	beyond := expects.Sub(m.ePSN)
+	wrong := kind != rocev2.KindACK || beyond < 0 || beyond >= maxUnstored || k == g.extra.resume.source && beyond != 0
+	switch {
+	case !v.answeredOnce || v.answeredPSN != expects || v.wrongAnswer != wrong:
+		*v = verification{pending: true, positioned: true, restored: true, returning: true, probesSent: v.probesSent, answeredOnce: true, answeredPSN: expects, wrongAnswer: wrong}
+		g.restartKeepalives(now)
+	case wrong || !v.probedAgain: // dismissPosition counts the probes
+	default:
+		v.isRXE, v.acceptedNothing = empty, empty
+		g.endVerification(LegID(i))
+		g.endProbes(now, out)
+	}
+}
+
+// probePatience returns how long leg i, which was probed, may be silent while data waits for
+// it; 0: without end.
+func (g *group) probePatience(i int) time.Duration {
+	switch {
+	case !g.numbering.checks[i].positioned:
+		return g.live.deadAfter
+	case g.live.deadAfter == 0:
+		return g.turn.sourceTimeout
+	}
+	return g.livenessTimeout(i)
+}
+
+// dismissPosition removes the member behind leg i, or fails the group, if the member
+// expects what it cannot, or is silent while another one is not. It reports whether it has
+// done so.
+func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
+	v := &g.numbering.checks[i]
+	patience := g.probePatience(i)
+	why := Silent
+	switch {
+	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
+		g.reportMisnumbered(i, v.answeredPSN, out)
+		why = Misnumbered
+	case v.wrongAnswer || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience || !g.anyVerified():
+		return false
+	}
+	g.dismissRestored(i, why, out)
+	return true
+}
+
+// dismissRestored evicts leg i, or fails the group: its member is not where the file has it.
+// Without a source the file is older than the last turn, and fits no member.
+func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
+	source, others := g.src.leg, int32(0)
+	if g.isResuming() {
+		source = int32(g.members[g.extra.resume.source].leg)
+	}
+	for j := range g.legs {
+		if j != i && int32(j) != source && g.legs[j].members > 0 {
+			others++
+		}
+	}
+	if source == none || int32(i) == source || others < g.policy.minReceivers {
+		g.failResume(g.legs[i].member, why, out)
+		return
+	}
+	g.evict(i, why, out)
+}
+
+// failResume fails a group whose positions cannot be learnt. No NAK goes to the source: it
+// would acknowledge what came before its PSN.
+func (g *group) failResume(m MemberID, why rocev2.Syndrome, out *Output) {
+	g.endResume()
+	g.numbering.blocked = false
+	g.fail(m, g.fwd.nxt, 0, why, out)
+	g.src.member, g.src.leg = none, none
+}
+
+// endProbes begins to forward if the positions of all members are known.
+func (g *group) endProbes(now time.Duration, out *Output) {
+	if !g.isResuming() || g.failed {
+		return
+	}
+	for i := range g.legs {
+		if v := &g.numbering.checks[i]; v.pending && v.restored {
+			return
+		}
+	}
+	g.numbering.blocked = false
+	if g.lacksWitness() {
+		g.forgetTurn(out)
+		return
+	}
+	base := g.fwd.nxt
+	k := g.extra.resume.source
+	var joining, waiting []LegID // from the next message on, here and to other switches
+	for i := range g.legs {
+		switch v, l := &g.numbering.checks[i], &g.legs[i]; {
+		case l.joining:
+			waiting = append(waiting, LegID(i))
+		case !v.positioned && l.members != 0 && l.member != k && l.connected():
+			joining = append(joining, LegID(i))
+		}
+	}
+	g.startTurn(now, k, out)
+	if g.turn.contendedSince != 0 {
+		g.turn.contendedSince = max(now, 1) // the source could not send before
+	}
+	for _, i := range g.forwardedLegs() {
+		if g.acks[i].flags&isReceiver != 0 {
+			g.unplace(int(i))
+		}
+	}
+	for _, i := range waiting {
+		g.setJoining(int(i), g.src.neighbor == 0)
+	}
+	for _, i := range joining { // those without a position receive from the next message on
+		g.stopReceiving(int(i))
+		g.setJoining(int(i), true)
+	}
+	hi := base.Prev()
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 {
+			v := &g.numbering.checks[i]
+			g.noteAcked(b, base.Add(v.answeredPSN.Sub(g.members[g.legs[i].member].ePSN)-1))
+			hi = rocev2.MaxPSN(hi, b.acked)
+		}
+	}
+	g.fwd.nxt, g.fwd.midMessage = hi.Next(), true
+	g.clearStore(g.fwd.nxt, out)
+	g.extra.resume = resume{phase: resumeWatch, source: k, unknownEnd: true}
+	for i := range g.acks {
+		g.resumeLeg(i)
+	}
+	if g.stored {
+		g.fwd.limit, g.awaitsStorage = base.Add(maxUnstored), false
+	}
+	g.emitCause(out, SourceChanged, k, base, 0)
+	g.evaluate(out)
+	if g.failed {
+		return
+	}
+	for i := range g.numbering.checks {
+		g.numbering.checks[i].positioned = false
+	}
+	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
+		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
+		g.extra.resume.lacking = g.src.neighbor == 0 // a switch goes back to what this one lacks
+	}
+	if t := g.tree(); t != nil {
+		t.announce(now, out)
+	}
+	if g.stored {
+		g.reportPositions(out)
+	}
+	if g.live.period != 0 {
+		g.startLiveness(now)
+	}
+	g.resend(now, out)
+}
+
+// firstLacking returns the first PSN that a receiver lacks, nxt if none does.
+func (g *group) firstLacking() rocev2.PSN {
+	una := g.fwd.nxt
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Next().Less(una) {
+			una = b.acked.Next()
+		}
+	}
+	return una
+}
+
+// resumeLeg lets leg i, if it lacks something below nxt, get it from the source.
+func (g *group) resumeLeg(i int) {
+	b := &g.acks[i]
+	if b.flags&isReceiver == 0 || b.acked == g.fwd.nxt.Prev() {
+		return
+	}
+	if g.repair.store == nil {
+		g.setPending(b, sevSequence, rocev2.SyndromeNAKSequence)
+		return
+	}
+	m := &g.activity[i].recovery
+	m.ackReqPSN, m.resentPSN, m.expectedACK = b.acked, b.acked, b.acked
+	g.deliver(i, nakServed)
+	m.resendFrom(b.acked.Next())
+	if b.flags&isConnected == 0 {
+		m.firstUnsent = m.cursor // whatever it has been sent: nobody knows
+	}
+}
+
+// noteResumed notes what the source's packet psn, which is verified, shows after a
+// restart: whether nxt-1 ends a message, and whether the source sends what receivers lack.
+// If it does not, they are stranded: an eviction had not become durable.
+func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
+	if d := psn.Sub(g.agg.acked); d <= -g.src.ackedCount || d > maxAhead {
+		return
+	}
+	r := &g.extra.resume
+	switch {
+	case !r.unknownEnd:
+	case psn.Next() == g.fwd.nxt:
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
+	case psn == g.fwd.nxt: // it may be refused
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
+	}
+	una := g.agg.acked.Next()
+	switch {
+	case !r.lacking || g.agg.unplaced:
+	case psn.LessEq(una) || una == g.fwd.nxt:
+		r.lacking = false
+	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
+			r.lowest = psn
+		}
+		if r.goneBack == strandedAfter {
+			r.lacking = false
+			g.removeStrandedBefore(r.lowest, out)
+		}
+	}
+	if psn.LessEq(una) || una == g.fwd.nxt {
+		r.unconfirmed = false
+	}
+	g.endWatch()
+}
+
+// noteEnd notes that the source's packet before psn ends a message, as a neighbour has said.
+func (g *group) noteEnd(psn rocev2.PSN) {
+	if g.resumes && g.extra.resume.unknownEnd && psn == g.fwd.nxt && !g.isResuming() {
+		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
+		g.endWatch()
+	}
+}
+
+// endWatch forgets what is left to learn if the source has shown all.
+func (g *group) endWatch() {
+	if r := &g.extra.resume; !r.lacking && !r.unknownEnd && !r.unconfirmed {
+		g.endResume()
+	}
+}
+
+// removeStrandedBefore removes the receivers that lack a PSN before psn.
+func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.failed {
+			g.removeOrFail(i, Stranded, out)
+		}
+	}
+	if !g.failed {
+		g.evaluate(out)
+	}
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The treatment of each field of the structs of a switch by AppendState.
+const (
+	encoded  = "encoded"  // state: in the encoding, and restored by SetState
+	constant = "constant" // set by Apply, and by nothing else
+	derived  = "derived"  // follows from encoded fields
+	ignored  = "ignored"  // counters and scratch space, without influence
+	deeper   = "deeper"   // has fields that are listed themselves
+
+	machineState = "machine" // package token's: its own tests hold that all of it is encoded
+)
+
+var stateFields = map[reflect.Type]map[string]string{
+	reflect.TypeFor[Switch](): {
+		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper,
+		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "tokens": ignored, "actives": ignored,
+		"departures": deeper,
+		"ports":      constant, // set by the driver; only its later changes count
+	},
+	reflect.TypeFor[timers](): {"heap": deeper, "heapIndex": derived, "due": ignored},
+	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
+	reflect.TypeFor[group](): {
+		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
+		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper,
+		"storage": deeper, "resumes": derived, "stored": constant, "awaitsStorage": encoded, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
+		"cost": ignored, "qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
+	},
+	reflect.TypeFor[source](): {
+		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
+		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "frozen": derived, "wanted": derived, "quarantined": encoded, "quarantinedUntil": encoded,
+	},
+	reflect.TypeFor[forwarding](): {
+		"nxt": encoded, "limit": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
+		"targets": deeper, "writeMessage": deeper,
+	},
+	reflect.TypeFor[aggregation](): {
+		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "unplaced": derived, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
+	},
+	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
+	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
+	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
+	reflect.TypeFor[localRepair](): {
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "gap": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
+	},
+	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
+	reflect.TypeFor[rttMeasurement](): {"alone": ignored, "kept": ignored, "pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
+	reflect.TypeFor[cnpFilter]():      {"leg": encoded, "legAt": encoded, "passed": encoded, "passedAt": encoded},
+	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
+	reflect.TypeFor[numbering](): {
+		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
+		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded, "holds": derived,
+		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
+	},
+	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
+	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded, "lowest": encoded},
+	reflect.TypeFor[verification](): {
+		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
+		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "restored": encoded, "positioned": encoded,
+	},
+	reflect.TypeFor[departures]():     {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
+	reflect.TypeFor[departure]():      {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
+	reflect.TypeFor[rocev2.AddrKey](): {"Hi": encoded, "Lo": encoded},
+	reflect.TypeFor[store]():          {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant, "held": deeper},
+	reflect.TypeFor[held]():           {"packets": deeper, "first": derived, "bytes": derived, "lost": encoded, "serving": constant, "since": encoded},
+	reflect.TypeFor[Packet](): {
+		"Group": constant, "Src": derived, "Neighbor": derived, "DestQP": constant, "Verified": constant, "Targets": constant, "Syndrome": constant, "MSN": constant,
+		"Port": encoded, "Op": encoded, "AckReq": encoded, "BECN": encoded, "PSN": encoded, "Payload": encoded, "VA": encoded, "RKey": encoded, "DMALen": encoded, "Frame": encoded, "RetainBytes": encoded,
+	},
+	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "passedAt": encoded, "rewrite": encoded, "ackReq": encoded},
+	reflect.TypeFor[recovery](): {
+		"fault": ignored, "faultUntil": ignored,
+		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
+		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rttFrom": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "drainUntil": encoded,
+	},
+	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
+	reflect.TypeFor[turn](): {
+		"next": encoded, "requestedAt": encoded, "contendedSince": encoded, "endingSince": encoded, "messageRefused": encoded, "drainedSince": encoded, "misses": encoded,
+		"silentSince": encoded, "refusalReported": encoded, "time": constant, "sourceTimeout": constant,
+	},
+	reflect.TypeFor[targetMessage](): {"psn": encoded, "legs": deeper},
+	reflect.TypeFor[target]():        {"va": encoded, "rkey": encoded, "set": encoded},
+	reflect.TypeFor[ackState]():      {"acked": encoded, "delta": encoded, "flags": encoded, "pending": encoded, "pendingSyndrome": encoded},
+	reflect.TypeFor[leg](): {
+		"base": constant, "rkey": constant, "neighbor": constant, "port": constant, "windowed": constant, "member": encoded, "members": encoded, "joining": encoded,
+	},
+	reflect.TypeFor[legActivity](): {
+		"cnpWeight": encoded, "cnpWeightAt": encoded, "lastHeard": encoded, "livenessPSN": encoded, "livenessSince": encoded, "lagPSN": encoded, "lagSince": encoded,
+		"recovery": deeper, "pausesApplied": encoded, "repeatedSinceNAK": encoded, "repeatFirst": encoded, "repeatLast": encoded, "probedFrom": encoded,
+	},
+	reflect.TypeFor[member](): {
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "role": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
+	},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "byNumber": constant, "highest": constant, "tree": deeper, "offload": deeper, "replies": constant},
+	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "edges": deeper},
+	reflect.TypeFor[edgePositions](): {"needed": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "relay": deeper, "rejoined": encoded},
+	reflect.TypeFor[relay]():         {"member": encoded, "said": deeper},
+	reflect.TypeFor[edgeBound]():     {"known": encoded, "psn": encoded},
+	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
+	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
+	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},
+	reflect.TypeFor[messages]():      {"completed": encoded, "first": derived, "count": encoded, "ends": deeper, "spare": constant},
+	reflect.TypeFor[messageEnd]():    {"psn": encoded, "count": encoded},
+}
+
+const stateNow = time.Hour
+
+// fullState returns a switch in which every part of the state is set.
+func fullState(t *testing.T) *Switch {
+	t.Helper()
+	s := New(Limits{})
+	spec := goodSpec()
+	spec.ID, spec.Legs, spec.Members = 0, spec.Legs[:2], spec.Members[:2]
+	spec.Legs = append(spec.Legs, LegSpec{})
+	spec.Members = append(spec.Members, MemberSpec{IP: ipOf("C"), QPN: 0x11, Leg: 2})
+	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
+	spec.PSNProbe = time.Millisecond
+	spec.Repair = RepairSpec{Bytes: 8192, Timeout: time.Millisecond, Tries: 3}
+	spec.FastPath = FastPathSpec{Slots: 4, Drain: time.Millisecond, Backoff: time.Millisecond}
+	var out Output
+	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
+		t.Fatal(err)
+	}
+	s.timers.reset()
+	s.timers.arm(0, stateNow+1)
+	s.groups[0].src.quarantined, s.groups[0].src.quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}, offload: s.groups[0].extra.offload}
+	s.groups[0].repair.path = draining
+	s.groups[0].extra.offload.drainUntil, s.groups[0].extra.offload.grantFrom = stateNow+5, stateNow+6
+	g := s.groups[0]
+	g.activate(stateNow)
+	g.src.member, g.src.leg, g.src.addr = 0, 0, g.members[0].ip
+	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
+	g.turn = turn{next: 1, requestedAt: stateNow - 5, contendedSince: stateNow - 8, endingSince: stateNow - 5, messageRefused: true, drainedSince: stateNow - 4, misses: 2, time: g.turn.time, sourceTimeout: g.turn.sourceTimeout}
+	g.src.lastPSNAt, g.turn.silentSince = stateNow-50*time.Microsecond, stateNow-3
+	g.agg.acked, g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = 4, 9, 7, true, 5, sevRNR, true
+	g.agg.numAtAcked, g.agg.allowedBehind, g.recv.count, g.recv.joinedInFlight, g.agg.numPending = 1, 1, 2, 1, 1
+	g.lag.floor, g.recv.inFlightUntil = 4, 8
+	g.refusal = refusal{8, 0x61, BadLength}
+	g.fwd.writeMessage = writeMessage{true, 7, 2000}
+	g.failed, g.failure.psn, g.failure.syndrome = true, 5, 0x62
+	g.cnp.leg, g.cnp.legAt, g.cnp.passedAt, g.cnp.passed = 1, stateNow-3, stateNow-2, true
+	g.live.armed, g.live.at = true, stateNow+2
+	for i := range g.acks {
+		g.acks[i] = ackState{acked: 4, delta: 2, flags: isReceiver | isConnected | recovering, pending: sevRNR, pendingSyndrome: 0x21}
+		l := &g.activity[i]
+		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
+		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
+		l.recovery = recovery{drainUntil: stateNow + 7,
+			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, burst: 4, burstEnd: 6, lossAt: stateNow - 3, rttFrom: stateNow - 3, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
+		}
+	}
+	for i := range g.legs {
+		g.numbering.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
+			returning: true, answeredOnce: true, probedAgain: true, restored: true, positioned: true}
+		g.activity[i].probedFrom = stateNow + 7
+	}
+	s.departures.count, s.departures.overflowUntil = 1, stateNow+8
+	for i := range 2 {
+		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
+	}
+	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.fwd.limit, g.storage, g.stored, g.awaitsStorage = 12, storage{reported: 4, number: 3}, true, true
+	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: 1, unknownEnd: true, lacking: true, goneBack: 2, lowest: 7}
+	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	g.repair.store.first = 5
+	g.repair.store.reach(4)
+	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, passedAt: 10, rewrite: rewriteByWindow, ackReq: true}
+	g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, s.repair.used = 5, 8, 100, 100
+	g.repair.store.held = held{packets: []Packet{{Op: rocev2.SendOnly, PSN: 7, Port: 1, Payload: 2, VA: 3, RKey: 4, DMALen: 5, Frame: 6, RetainBytes: 100}}, bytes: 100, since: stateNow - 3}
+	g.numbering.holds, s.repair.used = true, 200
+	g.fwd.targets = newTargets(len(g.legs))
+	g.fwd.targets.acked[0] = target{1 << 40, 7, true}
+	g.fwd.targets.insert(6).legs[0] = target{1 << 41, 8, true}
+	g.agg.messages.completed = 3
+	g.agg.messages.addEnd(6)
+	g.agg.messages.addEnd(8)
+	return s
+}
+
+// visit calls f for every field of x below v, with a name to print.
+func visit(v reflect.Value, path string, f func(name, class string, v reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			visit(v.Elem(), path, f)
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Len() > 0 {
+			visit(v.Index(0), path, f)
+		}
+	case reflect.Struct:
+		fields := stateFields[v.Type()]
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			class := fields[name]
+			f(path+"."+name, class, v.Field(i))
+			if class == deeper {
+				visit(v.Field(i), path+"."+name, f)
+			}
+		}
+	}
+}
+
+// TestStateKnowsEveryField fails if a struct of the switch has a field that is not listed
+// in stateFields: encode the field in AppendState and SetState, or list why that is not
+// needed.
+func TestStateKnowsEveryField(t *testing.T) {
+	for typ, fields := range stateFields {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; fields[name] == "" {
+				t.Errorf("%v.%s is not in the encoding of states: add it to state.go and to stateFields", typ, name)
+			}
+		}
+		for name := range fields {
+			if _, ok := typ.FieldByName(name); !ok {
+				t.Errorf("%v.%s is no field any more", typ, name)
+			}
+		}
+	}
+}
+
+// TestStateHasEveryField changes each encoded field by itself: the encoding has to
+// change, and SetState has to restore the change.
+func TestStateHasEveryField(t *testing.T) {
+	plain := fullState(t).AppendState(nil, stateNow)
+	count := 0
+	visit(reflect.ValueOf(fullState(t)), "Switch", func(name, class string, _ reflect.Value) {
+		if class != encoded {
+			return
+		}
+		count++
+		s := fullState(t)
+		visit(reflect.ValueOf(s), "Switch", func(n, _ string, v reflect.Value) {
+			if n == name {
+				change1(v)
+			}
+		})
+		enc := s.AppendState(nil, stateNow)
+		if bytes.Equal(enc, plain) {
+			t.Errorf("%s is not in the encoding", name)
+			return
+		}
+		back := fullState(t)
+		if rest, err := back.SetState(enc, stateNow); err != nil || len(rest) > 0 {
+			t.Errorf("%s: SetState: %d bytes left, %v", name, len(rest), err)
+		} else if again := back.AppendState(nil, stateNow); !bytes.Equal(again, enc) {
+			t.Errorf("%s: does not survive SetState:\n%x\n%x", name, enc, again)
+		}
+	})
+	if count < 50 {
+		t.Errorf("only %d fields were changed", count)
+	}
+}
+
+// change1 changes an unexported number or bool. Of ackState.flags it changes a bit that
+// does not affect the meaning of other fields.
+func change1(v reflect.Value) {
+	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint8:
+		v.SetUint(v.Uint() ^ 1)
+	default:
+		v.SetUint(v.Uint() + 1)
+	}
+}
+
+// TestStateMovesInTime: a state that is set at a later time behaves the same, later by the
+// same difference.
+func TestStateMovesInTime(t *testing.T) {
+	s, later := fullState(t), fullState(t)
+	enc := s.AppendState(nil, stateNow)
+	if _, err := later.SetState(enc, stateNow+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := later.AppendState(nil, stateNow+time.Minute); !bytes.Equal(got, enc) {
+		t.Errorf("got  %x\nwant %x", got, enc)
+	}
+	at, ok := later.NextDeadline()
+	if !ok || at != stateNow+time.Minute+1 {
+		t.Errorf("next deadline %v, %v", at, ok)
+	}
+}
+
+func TestSetStateRefusesOtherBytes(t *testing.T) {
+	enc := fullState(t).AppendState(nil, stateNow)
+	for n := range enc {
+		if _, err := fullState(t).SetState(enc[:n], stateNow); !errors.Is(err, errForeignState) {
+			t.Fatalf("%d of %d bytes: %v", n, len(enc), err)
+		}
+	}
+	bad := bytes.Clone(enc)
+	bad[3] = 200 // the source's index; the group's timer takes three bytes at most
+	s := fullState(t)
+	_, _ = s.SetState(bad, stateNow) // must not panic, whatever it returns
+	if rest, err := fullState(t).SetState(append(enc, 1, 2), stateNow); err != nil || len(rest) != 2 {
+		t.Errorf("%d bytes left, %v", len(rest), err)
+	}
+	_ = rocev2.PSN(0)
+}

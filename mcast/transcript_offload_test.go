@@ -1,0 +1,92 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The commands of transcripts of groups that may be offloaded:
+//
+//	data psn=5|5..9 forwarded    the fast path has forwarded these packets
+//	offload                      the driver asks for the grant
+//	revoked                      the driver has taken the word back, and has reported everything
+//	requeue leg=B psn=5 [+1ms]   the gate of B has let nothing from PSN 5 on pass; it goes on later
+
+// fastPath is the argument fast= of a group.
+func (a args) fastPath() (f FastPathSpec) {
+	v := a.list("fast")
+	if len(v) != 3 {
+		return f
+	}
+	f.Slots = int(num(a.t, v[0], 10, 31))
+	for i, at := range []*time.Duration{&f.Drain, &f.Backoff} {
+		var err error
+		if *at, err = time.ParseDuration(v[1+i]); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// input gives the switch a packet, or reports it.
+func (s *transcript) input(a args, p *Packet) {
+	if a.d.HasArg("forwarded") {
+		s.sw.InputForwarded(s.now, 0, p, &s.out)
+		return
+	}
+	if s.explained != nil {
+		defer s.explained.check(a.t, s.sw, s.now, p, &s.out)()
+	}
+	s.sw.Input(s.now, p, &s.out)
+}
+
+func (s *transcript) offload(a args, w *strings.Builder) {
+	switch a.d.Cmd {
+	case "offload":
+		g, ok := s.sw.Offload(s.now, 0, &s.out)
+		if !ok {
+			fmt.Fprintln(w, "not granted")
+			return
+		}
+		fmt.Fprintf(w, "granted from %06x to %06x, mid-message %v\n", uint32(g.Nxt), uint32(g.Limit), g.MidMessage)
+	case "revoked":
+		s.sw.Revoked(s.now, 0, &s.out)
+	case "requeue":
+		leg := LegID(strings.Index(strings.Join(s.legs, ""), a.str("leg", "")))
+		until := s.now
+		for _, c := range a.d.CmdArgs {
+			if d, err := time.ParseDuration(strings.TrimPrefix(c.Key, "+")); err == nil {
+				until += d
+			}
+		}
+		c := Copy{Leg: leg, PSN: (rocev2.PSN(a.hex("psn")) + rocev2.PSN(s.sw.group(0).acks[leg].delta)) & rocev2.PSNMask}
+		fmt.Fprintf(w, "in the store: %v\n", s.sw.Requeue(&c, until))
+		return
+	}
+	s.ledger.close(a.t, s.sw, nil, &s.out)
+	s.print(w)
+}
+
+func (s *transcript) printOrders(w *strings.Builder) {
+	if s.out.NeedRevoke {
+		fmt.Fprintln(w, "take it back first")
+	}
+	for _, o := range s.out.Orders {
+		switch o.Kind {
+		case AskOffload:
+			fmt.Fprintln(w, "order: ask for the fast path")
+		case Revoke:
+			fmt.Fprintln(w, "order: revoke")
+		case OpenGate:
+			fmt.Fprintf(w, "order: open the gate of %s at %06x\n", s.legs[o.Leg], uint32(o.Next))
+		case ShutGate:
+			fmt.Fprintf(w, "order: shut the gate of %s\n", s.legs[o.Leg])
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// requestOfNonSource serves a request of a member that is not the current source.
+func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	k, ok := g.memberAt(p.Src)
+	if !ok || !g.members[k].live {
+		return NotMember
+	}
+	m := &g.members[k]
+	if p.Neighbor != g.legs[m.leg].neighbor {
+		return NotMember // not from the neighbour that it was registered behind
+	}
+	if m.role >= leads {
+		return g.serveReply(k, p, f, out)
+	}
+	if t := g.tree(); t != nil && t.isUnknown(k) && !g.failed {
+		return t.requestOfUnknown(now, k, p, out)
+	}
+	psn := p.PSN & rocev2.PSNMask
+	d := psn.Sub(m.sqPSN)
+	if d < -m.ackedCount {
+		return g.quarantineMember(now, MemberID(k), p, out)
+	}
+	if now < g.historyOf(MemberID(k)).quarantinedUntil {
+		return PSNOutOfRange
+	}
+	if d < 0 {
+		return g.answerFormerSource(MemberID(k), p, out)
+	}
+	if g.repair.path == fastPath {
+		out.NeedVerify, out.NeedRevoke = !p.Verified, p.Verified
+		return None
+	}
+	if m.role == receivesOnly {
+		return g.rejectReceiveOnly(MemberID(k), p, out)
+	}
+	if g.failed {
+		return g.rejectFailed(MemberID(k), p, out)
+	}
+	if g.tree() != nil {
+		return g.requestInTree(now, k, p, f, out)
+	}
+	free := g.isQuiescent() && !g.reservedForAnother(now, MemberID(k))
+	if !free && psn != m.sqPSN {
+		return NotSource
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	if !free && !g.sourceTimedOut(now, out) {
+		if g.failed {
+			return g.rejectFailed(MemberID(k), p, out)
+		}
+		if m.live { // else evicted by sourceTimedOut
+			g.waitForTurn(now, MemberID(k), out)
+		}
+		return NotSource
+	}
+	if !m.live {
+		return NotMember // evicted by sourceTimedOut: it lacked data of the last source
+	}
+	return g.beginTurn(now, k, p, f, out)
+}
+
+// beginTurn makes member k the source, and serves its packet p.
+func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
+	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
+		g.noteMismatch(k, SendPSN, psn, first, out)
+	}
+	if r := g.handleData(now, p, f, out); r != None {
+		return g.hold(now, p, r, out)
+	}
+	return None
+}
+
+// openTurn makes member k the source. It reports whether its first PSN was learnt from a neighbour.
+func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (learnt bool) {
+	g.endTurn(out)
+	g.startTurn(now, k, out)
+	g.noteTurnBegins(now, k)
+	learnt = g.tree() != nil && g.tree().takeOverTurn(k)
+	g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)
+	g.storeBeforeData(out)
+	return learnt
+}
+
+// quarantineMember serves a packet of member k, not the source, with a PSN below all that
+// was acknowledged to it: a queue pair with other PSNs (R63). An acknowledgement of later
+// packets would complete this packet as well (R68).
+func (g *group) quarantineMember(now time.Duration, k MemberID, p *Packet, out *Output) Reason {
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	m := &g.members[k]
+	g.newHistory(k).quarantinedUntil = now + quarantine
+	g.noteMismatch(k, SendPSN, p.PSN&rocev2.PSNMask, m.sqPSN, out)
+	return PSNOutOfRange
+}
+
+// answerFormerSource answers a former source that has missed its last ACK: every receiver
+// acknowledged all that it sent before sqPSN, or its turn would not have ended. Nothing
+// is forwarded, and the current source goes on.
+func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
+	m := &g.members[k]
+	g.counters.DataIn++
+	g.counters.rare().Repeated++
+	if p.AckReq || p.Op.Is(rocev2.OpEnd) {
+		g.counters.FeedbackOut++
+		out.Feedback = append(out.Feedback, Feedback{
+			Group: g.id, To: k, Op: rocev2.Acknowledge,
+			PSN: m.sqPSN.Prev(), Syndrome: rocev2.SyndromeACK, MSN: g.msnTo(k, m.messages),
+		})
+	}
+	return DuplicateData
+}
+
+// isQuiescent reports whether another member may become the source: everything
+// forwarded is acknowledged, and the source is not in the middle of a message (a
+// receiver that got the start of another message there would go into error). A source whose
+// data waits for the file is not at rest: otherwise each turn could end before its first
+// packet is forwarded, and two sources would end each other's turns for ever.
+func (g *group) isQuiescent() bool {
+	return g.src.member == none || g.isComplete() && !g.waitsForFile()
+}
+
+// isComplete reports whether everything that was forwarded of the source is acknowledged, and
+// ends with a message.
+func (g *group) isComplete() bool {
+	return g.repair.path != fastPath && !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
+}
+
+// allCaughtUp reports whether every receiver has all that was forwarded. Without a
+// quorum the group's acked shows that.
+func (g *group) allCaughtUp() bool {
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 && g.acks[i].acked.Less(g.fwd.nxt.Prev()) {
+			return false
+		}
+	}
+	return true
+}
+
+// endTurn ends the source's turn, and saves the positions of the source and of the
+// receivers. It saves the source's quarantine too: R68 withholds the ACK that the source
+// would get as a former source, and its next turn.
+func (g *group) endTurn(out *Output) {
+	if g.src.member == none {
+		return
+	}
+	m := &g.members[g.src.member]
+	m.sqPSN, m.messages, m.ackedCount = g.fwd.nxt, g.agg.messages.completed, g.src.ackedCount
+	if g.src.quarantined {
+		g.newHistory(MemberID(g.src.member)).quarantinedUntil = g.src.quarantinedUntil
+		g.src.quarantined = false
+	}
+	for i := range g.acks {
+		g.stopReceiving(i)
+	}
+	g.clearStore(g.fwd.nxt, out)
+	g.src.member, g.src.leg = none, none
+	g.turn.endingSince, g.turn.messageRefused, g.turn.drainedSince = 0, false, 0
+}
+
+// startTurn makes member k the source. Its first PSN is known from registration and from
+// its earlier turns. It is never learnt from the packet, which may not be the first one
+// that it sent (R16).
+func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
+	g.activate(now)
+	m := &g.members[k]
+	g.src.member, g.src.leg = int32(k), int32(m.leg)
+	g.src.addr = m.ip
+	g.src.neighbor = g.legs[m.leg].neighbor
+	g.fwd.nxt, g.agg.acked, g.src.ackedCount = m.sqPSN, m.sqPSN.Prev(), m.ackedCount
+	g.agg.nakSeverity, g.agg.nakServed, g.src.hasLastPSN, g.fwd.midMessage = sevNone, false, false, false
+	g.fwd.writeMessage = writeMessage{}
+	g.refusal, g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = refusal{}, false, false, false, false, 0
+	g.rtt.pending, g.cost.aloneSince = false, 0
+	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
+	g.setReceivers(0)
+	g.agg.unplaced = false
+	g.lag.floor = g.agg.acked
+	g.clearStore(g.fwd.nxt, out)
+	g.src.frozen = false
+	g.numbering.gap = false
+	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
+	g.agg.messages.reset(m.messages)
+	if g.fwd.targets != nil {
+		g.fwd.targets.reset()
+	}
+	for i := range g.legs {
+		l := &g.legs[i]
+		join := int32(i) != g.src.leg && l.members != 0
+		g.acks[i].flags &^= isUnplaced
+		switch {
+		case join && !g.unproven(i):
+			g.startReceiving(i, m.sqPSN)
+		case join != l.joining: // an unverified leg joins when it has shown its numbering
+			g.setJoining(i, join)
+		}
+	}
+}
