@@ -46,19 +46,22 @@ for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed 
 done
 
 libdirs=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/blas:$root/usr/lib/x86_64-linux-gnu/lapack
-# library FILE copies what FILE is linked to, to where the guest's loader looks.
-libraries() {
+linked=() # files whose libraries the guest needs
+libraries() { linked+=("$@"); }
+# copy_libraries copies what they are linked to, to where the guest's loader looks.
+copy_libraries() {
 	local name arrow path
-	if LD_LIBRARY_PATH=$libdirs ldd "$1" | grep 'not found' >&2; then
-		echo "$1: libraries missing; add their packages to packages.sh" >&2
+	LD_LIBRARY_PATH=$libdirs ldd "${linked[@]}" >"$cache/linked"
+	if grep 'not found' "$cache/linked" >&2; then
+		echo "libraries missing; add their packages to packages.sh" >&2
 		exit 1
 	fi
-	while read -r name arrow path _; do
+	while read -r name arrow path; do
 		case $arrow in
 		'=>') cp -Lu "$path" "$tmp/usr/lib/x86_64-linux-gnu/$name" ;;
 		*) case $name in /*) cp -Lu "$name" "$tmp/lib64/" ;; esac ;;
 		esac
-	done < <(LD_LIBRARY_PATH=$libdirs ldd "$1")
+	done < <(sed -nE 's/^\t(.*) \(0x.*/\1/p' "$cache/linked" | sort -u)
 }
 for p in "${programs[@]}"; do
 	mkdir -p "$tmp/$(dirname "$p")"
@@ -77,7 +80,7 @@ cp -rL "$root"/usr/lib/python3/dist-packages/{numpy,pyverbs} "$tmp/usr/lib/pytho
 find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -depth -type d \( -name tests -o -name test -o -name f2py -o -name lib2to3 -o -name pydoc_data -o -name __pycache__ \) -exec rm -r {} +
 LD_LIBRARY_PATH=$libdirs PYTHONHOME=$tmp/usr "$root/usr/bin/$python" -m compileall -q -b --invalidation-mode unchecked-hash -s "$tmp" "$tmp/usr/lib/$python" "$tmp/usr/lib/python3"
 find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -name '*.py' -delete
-find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -name '*.so' | while read -r so; do libraries "$so"; done
+while read -r so; do libraries "$so"; done < <(find "$tmp/usr/lib/$python" "$tmp/usr/lib/python3" -name '*.so')
 
 # The provider is loaded by its absolute path.
 provider=usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so
@@ -125,6 +128,8 @@ if [ -e "$root/usr/bin/mpirun.mpich" ]; then
 		libraries "$root/$multiarch/$so.so.12"
 	done
 fi
+
+copy_libraries
 
 n=10
 for m in "${modules[@]}"; do

@@ -58,7 +58,6 @@ served() { # PORT MODE [SENDER GROUP IP...]
 			receivers="$receivers $!"
 		done
 		running="$running $receivers"
-		sleep 5
 		result=$(h "$from" timeout 100 gleam perf write-bw --group "$group" --key-file "$W/key" --verify -n 20 -s 4096 "$@" 2>&1)
 		grep -q 'took longer than' <<<"$result" || break
 		for p in $receivers; do kill "$p" 2>/dev/null; wait "$p" 2>/dev/null; done
