@@ -4,7 +4,7 @@
 package doctor
 
 import (
-	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -16,7 +16,12 @@ import (
 
 // A gleamd in another network namespace is one finding, and not one of each interface that is not here.
 func TestAnotherNamespace(t *testing.T) {
-	running := &Running{Pid: os.Getpid(), Ports: []api.Port{{Name: "p1", Ifindex: 7, State: api.PortOpen}}}
+	// A process of its own: this one's namespace is that of its first thread, which may be the one that goes away.
+	gleamd := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := gleamd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	running := &Running{Pid: gleamd.Process.Pid, Ports: []api.Port{{Name: "p1", Ifindex: 7, State: api.PortOpen}}}
 	cfg := config.Default()
 	cfg.Ports = []config.Port{{Name: "p1"}}
 	interfaces := func() (namespace, other []checks.Finding) {
