@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/observe/watch"
 )
@@ -38,7 +36,7 @@ const (
 	share  = 10
 )
 
-// collector is a prometheus.Collector of a switch.
+// collector collects the metrics of a switch.
 type collector struct {
 	backend Backend
 	config  Config
@@ -55,13 +53,6 @@ type sample struct {
 	ports   []api.Port
 	stats   *api.Stats
 	err     error
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range All() {
-		ch <- m.desc
-	}
 }
 
 // take asks the switch, or returns the last answer if that is new enough.
@@ -84,13 +75,13 @@ func (c *collector) take() *sample {
 	return s
 }
 
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	o, s := out(ch), c.take()
+// collect returns the metrics as they are now.
+func (c *collector) collect() out {
+	o, s := make(out), c.take()
 	o.put(buildInfo, 1, c.config.Version.Version, c.config.Version.Commit, c.config.Version.Go)
 	o.put(startTime, float64(c.config.Version.Started.UnixMilli())/1000)
 	if o.flag(scrapeFailed, s.err != nil); s.err != nil {
-		return
+		return o
 	}
 	o.put(groupLimit, float64(c.config.Groups))
 	o.put(groupsLeftOut, float64(s.leftOut))
@@ -103,6 +94,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		o.group(&s.groups[i])
 		o.members(&s.groups[i])
 	}
+	return o
 }
 
 // withZeros returns counts with an entry for each of names.

@@ -8,8 +8,7 @@ package metrics
 import (
 	"maps"
 	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -21,7 +20,7 @@ type Metric struct {
 	Labels []string // of each of its series
 	Help   string
 
-	desc *prometheus.Desc
+	byName []int // indices of Labels in the order of their names
 }
 
 // section is a part of the catalog.
@@ -42,7 +41,10 @@ func begin(title, text string) *section {
 
 func (s *section) add(kind, name, help string, labels []string) *Metric {
 	m := &Metric{Name: "gleam_" + name, Type: kind, Labels: labels, Help: help}
-	m.desc = prometheus.NewDesc(m.Name, help, labels, nil)
+	for i := range labels {
+		m.byName = append(m.byName, i)
+	}
+	slices.SortFunc(m.byName, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	s.Metrics = append(s.Metrics, m)
 	return m
 }
@@ -63,18 +65,6 @@ func All() (list []*Metric) {
 		list = append(list, s.Metrics...)
 	}
 	return list
-}
-
-// out is where the metrics of one scrape go.
-type out chan<- prometheus.Metric
-
-// put adds a value of m.
-func (o out) put(m *Metric, value float64, labels ...string) {
-	kind := prometheus.GaugeValue
-	if m.Type == "counter" {
-		kind = prometheus.CounterValue
-	}
-	o <- prometheus.MustNewConstMetric(m.desc, kind, value, labels...)
 }
 
 // count adds a value of m.
@@ -100,14 +90,4 @@ func (o out) flag(m *Metric, on bool, labels ...string) {
 func (o out) ring(used, size *Metric, r api.Ring, labels ...string) {
 	o.put(used, float64(r.Used), labels...)
 	o.put(size, float64(r.Size), labels...)
-}
-
-// histogram adds a histogram.
-func (o out) histogram(m *Metric, h *api.Histogram) {
-	buckets, below := make(map[float64]uint64, len(h.Bounds)), uint64(0)
-	for i, bound := range h.Bounds {
-		below += h.Counts[i]
-		buckets[bound] = below
-	}
-	o <- prometheus.MustNewConstHistogram(m.desc, h.Count(), h.Sum, buckets)
 }

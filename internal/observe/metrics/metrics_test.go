@@ -4,10 +4,14 @@
 package metrics
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
+	"math"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -18,9 +22,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
@@ -43,23 +47,39 @@ func config() Config {
 // of the catalog, and the linter of promtool has no objection.
 func TestEveryMetricIsServed(t *testing.T) {
 	c := &collector{backend: full(), config: config()}
-	problems, err := testutil.GatherAndLint(registryOf(t, c))
+	text := c.collect().text()
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	families, err := registryOf(t, c).Gather()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(map[string]bool)
-	for _, f := range families {
-		got[f.GetName()] = true
+	// Prometheus' own encoder writes the same bytes.
+	var again bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if _, err := expfmt.MetricFamilyToText(&again, families[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again.String() != string(text) {
+		t.Errorf("Prometheus' encoder writes\n%s\nfor\n%s", &again, text)
+	}
+	seen := make(map[string]bool)
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, "} ")
+		if !strings.HasPrefix(line, "#") && strings.Contains(line, "{") && seen[name] {
+			t.Errorf("two series %s", name)
+		}
+		seen[name] = true
 	}
 	for _, m := range All() {
-		if !got[m.Name] {
+		if families[m.Name] == nil {
 			t.Errorf("%s has no series", m.Name)
 		}
 		if !strings.HasSuffix(m.Help, ".") || strings.ContainsAny(m.Help, "|\n") {
@@ -68,13 +88,29 @@ func TestEveryMetricIsServed(t *testing.T) {
 	}
 }
 
-func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
-	t.Helper()
-	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(c); err != nil {
+// Values of labels are escaped, as Prometheus reads them, and values beyond numbers are written.
+func TestEscapes(t *testing.T) {
+	o := make(out)
+	o.put(portUp, math.Inf(1), "a\\b\"c\nd\xff")
+	o.put(portUp, math.NaN(), "a")
+	if got, want := string(o.text()), "gleam_port_up{port=\"a\"} NaN\ngleam_port_up{port=\"a\\\\b\\\"c\\nd\uFFFD\"} +Inf\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A scraper that takes gzip gets it.
+func TestCompressed(t *testing.T) {
+	r := httptest.NewRequest("GET", Path, nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	Handler(full(), config()).ServeHTTP(w, r)
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	if text, err := io.ReadAll(z); err != nil || string(text) != scrape(t, full(), config()) || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("%v: %d bytes", err, len(text))
+	}
 }
 
 // scrape returns the text of a scrape.
@@ -295,11 +331,8 @@ func BenchmarkScrape(b *testing.B) {
 		s.GroupList = append(s.GroupList, g)
 	}
 	c := &collector{backend: s, config: Config{Groups: 50}}
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(c)
-	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	for b.Loop() {
 		c.until = time.Time{}
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", Path, nil))
+		c.collect().text()
 	}
 }
