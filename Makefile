@@ -22,13 +22,13 @@ export GO
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build: ## bin/gleamd and bin/gleam: static, pure Go
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
+build: ## bin/gleamd, bin/gleam and bin/gleam-lab: static, pure Go
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam ./cmd/gleam-lab
 
-install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
-	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
+install: ## bin/gleamd, bin/gleam, bin/gleam-lab, a systemd unit and the user gleam; below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
+	@for p in gleamd gleam gleam-lab; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(CONFDIR)
-	install -m 755 bin/gleamd bin/gleam $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/gleamd bin/gleam bin/gleam-lab $(DESTDIR)$(PREFIX)/bin
 	sed 's|@PREFIX@|$(PREFIX)|' config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
 	install -m 644 config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
 	@if [ -z "$(DESTDIR)" ]; then scripts/system-user; fi
@@ -37,7 +37,7 @@ install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DEST
 	else set -x; install -m 644 config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
 
 uninstall: ## what install has installed, but not the user gleam, nor gleamd.yaml and keys in /etc/gleam
-	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
+	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/bin/gleam-lab $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf $(DESTDIR)$(CONFDIR)/reference.yaml
 
 libgleam: ## host/libgleam/build/libgleam.so.1: groups for programs in C (gcc)
@@ -57,7 +57,7 @@ site: ## bin/site: the documents as a static site with a search, which loads not
 test-docs: ## every command of README and docs that a lab can run, those that take minutes too (root)
 	@scripts/test docs
 
-deb: ## bin/deb: Debian packages gleamd, gleam, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about; ARCH=arm64: bin/deb-arm64, by a cross compiler
+deb: ## bin/deb: Debian packages gleamd, gleam, gleam-lab, libgleam1, libgleam-dev and python3-gleam, which lintian has nothing to say about; ARCH=arm64: bin/deb-arm64, by a cross compiler
 	@ARCH=$(ARCH) scripts/deb
 
 .PHONY: test-deb test-fresh test-arm64
@@ -75,7 +75,7 @@ reproducible: ## build twice, in two folders with empty caches, and compare the 
 	@scripts/reproducible
 
 sbom: build ## bin/gleam.cdx.json: what the programs are made of, as CycloneDX
-	$(GO) run ./scripts/sbom $(VERSION) bin/gleamd bin/gleam > bin/gleam.cdx.json
+	$(GO) run ./scripts/sbom $(VERSION) bin/gleamd bin/gleam bin/gleam-lab > bin/gleam.cdx.json
 
 demo: build ## set up a lab, send a file to three receivers, verify, clean up (root; ARGS='--members 8')
 	@GLEAM_GOAL=demo scripts/as-root bin/gleam demo $(ARGS)

@@ -12,10 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/internal/cli/doctor"
 	"github.com/gleam-rdma/gleam/internal/cli/perf"
 	"github.com/gleam-rdma/gleam/internal/cli/top"
-	"github.com/gleam-rdma/gleam/lab/bench"
-	"github.com/gleam-rdma/gleam/lab/demo"
-	"github.com/gleam-rdma/gleam/lab/simulate"
 )
 
-// OfGleam are gleam's commands with more to them than asking the daemon.
-var OfGleam = []cli.Command{demo.Command, perf.Command, bench.Command, cp.Command, simulate.Command, doctor.Command(command.ConfigFile), top.Command}
+// OfGleam are gleam's commands with more to them than asking the daemon, without those of gleam-lab.
+var OfGleam = []cli.Command{perf.Command, cp.Command, doctor.Command(command.ConfigFile), top.Command}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Build(time.Now()), Release: locate.Release, Kernel: kernel.Host, Counters: commands.Counters}
-	code := cli.Run(ctx, env, os.Args[1:], commands.OfGleam...)
+	code := cli.Run(ctx, env, os.Args[1:], slices.Concat(commands.OfGleam, cli.LabCommands)...)
 	stop()
 	os.Exit(code)
 }

@@ -50,12 +50,19 @@ type Command func(*Env) *cobra.Command
 
 // New returns the command tree. Run is the usual way to execute it.
 func New(env *Env, more ...Command) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "gleam",
-		Short: "Look at and change a Gleam switch for RDMA multicast",
-		Long: `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
+	root := newRoot(env, "Look at and change a Gleam switch for RDMA multicast", `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
 and counters, and registers and deletes groups by hand. With --address it asks that
-of another machine, whose configuration has api.listen.`,
+of another machine, whose configuration has api.listen.`)
+	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), traceCommand(env), decodeCommand(env), explainCommand(env), versionCommand(env))
+	return complete(env, root, more)
+}
+
+// newRoot returns the command gleam with its flags.
+func newRoot(env *Env, short, long string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gleam",
+		Short:         short,
+		Long:          long,
 		Version:       env.Build.Text(),
 		SilenceErrors: true, // Run prints them
 		SilenceUsage:  true,
@@ -65,7 +72,11 @@ of another machine, whose configuration has api.listen.`,
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
 	env.Remote.addTo(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), traceCommand(env), decodeCommand(env), explainCommand(env), versionCommand(env))
+	return root
+}
+
+// complete gives root more commands, and the one that makes completions for shells.
+func complete(env *Env, root *cobra.Command, more []Command) *cobra.Command {
 	for _, c := range more {
 		root.AddCommand(c(env))
 	}
@@ -85,8 +96,12 @@ of another machine, whose configuration has api.listen.`,
 // What is printed controls no terminal, whatever hosts, switches and files have as names and
 // reasons. Commands that draw use terminal.Drawable.
 func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
+	return run(ctx, env, args, func() *cobra.Command { return New(env, more...) })
+}
+
+func run(ctx context.Context, env *Env, args []string, tree func() *cobra.Command) int {
 	env.Stdout, env.Stderr = terminal.NewWriter(terminal.Raw(env.Stdout)), terminal.NewWriter(terminal.Raw(env.Stderr))
-	root := New(env, more...)
+	root := tree()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {

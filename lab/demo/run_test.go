@@ -16,7 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-var programs = labtest.Programs{Packages: []string{"../../cmd/gleam", "../../cmd/gleamd"}}
+var programs = labtest.Programs{Packages: []string{"../../cmd/gleam", "../../cmd/gleam-lab", "../../cmd/gleamd"}}
 
 func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 

@@ -15,11 +15,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
+	labcommand "github.com/gleam-rdma/gleam/cmd/gleam-lab/command"
 	"github.com/gleam-rdma/gleam/cmd/gleamd/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
@@ -53,7 +55,7 @@ func run(args []string) error {
 
 // gleam is the command gleam with the defaults that users have.
 func gleam(version string) *cobra.Command {
-	return cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Version{Version: version}}, commands.OfGleam...)
+	return cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Version{Version: version}}, slices.Concat(commands.OfGleam, labcommand.Commands)...)
 }
 
 // all makes all pages.

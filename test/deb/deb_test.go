@@ -19,6 +19,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
+	labcommand "github.com/gleam-rdma/gleam/cmd/gleam-lab/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/test/hostgroup"
@@ -148,7 +149,7 @@ func TestPackages(t *testing.T) {
 			t.Errorf("after removal port %s has a program, or is gone: %v", p, err)
 		}
 	}
-	m.run(t, "dpkg --purge gleamd gleam python3-gleam libgleam-dev libgleam1")
+	m.run(t, "dpkg --purge gleamd gleam-lab gleam python3-gleam libgleam-dev libgleam1")
 	left := m.run(t, "rm -rf /run/systemd/system/gleamd.service.d /run/gleamd.pid; [ -d /run/systemd/system ] || rmdir /run/gleam; find / /run -xdev -name '*gleam*' ! -path '/debs/*' ! -path '/tmp/*' | grep -v '^/var/lib/dpkg/info/' | sort -u")
 	if want := "/etc/gleam\n/etc/gleam/gleam.key"; left != want { // the key is the administrator's
 		t.Errorf("after purging there are\n%s\nwant\n%s", left, want)
@@ -249,7 +250,7 @@ func checkPages(t *testing.T, m *machine) {
 			}
 		}
 	}
-	walk(cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard}, commands.OfGleam...))
+	walk(cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard}, slices.Concat(commands.OfGleam, labcommand.Commands)...))
 	for _, page := range want {
 		if !slices.Contains(have, page) {
 			t.Errorf("no package has %s", page)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cmd/commands"
+	labcommand "github.com/gleam-rdma/gleam/cmd/gleam-lab/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
@@ -174,7 +175,7 @@ func check(c *cobra.Command, args []string) error {
 // tree is the command gleam.
 func tree() *cobra.Command {
 	var out bytes.Buffer
-	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, commands.OfGleam...)
+	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, slices.Concat(commands.OfGleam, labcommand.Commands)...)
 }
 
 // TestCommands looks up each gleam command that documents and help texts name,

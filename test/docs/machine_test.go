@@ -190,7 +190,7 @@ func (m *machine) run(where, commands string, code ...int) string {
 }
 
 // programsBuilt are those that documents take for installed.
-var programsBuilt = labtest.Programs{Packages: []string{"../../cmd/gleamd", "../../cmd/gleam"}}
+var programsBuilt = labtest.Programs{Packages: []string{"../../cmd/gleamd", "../../cmd/gleam", "../../cmd/gleam-lab"}}
 
 func TestMain(m *testing.M) { os.Exit(programsBuilt.Run(m)) }
 

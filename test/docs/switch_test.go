@@ -77,14 +77,14 @@ find /run/package -type f | sort
 grep ExecStart= /run/package/usr/lib/systemd/system/gleamd.service
 `)
 	expect(t, said, "stays as it is", "\n# mine\n",
-		"/run/package/etc/gleam/gleamd.yaml\n/run/package/etc/gleam/reference.yaml\n/run/package/usr/bin/gleam\n/run/package/usr/bin/gleamd\n"+
+		"/run/package/etc/gleam/gleamd.yaml\n/run/package/etc/gleam/reference.yaml\n/run/package/usr/bin/gleam\n/run/package/usr/bin/gleam-lab\n/run/package/usr/bin/gleamd\n"+
 			"/run/package/usr/lib/systemd/system/gleamd.service\n/run/package/usr/lib/sysusers.d/gleam.conf\nExecStart=/usr/bin/gleamd\n")
 	if labtest.Has(t, "systemd-analyze") {
 		if said := m.run("switch", "systemd-analyze verify /usr/local/lib/systemd/system/gleamd.service"); strings.Contains(said, "gleamd") {
 			t.Errorf("the unit: %s", said)
 		}
 	}
-	said = m.run("switch", "make uninstall >/dev/null; ls /etc/gleam; ! command -v gleamd gleam; find /usr/local -name 'gleamd*'")
+	said = m.run("switch", "make uninstall >/dev/null; ls /etc/gleam; ! command -v gleamd gleam gleam-lab; find /usr/local -name 'gleamd*'")
 	if said != "gleam.key\ngleamd.yaml\n" {
 		t.Errorf("after make uninstall:\n%s", said)
 	}
