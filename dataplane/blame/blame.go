@@ -8,7 +8,8 @@
 // In each round trip one member is the last to acknowledge. That alone costs the group nothing. A member is named if the
 // group's ACK has waited for it beyond the others for a real part of the time in which packets
 // were outstanding, and if it has shown a fault meanwhile that the others have not: losses,
-// RNR NAKs, silence, a full port, or a round trip several times theirs.
+// RNR NAKs, silence, a full port, or a round trip several times theirs. One that loses many packets, unlike the
+// others, is named before that costs time: what is lost in the middle of a message is repaired before its end.
 package blame
 
 import (
@@ -89,6 +90,8 @@ const (
 
 	leastLosses   = 3   // losses in the window, of which
 	leastLossRate = 400 // there is one in leastLossRate packets at least
+	manyLosses    = 16  // losses in the window that count whatever they have cost, if of
+	manyLossRate  = 200 // packets there is one in as many at least
 	leastRNRNAKs  = 2
 	better        = 4 // the others have better times less
 	slowRTT       = 4 // times the round trip of others: slow
@@ -212,7 +215,9 @@ func (w *window) judge(i int) (v Verdict) {
 	for f := range mcast.NumFaults {
 		total += w.waited(i, f)
 	}
-	if total < max(leastWait, w.busy/faultShare) {
+	packets, lacks := w.b.Packets-w.a.Packets, w.value(i, losses)
+	many := lacks >= manyLosses && uint64(lacks)*manyLossRate >= packets && lacks >= better*w.others(i, losses)
+	if total < max(leastWait, w.busy/faultShare) && !many {
 		return v
 	}
 	consider := func(c Cause, t, least time.Duration) {
@@ -229,7 +234,7 @@ func (w *window) judge(i int) (v Verdict) {
 	if still := time.Duration(y.Alone) * time.Microsecond; still >= mcast.Standstill && v.NAKs == 0 && v.RNRNAKs == 0 {
 		silence, plain, lost, late = silence+plain+lost, 0, 0, false // nobody asks without local repair
 	}
-	if n := w.value(i, losses); n >= leastLosses && uint64(n)*leastLossRate >= w.b.Packets-w.a.Packets && n >= better*w.others(i, losses) {
+	if lacks >= leastLosses && uint64(lacks)*leastLossRate >= packets && lacks >= better*w.others(i, losses) {
 		if v.NAKs >= leastLosses && !late {
 			lost += silence // what was sent again was lost again
 			silence = 0
@@ -257,6 +262,9 @@ func (w *window) judge(i int) (v Verdict) {
 	consider(c, slow, w.busy/slowShare)
 	if late {
 		consider(SlowLink, slow+plain+silence+probed, max(w.busy/silentShare, w.over/silentTime))
+	}
+	if v.Cause == None && many {
+		v.Cause, v.Waited = Loss, lost+probed
 	}
 	return v
 }
