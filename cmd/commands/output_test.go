@@ -12,8 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	labcommand "github.com/gleam-rdma/gleam/cmd/gleam-lab/command"
 	"github.com/gleam-rdma/gleam/internal/cli"
 )
+
+// all are the commands of gleam with those of gleam-lab.
+var all = slices.Concat(OfGleam, labcommand.Commands)
 
 // formats are those that each -o of gleam takes.
 var formats = []string{"table", "wide", "json", "yaml", "jsonpath=$.ip"}
@@ -61,7 +65,7 @@ func TestEachCommandHasTheSameFormats(t *testing.T) {
 			}
 		}
 	}
-	walk(cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard}, OfGleam...))
+	walk(cli.New(&cli.Env{Stdout: io.Discard, Stderr: io.Discard}, all...))
 	for _, name := range []string{"gleam demo", "gleam cp", "gleam perf write-bw", "gleam bench switch", "gleam bench cp", "gleam group list", "gleam events", "gleam trace", "gleam top", "gleam sim run"} {
 		if !slices.Contains(found, name) {
 			t.Errorf("%s has no -o", name)
@@ -78,7 +82,7 @@ func TestEachCommandHasTheSameFormats(t *testing.T) {
 func TestUnknownFormatIsAUsageError(t *testing.T) {
 	for _, args := range []string{"demo -o xml", "cp -o xml f 10.0.0.1", "perf write-bw -o xml h", "bench groups -o xml", "sim run -o xml f", "group list -o xml"} {
 		var errs bytes.Buffer
-		code := cli.Run(t.Context(), &cli.Env{Stdout: io.Discard, Stderr: &errs}, strings.Fields(args), OfGleam...)
+		code := cli.Run(t.Context(), &cli.Env{Stdout: io.Discard, Stderr: &errs}, strings.Fields(args), all...)
 		want := `invalid argument "xml" for "-o, --output" flag: want table, wide, json, yaml`
 		if code != cli.ExitUsage || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit code %d, %s", args, code, errs.String())

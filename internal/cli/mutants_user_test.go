@@ -11,7 +11,7 @@ import (
 
 // Wrong reports to operators and users.
 var _ = []mutant.Mutant{
-	mutant.New("an interruption is told as an error", "user", mutant.In(Run,
+	mutant.New("an interruption is told as an error", "user", mutant.In(run,
 		"errors.Is(ctx.Err(), context.Canceled)",
 		"errors.Is(ctx.Err(), context.$1)", context.DeadlineExceeded)),
 	mutant.New("an interruption hides what else went wrong", "user", mutant.In(besidesCanceled,
