@@ -43,7 +43,8 @@ func labCommand(name, short string) Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			err = syscall.Exec(program, append([]string{program, name}, args...), os.Environ())
+			// By gleam's own name, which is what errors say to type.
+			err = syscall.Exec(program, append([]string{os.Args[0], name}, args...), os.Environ())
 			return fmt.Errorf("%s: run %s: %w", name, program, err)
 		}
 		c := &cobra.Command{
