@@ -120,7 +120,7 @@ $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverb
 for program in peer targets; do
 	$cc -O2 -Wall -Wextra -Ihost/libgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
 done
-make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../libgleam -L$share/bin -lgleam"
+make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../host/libgleam -L$share/bin -lgleam"
 cp "$here/kinds.sh" "$share/bin/"
 cp examples/weights.py host/libgleam/python/*.py "$share/bin/"
 if [ -n "$mpi" ]; then
