@@ -17,6 +17,36 @@ while [ "$1" != --jsonfile ]; do shift; done
 cp "$(dirname "$0")/events" "$2"
 `
 
+// TestGotestTellsFailures: the file GLEAM_FAILURES gets each test that failed at last, with its last lines as it printed them.
+func TestGotestTellsFailures(t *testing.T) {
+	const of = `"Package":"github.com/gleam-rdma/gleam/api","Test":"`
+	line := func(test, text string) string {
+		return `{"Action":"output",` + of + test + `","Output":"` + text + `\n"}` + "\n"
+	}
+	end := func(test, action string) string {
+		return `{"Action":"` + action + `",` + of + test + `","Elapsed":0}` + "\n"
+	}
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"go": fakeGotestsum,
+		"events": line("TestA/b", "=== RUN   TestA/b") + line("TestA/b", `    a_test.go:1: \tgot \"1\", want \u003c2\u003e`) + line("TestC", "    c_test.go:1: only at first") +
+			line("TestA", "--- FAIL: TestA") + end("TestA/b", "fail") + end("TestA", "fail") + end("TestC", "fail") + end("TestC", "pass"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("../../scripts/gotest", "--", "./...")
+	cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_FAILURES="+dir+"/failures")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const want = "github.com/gleam-rdma/gleam/api TestA:\n--- FAIL: TestA\n" + "github.com/gleam-rdma/gleam/api TestA/b:\n    a_test.go:1:   got \"1\", want <2>\n"
+	if got, err := os.ReadFile(dir + "/failures"); err != nil || string(got) != want {
+		t.Errorf("%v: failures are\n%s\nwant\n%s", err, got, want)
+	}
+}
+
 // TestGotestFailsForSkips: where nothing may be skipped, scripts/gotest fails for a skip
 // without a reason in scripts/skips, and counts what passed, failed and was skipped at last.
 func TestGotestFailsForSkips(t *testing.T) {
