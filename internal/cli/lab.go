@@ -60,7 +60,8 @@ func labCommand(name, short string) Command {
 				return completedBy(c.Context(), program, append(append([]string{name}, args...), typed))
 			},
 		}
-		c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.PrintErrln("gleam:", runs([]string{"--help"})) }) // of gleam help demo
+		// The help of gleam help demo is gleam-lab's, too. It comes back only with an error.
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.PrintErrln("gleam:", runs([]string{"--help"})) })
 		return c
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +96,48 @@ func TestEscapes(t *testing.T) {
 	o.put(portUp, math.NaN(), "a")
 	if got, want := string(o.text()), "gleam_port_up{port=\"a\"} NaN\ngleam_port_up{port=\"a\\\\b\\\"c\\nd\uFFFD\"} +Inf\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// stuck is a switch that answers when it is told to.
+type stuck struct {
+	*apitest.Backend
+	once   sync.Once
+	asked  chan struct{} // closed by the first question
+	answer chan struct{}
+}
+
+func (s *stuck) BusiestGroups(n int) ([]api.Group, int, error) {
+	s.once.Do(func() { close(s.asked) })
+	<-s.answer
+	return s.Backend.BusiestGroups(n)
+}
+
+// While a switch does not answer, more scrapes than maxScrapes are refused, and later ones are served.
+func TestScrapesAtOneTime(t *testing.T) {
+	b := &stuck{Backend: full(), asked: make(chan struct{}), answer: make(chan struct{})}
+	h := Handler(b, config())
+	get := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
+		return w.Code
+	}
+	codes := make(chan int)
+	for range maxScrapes + 1 {
+		go func() { codes <- get() }()
+	}
+	<-b.asked
+	if code := <-codes; code != 503 { // the others wait for the switch
+		t.Errorf("one scrape too many: status %d", code)
+	}
+	close(b.answer)
+	for range maxScrapes {
+		if code := <-codes; code != 200 {
+			t.Errorf("a scrape that waited: status %d", code)
+		}
+	}
+	if code := get(); code != 200 {
+		t.Errorf("a scrape after them: status %d", code)
 	}
 }
 

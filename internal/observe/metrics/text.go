@@ -22,7 +22,7 @@ type out map[*Metric][]series
 // series is one series of a metric.
 type series struct {
 	labels []string // values, in the order of the labels' names
-	lines  string   // of the text format
+	lines  string   // its lines in the text format
 }
 
 // put adds a value of m, whose labels are in the catalog's order.
@@ -57,7 +57,7 @@ func (o out) histogram(m *Metric, h *api.Histogram) {
 	o[m] = append(o[m], series{lines: string(lines)})
 }
 
-// text returns all in Prometheus' text format, by name and labels.
+// text returns all series in Prometheus' text format, by name and labels.
 func (o out) text() []byte {
 	var b []byte
 	for _, m := range slices.SortedFunc(slices.Values(All()), func(x, y *Metric) int { return cmp.Compare(x.Name, y.Name) }) {
