@@ -48,11 +48,11 @@ done
 libdirs=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/blas:$root/usr/lib/x86_64-linux-gnu/lapack
 linked=() # files whose libraries the guest needs
 libraries() { linked+=("$@"); }
-# copy_libraries copies what they are linked to, to where the guest's loader looks.
+# copy_libraries copies the libraries of all files of linked to where the guest's loader looks.
 copy_libraries() {
 	local name arrow path
 	LD_LIBRARY_PATH=$libdirs ldd "${linked[@]}" >"$cache/linked"
-	if grep 'not found' "$cache/linked" >&2; then
+	if awk '/:$/ { file = $0 } /not found/ { print file, $0; missing = 1 } END { exit !missing }' "$cache/linked" >&2; then
 		echo "libraries missing; add their packages to packages.sh" >&2
 		exit 1
 	fi
