@@ -73,7 +73,7 @@ type Sample struct {
 type Verdict struct {
 	Member                          mcast.MemberID
 	Cause                           Cause
-	Waited                          time.Duration // for which the ACK waited for it beyond the others, because of Cause
+	Waited                          time.Duration // time for which the ACK waited for it beyond the others, because of Cause; Loss may have none
 	Over                            time.Duration // in which that was
 	NAKs, RNRNAKs, Repaired, Probes uint32        // in that time
 	RTT, OthersRTT                  time.Duration // the last ones; of Path and SlowLink
@@ -90,8 +90,8 @@ const (
 
 	leastLosses   = 3   // losses in the window, of which
 	leastLossRate = 400 // there is one in leastLossRate packets at least
-	manyLosses    = 16  // losses in the window that count whatever they have cost, if of
-	manyLossRate  = 200 // packets there is one in as many at least
+	manyLosses    = 16  // losses in the window for which a member is named whatever they have cost,
+	manyLossRate  = 200 // if there is one in manyLossRate packets at least
 	leastRNRNAKs  = 2
 	better        = 4 // the others have better times less
 	slowRTT       = 4 // times the round trip of others: slow

@@ -77,6 +77,14 @@ func (c *control) reportBlamed(g *group, b *dataplane.Blamed) {
 	}
 }
 
+// blamed says what a member does to its group. Losses have a member named before they cost time.
+func blamed(v *blame.Verdict) string {
+	if v.Waited < time.Millisecond {
+		return "loses packets that the others get"
+	}
+	return "costs the group time"
+}
+
 // blameText says by what a member costs its group time, and how much.
 func blameText(v *blame.Verdict) string {
 	over := v.Over.Round(time.Second)
@@ -98,6 +106,9 @@ func blameText(v *blame.Verdict) string {
 	}
 	if v.RTT != 0 {
 		what += fmt.Sprintf(": a round trip takes %v, those of others %v", v.RTT, v.OthersRTT)
+	}
+	if v.Waited < time.Millisecond {
+		return fmt.Sprintf("%s: %s; the ACK has not waited for it beyond the others so far", v.Cause, what)
 	}
 	return fmt.Sprintf("%s: %s; the ACK waited %v of %v for it beyond the others", v.Cause, what, v.Waited.Round(time.Millisecond), over)
 }

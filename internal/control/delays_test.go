@@ -123,3 +123,11 @@ func TestPortEvents(t *testing.T) {
 func portEvents(f *fakeSwitch) []api.Event {
 	return slices.DeleteFunc(f.control.journal.after(ended(), 0).Events, func(e api.Event) bool { return e.Kind != api.EventPort })
 }
+
+// A loss that has cost nobody any time is told as one.
+func TestLossesThatNobodyWaitsFor(t *testing.T) {
+	v := &blame.Verdict{Cause: blame.Loss, Waited: 300 * time.Microsecond, Over: 4 * time.Second, NAKs: 90, Repaired: 700}
+	if got, want := blamed(v)+". "+blameText(v), "loses packets that the others get. loss: 700 packets were sent to it again in the last 4s, after 90 NAKs; the ACK has not waited for it beyond the others so far"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -59,7 +59,7 @@ func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error
 		b := x.GroupCopy.Blamed()
 		for i := range b.Count {
 			if s := g.liveSlot(b.Members[i].Member); s != nil {
-				x.slowed = append(x.slowed, fmt.Sprintf("%s costs the group time. %s%s.", s.record.IP, blameText(&b.Members[i]), e.control.placeText(s)))
+				x.slowed = append(x.slowed, fmt.Sprintf("%s %s. %s%s.", s.record.IP, blamed(&b.Members[i]), blameText(&b.Members[i]), e.control.placeText(s)))
 			}
 		}
 	}) {

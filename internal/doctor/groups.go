@@ -54,7 +54,11 @@ func slowMembers(g *api.Group) (found []Finding) {
 		}
 		f := Finding{Severity: Warning, Group: g.IP, Member: m.IP, Port: m.Port, Cost: "the source and all other members wait for it"}
 		text, remedy := slowText(m)
-		f.Text = fmt.Sprintf("it costs the group time: %s: %s", m.Slow, text)
+		what := "costs the group time"
+		if m.Slow == api.SlowLoss { // named also while no message has waited for a repair
+			what, f.Cost = "loses packets that the others get", "each has to be repaired; if it is the last of a message, the source and all other members wait for it"
+		}
+		f.Text = fmt.Sprintf("it %s: %s: %s", what, m.Slow, text)
 		f.Remedy = remedy + "; gleam events says how much; with lag_psns or lag_ms, and policy evict, the group goes on without such a member"
 		found = append(found, f)
 	}
