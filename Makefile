@@ -71,7 +71,7 @@ test-fresh: ## README's two commands, and each other target, in a Debian with gi
 test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./host/rc')
 	@scripts/test arm64 $(if $(filter-out ./...,$(PKGS)),$(PKGS))
 
-reproducible: ## build twice, in two folders with empty caches, and compare the bytes
+reproducible: ## build here, and in another folder with an empty cache, and compare the bytes
 	@scripts/reproducible
 
 sbom: build ## bin/gleam.cdx.json: what the programs are made of, as CycloneDX
@@ -88,7 +88,6 @@ test: ## everything the project promises (root for the privileged tests)
 	@$(MAKE) --no-print-directory static generate-check build
 	@scripts/test all
 	@scripts/test timing
-	@scripts/test workers
 	@test/rxe/run.sh --also-mpi
 
 test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)

@@ -11,17 +11,22 @@ import (
 	"testing"
 )
 
-// fakeGo is a go command with one package and one fuzz target. Its run n of the target
+// fakeGo is a go command with one package and one fuzz target. Run n of the target's program
 // prints the file n, and fails if the file n.ok is not there.
 const fakeGo = `#!/bin/sh
-cd "$(dirname "$0")"
+folder=$(cd "$(dirname "$0")" && pwd)
 case "$*" in
-list*) echo example.org/x ;;
-*-list*) echo FuzzX; echo ok example.org/x 0.1s ;;
-*) echo run >>runs
-	n=$(wc -l <runs)
-	cat $n
-	[ -e $n.ok ] ;;
+env*) echo "$folder" ;;
+list*) echo example.org/x "$folder" x_test.go ;;
+"test -c -fuzz . -o "*)
+	cat >"$6" <<-'END'
+		#!/bin/sh
+		echo run >>runs
+		n=$(wc -l <runs)
+		cat $n
+		[ -e $n.ok ]
+	END
+	chmod +x "$6" ;;
 esac
 `
 
@@ -30,12 +35,12 @@ esac
 func TestFuzzScriptRetries(t *testing.T) {
 	const (
 		progress = "fuzz: elapsed: 0s, gathering baseline coverage: 0/3 completed\nfuzz: elapsed: 4s, execs: 9 (2/sec), new interesting: 0 (total: 3)\n"
-		deadline = progress + "--- FAIL: FuzzX (4.06s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.org/x\t4.071s\n"
-		passes   = progress + "PASS\nok  \texample.org/x\t4.1s\n"
-		seed     = "--- FAIL: FuzzX (0.03s)\n    --- FAIL: FuzzX/seed#0 (0.00s)\n        x_test.go:9: context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.org/x\t0.04s\n"
-		crasher  = progress + "--- FAIL: FuzzX (0.03s)\n    --- FAIL: FuzzX (0.00s)\n        x_test.go:9: wrong\n    \n    Failing input written to testdata/fuzz/FuzzX/1\nFAIL\nexit status 1\nFAIL\texample.org/x\t0.04s\n"
-		hung     = "--- FAIL: FuzzX (4.06s)\n    context deadline exceeded\n    fuzzing process hung or terminated unexpectedly: exit status 2\nFAIL\nexit status 1\nFAIL\texample.org/x\t4.1s\n"
-		other    = "--- FAIL: FuzzY (4.06s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.org/x\t4.1s\n"
+		deadline = progress + "--- FAIL: FuzzX (4.06s)\n    context deadline exceeded\nFAIL\n"
+		passes   = progress + "PASS\n"
+		seed     = "--- FAIL: FuzzX (0.03s)\n    --- FAIL: FuzzX/seed#0 (0.00s)\n        x_test.go:9: context deadline exceeded\nFAIL\n"
+		crasher  = progress + "--- FAIL: FuzzX (0.03s)\n    --- FAIL: FuzzX (0.00s)\n        x_test.go:9: wrong\n    \n    Failing input written to testdata/fuzz/FuzzX/1\nFAIL\n"
+		hung     = "--- FAIL: FuzzX (4.06s)\n    context deadline exceeded\n    fuzzing process hung or terminated unexpectedly: exit status 2\nFAIL\n"
+		other    = "--- FAIL: FuzzY (4.06s)\n    context deadline exceeded\nFAIL\n"
 	)
 	for name, c := range map[string]struct {
 		outputs []string // of each run; only passes is one without a failure
@@ -58,6 +63,7 @@ func TestFuzzScriptRetries(t *testing.T) {
 			}
 		}
 		write("go", fakeGo, 0o755)
+		write("x_test.go", "package x\n\nfunc FuzzX(f *testing.F) {\n", 0o644)
 		for i, out := range append(c.outputs, passes) {
 			n := string(rune('1' + i))
 			if write(n, out, 0o644); out == passes {

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -61,7 +62,7 @@ type rigConfig struct {
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
 	alone   bool   // without local repair
-	workers int    // of the switch; 0: GLEAM_WORKERS, or one
+	workers int    // of the switch; 0: GLEAM_WORKERS, or by the test's name
 	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
 	// the last one alone.
 	keys     []envelope.KeyID
@@ -177,6 +178,7 @@ func (r *rig) start() {
 	}
 	text += rings +
 		strings.Replace(keysConfig(r.c.switchKeys()...), "keys:", strings.TrimPrefix(r.c.envelope+", keys:", ", "), 1) + r.c.config
+	r.t.Logf("the switch has as many workers as with GLEAM_WORKERS=%d", r.workers())
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
 		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
@@ -242,12 +244,15 @@ func (c *rigConfig) switchKeys() []envelope.KeyID {
 	return c.keys
 }
 
-// workers returns how many workers the switch has.
+// workers returns how many workers the switch has: without GLEAM_WORKERS one or three, by the name of
+// the test and by GLEAM_SAMPLE, so that each run has tests of both.
 func (r *rig) workers() int {
 	if r.c.workers > 0 {
 		return r.c.workers
 	}
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("GLEAM_WORKERS"), "1"))
+	h := fnv.New32a()
+	h.Write([]byte(r.t.Name() + os.Getenv("GLEAM_SAMPLE")))
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("GLEAM_WORKERS"), strconv.Itoa(1+2*int(h.Sum32()&1))))
 	if err != nil || n < 1 {
 		r.t.Fatalf("GLEAM_WORKERS is %q; want a number of workers", os.Getenv("GLEAM_WORKERS"))
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Switches with several workers. Every other test of this package runs with the number
-// in GLEAM_WORKERS, too.
+// Switches with several workers. Half of the other tests of this package have three, too
+// (rig.workers).
 
 // numbered returns group address i.
 func numbered(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}) }
