@@ -54,7 +54,7 @@ func (f *fakeSwitch) looked(i int) {
 	f.control.do(func() {})
 }
 
-// What the kernel has learnt from a stranger's frame moves no member (SECURITY.md, "Places of
+// What the kernel has learnt from a stranger's frame moves no member (docs/THREATS.md, "Places of
 // members"), after a restart of gleamd as before it; the kernel's entries are pinned in both.
 func TestStrangersFrameAfterRestart(t *testing.T) {
 	for _, by := range []string{"by hand", "by envelope"} {

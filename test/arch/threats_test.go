@@ -14,11 +14,11 @@ import (
 
 var namedTest = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 
-// TestSecurityNamesTests checks that the attack tables of SECURITY.md name tests that
+// TestThreatsNameTests checks that the attack tables of docs/THREATS.md name tests that
 // exist. An attack without a test is marked as open. Each section has a table, and each row
 // is in one.
-func TestSecurityNamesTests(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+func TestThreatsNameTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/THREATS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 	_, tables, found := strings.Cut(string(text), "\n## Attacks\n")
 	if !found {
-		t.Fatal("SECURITY.md has no section Attacks")
+		t.Fatal("docs/THREATS.md has no section Attacks")
 	}
 	tables, _, _ = strings.Cut(tables, "\n## ")
 	rows, section, table := 0, "", false
