@@ -88,11 +88,11 @@ func TestContributingNamesMakeTargets(t *testing.T) {
 	}
 }
 
-// Every folder has its place in the tables of folders: those at the top in README.md,
+// Every folder has its place in the tables of folders: those at the top in CONTRIBUTING.md,
 // those of tools and tests in docs/TESTING.md.
 func TestFoldersAreExplained(t *testing.T) {
 	for _, c := range []struct{ doc, parent string }{
-		{"README.md", ""}, {"docs/TESTING.md", "test"}, {"docs/TESTING.md", "lab"}, {"README.md", "internal"},
+		{"CONTRIBUTING.md", ""}, {"docs/TESTING.md", "test"}, {"docs/TESTING.md", "lab"}, {"CONTRIBUTING.md", "internal"},
 	} {
 		_, table, ok := strings.Cut(read(t, c.doc), "\n## Folders\n")
 		if !ok {

@@ -110,9 +110,9 @@ func TestRunners(t *testing.T) {
 // continues is the comment of a document that goes on where another one has ended.
 var continues = regexp.MustCompile(`(?m)^<!-- continues: (\S+\.md) -->$`)
 
-// TestDocuments types the commands of all documents but README's section, which
-// TestRunItAsASwitch does. Each document has machines of its own: "this machine" has the programs
-// installed and nothing else; a switch with hosts is as README leaves it.
+// TestDocuments types the commands of all documents but those of the section that
+// TestRunItAsASwitch types. Each document has machines of its own: "this machine" has the programs
+// installed and nothing else; a switch with hosts is as that section leaves it.
 func TestDocuments(t *testing.T) {
 	docs := documents(t)
 	for _, name := range slices.Sorted(maps.Keys(docs)) {
@@ -130,14 +130,14 @@ func TestDocuments(t *testing.T) {
 		}
 		own, err := blocks(docs[name])
 		own = slices.DeleteFunc(own, func(b block) bool {
-			return b.minutes && !labtest.InPart("docs") || name == "README.md" && b.section == asSwitch
+			return b.minutes && !labtest.InPart("docs") || b.section == asSwitch
 		})
 		if err != nil || !slices.ContainsFunc(own, func(b block) bool { return b.kind == typedHere }) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			m.cloned = name == "README.md"
+			m.cloned = name == "docs/OPERATING.md"
 			if slices.ContainsFunc(own, func(b block) bool { return slices.Contains(b.places, "switch") }) {
 				m.serve()
 			} else {

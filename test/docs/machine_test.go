@@ -201,7 +201,7 @@ func (m *machine) install() {
 		"cp /etc/gleam/gleam.key '"+m.folder()+"'")
 }
 
-// serve makes the switch what README has made of it, with a group under traffic:
+// serve makes the switch what docs/OPERATING.md has made of it, with a group under traffic:
 // 10.77.254.1, of all hosts, for as long as the test runs.
 func (m *machine) serve() {
 	m.t.Helper()

@@ -11,22 +11,44 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// asSwitch is README's section whose commands install a switch.
+// asSwitch is the section whose commands install a switch, in short in README and at length in docs/OPERATING.md.
 const asSwitch = "Run it as a switch"
 
-// TestRunItAsASwitch follows README's instructions.
+// TestRunItAsASwitch follows the instructions of both.
 func TestRunItAsASwitch(t *testing.T) {
-	bs, err := blocks(documents(t)["README.md"])
-	if err != nil {
-		t.Fatalf("README.md: %v", err)
+	perf := []string{"verified, seed 1", "65536 +100 .* all\n"}
+	for name, want := range map[string][]string{
+		"README.md": perf,
+		"docs/OPERATING.md": append([]string{
+			"/etc/gleam/gleamd.yaml: ok\n",                      // --check, with no warning
+			"eth1 +[0-9]+ .* up .*\neth2 .* up .*\neth3 .* up ", // port list
+			"10.77.254.2", "10.77.0.1 .* eth1 ", "10.77.0.2 .* eth2 ", // group show
+			"registered +10.77.254.1 ", "ended +10.77.254.1 ", "ended +10.77.254.2 ", // events
+			"data packets in +[0-9]{4}", "partial checksum +[1-9]", // stats; a busy machine sees retransmissions
+		}, perf...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			said := m.runAsSwitch(t, name)
+			expect(t, said, want...)
+			if name != "README.md" {
+				m.checkInstall(t)
+			}
+		})
 	}
-	m := newMachine(t)
-	said := "" // by all commands, in order
+}
+
+// runAsSwitch types the section of a document, ends the switch, and returns what all commands have said, in order.
+func (m *machine) runAsSwitch(t *testing.T, name string) (said string) {
+	bs, err := blocks(documents(t)[name])
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
 	for _, b := range bs {
 		if b.kind != typedHere || b.section != asSwitch {
 			continue
 		}
-		t.Logf("README.md:%d", b.line)
+		t.Logf("%s:%d", name, b.line)
 		for _, where := range b.places {
 			if b.says == "" {
 				said += m.run(where, b.text)
@@ -49,24 +71,16 @@ func TestRunItAsASwitch(t *testing.T) {
 			t.Errorf("a receiver: %v\n%s", err, p.Output())
 		}
 	}
-	expect(t, said,
-		"/etc/gleam/gleamd.yaml: ok\n",                      // --check, with no warning
-		"eth1 +[0-9]+ .* up .*\neth2 .* up .*\neth3 .* up ", // port list
-		"verified, seed 1", "65536 +100 .* all\n",           // perf
-		"10.77.254.2", "10.77.0.1 .* eth1 ", "10.77.0.2 .* eth2 ", // group show
-		"registered +10.77.254.1 ", "ended +10.77.254.1 ", "ended +10.77.254.2 ", // events
-		"data packets in +[0-9]{4}", "partial checksum +[1-9]", // stats; a busy machine sees retransmissions
-	)
 	if strings.Contains(said, "warning") || strings.Contains(gleamd.Output(), "WARN") {
 		t.Errorf("there are warnings:\n%s\n%s", said, gleamd.Output())
 	}
 	if err := gleamd.Stop(10 * time.Second); err != nil {
 		t.Error(err)
 	}
-	m.checkInstall(t)
+	return said
 }
 
-// checkInstall checks the effects of make install that README's instructions do not show.
+// checkInstall checks the effects of make install that the instructions do not show.
 func (m *machine) checkInstall(t *testing.T) {
 	said := m.run("switch", `echo '# mine' >> /etc/gleam/gleamd.yaml
 make install
