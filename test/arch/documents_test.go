@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // tour are the documents that describe the files.
@@ -66,24 +67,65 @@ func TestGlossaryDefinesOnce(t *testing.T) {
 	}
 }
 
-// CONTRIBUTING.md names every target of the Makefile, and no other.
-func TestContributingNamesMakeTargets(t *testing.T) {
-	targets := make(map[string]bool)
+// A target of the Makefile has one row in the tables of CONTRIBUTING.md and docs/TESTING.md. Neither document names a
+// target that does not exist.
+func TestMakeTargetsAreExplained(t *testing.T) {
+	rows := make(map[string]int)
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
-		targets[m[1]] = false
+		rows[m[1]] = 0
 	}
-	if len(targets) < 20 {
-		t.Fatalf("the Makefile has %d targets: is this test still looking for the right thing?", len(targets))
+	if len(rows) < 20 {
+		t.Fatalf("the Makefile has %d targets: is this test still looking for the right thing?", len(rows))
 	}
-	for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
-		if _, ok := targets[m[1]]; !ok {
-			t.Errorf("CONTRIBUTING.md names make %s, which is no target", m[1])
+	target := regexp.MustCompile("`make ([a-z0-9-]+)")
+	for _, doc := range []string{"CONTRIBUTING.md", "docs/TESTING.md"} {
+		for line := range strings.Lines(read(t, doc)) {
+			for _, m := range target.FindAllStringSubmatch(line, -1) {
+				if _, ok := rows[m[1]]; !ok {
+					t.Errorf("%s names make %s, which is no target", doc, m[1])
+				}
+			}
+			if cells := strings.Split(line, "|"); len(cells) > 2 && cells[0] == "" {
+				for _, m := range target.FindAllStringSubmatch(cells[1], -1) {
+					rows[m[1]]++
+				}
+			}
 		}
-		targets[m[1]] = true
 	}
-	for target, named := range targets {
-		if !named {
-			t.Errorf("CONTRIBUTING.md does not name make %s", target)
+	for name, n := range rows {
+		if n != 1 {
+			t.Errorf("make %s has %d rows in the tables of CONTRIBUTING.md and docs/TESTING.md, want one", name, n)
+		}
+	}
+}
+
+// A document that is read first, or often, stays short: README fits a few screens, a release of the changelog one.
+func TestDocumentsAreShort(t *testing.T) {
+	for doc, limit := range map[string]int{
+		"README.md": 7 << 10, "SECURITY.md": 6 << 10, "docs/TESTING.md": 8 << 10, "docs/PERFORMANCE.md": 8 << 10,
+	} {
+		if n := len(read(t, doc)); n > limit {
+			t.Errorf("%s has %d bytes, want %d at most: details belong into the documents that it links to", doc, n, limit)
+		}
+	}
+	releases := strings.Split(read(t, "CHANGELOG.md"), "\n## ")[1:]
+	if len(releases) == 0 {
+		t.Error("CHANGELOG.md has no releases")
+	}
+	for _, r := range releases {
+		name, text, _ := strings.Cut(r, "\n")
+		n := 0
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if line != "" {
+				n++
+			}
+			if c := utf8.RuneCountInString(line); c > 120 {
+				t.Errorf("CHANGELOG.md, %s: a line has %d characters, want 120 at most: %s", name, c, line)
+			}
+		}
+		if n > 25 {
+			t.Errorf("CHANGELOG.md, %s: %d lines, want 25 at most", name, n)
 		}
 	}
 }

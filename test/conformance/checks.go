@@ -3,7 +3,7 @@
 
 // Package conformance compares the list of checks that a switch has to pass with the
 // tests: the name of a test of check 18, in any package, begins with TestC18_. The table
-// in docs/TESTING.md is generated here.
+// in docs/EVIDENCE.md is generated here.
 package conformance
 
 // checks describes check n at index n-1. The first PSN is 0 unless the text names

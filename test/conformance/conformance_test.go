@@ -19,11 +19,11 @@ import (
 
 //go:generate go test . -run TestTable -update
 
-var update = flag.Bool("update", false, "write the table into docs/TESTING.md")
+var update = flag.Bool("update", false, "write the table into docs/EVIDENCE.md")
 
 const (
 	root  = "../.."
-	doc   = root + "/docs/TESTING.md"
+	doc   = root + "/docs/EVIDENCE.md"
 	begin = "<!-- conformance: made by go generate ./test/conformance -->\n"
 	end   = "<!-- conformance: end -->\n"
 )
@@ -90,7 +90,7 @@ func table(tests map[int][]string) string {
 	return b.String()
 }
 
-// Every check has a test or a reason, and docs/TESTING.md says which.
+// Every check has a test or a reason, and docs/EVIDENCE.md says which.
 func TestTable(t *testing.T) {
 	if len(checks) != 72 {
 		t.Fatalf("%d checks, of 72", len(checks))
