@@ -60,9 +60,10 @@ func anchors(text string) (as []string) {
 	return as
 }
 
-// TestLinks follows every relative link to a file, and to a heading in it.
+// TestLinks follows every relative link to a file, and to a heading in it. Each document is linked to by another one.
 func TestLinks(t *testing.T) {
 	docs, n := documents(t), 0
+	linked := map[string]bool{"README.md": true}
 	for name, text := range docs {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
@@ -73,12 +74,18 @@ func TestLinks(t *testing.T) {
 			at := name
 			if target != "" {
 				at = filepath.Join(filepath.Dir(name), target)
+				linked[at] = linked[at] || at != name
 			}
 			if _, err := os.Stat(filepath.Join(root, at)); err != nil {
 				t.Errorf("%s: link to %s: %v", name, m[1], err)
 			} else if anchor != "" && !slices.Contains(anchors(docs[at]), anchor) {
 				t.Errorf("%s: link to %s: there is no such heading", name, m[1])
 			}
+		}
+	}
+	for name := range docs {
+		if !linked[name] {
+			t.Errorf("%s: no other document links to it", name)
 		}
 	}
 	if n < 10 {
