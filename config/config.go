@@ -5,44 +5,167 @@
 //
 // The file is YAML and strict: an unknown or repeated key, a value of the wrong
 // type or out of range is an error that names file, line, key and the offending
-// text, and all errors of a file are reported together. reference.yaml lists
-// every key with its default. Secrets are never part of an error, nor of any
-// printed or marshalled form of a Config.
+// text, and all errors of a file are reported together. Secrets are never part of
+// an error, nor of any printed or marshalled form of a Config.
+//
+// A key is one row: a field of Config, or of a section below it. The field's comment is its
+// text in reference.yaml, which TestReference makes of the rows. Its tags are
+//
+//	yaml      the name of the key
+//	range     the least and the greatest value of a number or duration
+//	choice    the words that it may be
+//	kind      a form that its type does not tell (values.go)
+//	unique    what no other value of the same list may be
+//	default   the value in a file without the key, in YAML
+//	required  in place of default: the value that reference.yaml shows
+//	example   in place of default: the value that reference.yaml shows in a comment
+//	reload    a reload applies a change; sized: up to the size at the start
+//	restart   the reason for which a change needs a restart
+//
+// What has neither reload nor restart is as its section. Method check of a section compares its
+// keys with each other.
 package config
 
 import (
-	"io/fs"
+	"fmt"
 	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/config/identity"
-	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // Config is a valid and complete configuration: Parse has filled in defaults for
-// missing keys.
+// missing keys. The values all, auto and none, where they are no words of a choice, and off
+// for ECN are the zero value of a field.
 type Config struct {
-	Ports            []Port         `yaml:"ports"`
-	GroupPrefixes    []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
-	Envelope         Envelope       `yaml:"envelope"`
-	Switch           Switch         `yaml:"switch"`
-	API              API            `yaml:"api"`
-	Web              Web            `yaml:"web"`
-	Metrics          Metrics        `yaml:"metrics"`
-	User             string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
-	Limits           Limits         `yaml:"limits"`
-	Repair           Repair         `yaml:"repair"`
-	UnconfirmedMoves MovePolicy     `yaml:"unconfirmed_moves"`
-	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member's answer to a keepalive probe; 0: no probes
-	State            string         `yaml:"state"`     // folder in which groups are kept over a restart; "": nowhere
-	XDP              XDP            `yaml:"xdp"`
-	FastPath         FastPath       `yaml:"fast_path"`
-	FastPathMemory   int            `yaml:"fast_path_memory"` // bytes of all rings of the fast path
-	UMEM             UMEM           `yaml:"umem"`
-	Rings            Rings          `yaml:"rings"`
-	Worker           Worker         `yaml:"worker"`
-	Log              Log            `yaml:"log"`
+	// The interfaces the switch serves. Required. Group traffic is taken from them;
+	// all other traffic stays with the kernel, so they may be ports of a bridge. A reload adds up
+	// to 16 ports to those of the start; it removes one with members behind it by --force alone.
+	// A port whose interface is deleted and made anew is taken up again by itself.
+	Ports []Port `yaml:"ports" required:"- name: p2" reload:"applied"`
+
+	// The addresses that groups may have. Required; prefixes do not overlap. The
+	// switch answers ARP and neighbour solicitations for all of them. Unicast only:
+	// members get packets *from* their GroupIP, and hosts drop packets from a
+	// multicast source address. A reload refuses to remove a prefix that groups are
+	// in, unless by force (gleam reload --force): they end.
+	GroupPrefixes []netip.Prefix `yaml:"group_prefixes" required:"- 10.77.254.0/24\n- fd77::6c65:0/112" reload:"applied"`
+
+	// Registration of groups from the wire.
+	Envelope Envelope `yaml:"envelope"`
+
+	// This switch among other gleamd switches, for groups whose members are behind several of
+	// them. Without keys it sends no hellos and hears none, and is the only switch of its groups.
+	Switch Switch `yaml:"switch"`
+
+	// The socket that the gleam command talks to. Root, the user that gleamd runs as and the
+	// members of group may change groups and ports, as the kernel names the caller;
+	// all other users that can connect may read. mode is the socket's permission bits, in octal:
+	// "0666" lets every user read. If read_group is set only its members may read, of users
+	// without the right to change, and mode is "0666". A group that does not exist has no members.
+	API API `yaml:"api" restart:"the sockets are made before privileges are given up"`
+
+	// A page for browsers that shows groups, members, ports and events as they change
+	// (docs/WEB.md). It changes nothing. Without listen there is none.
+	Web Web `yaml:"web" restart:"its socket is made before privileges are given up"`
+
+	// Metrics for Prometheus (docs/METRICS.md), at http://LISTEN/metrics. Without listen and
+	// socket there are none.
+	Metrics Metrics `yaml:"metrics" restart:"its socket is made before privileges are given up"`
+
+	// The user that gleamd becomes once it has its ports, by name or by number; never
+	// root. auto: gleam if there is a user of this name, else a number that no user has
+	// (61797). It keeps CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, can gain none, and most
+	// system calls are forbidden to it; without all that it does not start. Keys and configuration are
+	// read before, as root. gleamd may be started as this user, too, which then has to be
+	// able to read them (chgrp gleam FILE; chmod 640 FILE), with the capabilities that the
+	// error names: contrib/systemd/gleamd-unprivileged.conf does that for the service.
+	User string `yaml:"user" kind:"user" default:"auto" restart:"privileges are given up once"`
+
+	// Size of the group table, how long a source may keep others waiting, and how many
+	// packets a second are taken from one port of those with which a host could bother
+	// others; 0 means no limit.
+	Limits Limits `yaml:"limits" reload:"applied"`
+
+	// Losses between the switch and a receiver are repaired from the switch's memory:
+	// it retains unacknowledged packets, and resends those that a receiver lacks to that
+	// receiver alone. Without room for a packet the source repairs its loss. A
+	// group can be registered without repair.
+	Repair Repair `yaml:"repair" restart:"its memory is divided at start"`
+
+	// A member is pinned where it was registered: port, MAC address and VLAN. If frames in
+	// its name come from elsewhere, it gets an inquiry there by an authenticated envelope, and
+	// moves if it answers from there. This is the policy for a member that does not, since
+	// the frames were forged, or since it has no program that answers envelopes (a group
+	// that was registered by hand):
+	//   stay    it stays where it was, with a warning. `gleam group move-member` moves it.
+	//   follow  for trusted networks: members are not pinned, the kernel's forwarding
+	//           database and neighbour table have their locations, at registration too, where
+	//           else each member has to confirm. One forged frame moves a member.
+	//   evict   it is evicted if it does not answer from its old location either. Under the
+	//           policy strict, which evicts no member, it stays.
+	UnconfirmedMoves MovePolicy `yaml:"unconfirmed_moves" choice:"stay, follow, evict" default:"stay" restart:"members are pinned, or not, from the start"`
+
+	// Before a new member gets data, a packet without effect has it show which PSN it
+	// expects. A message waits for that; a member with other numbers than it was
+	// registered with never counts. This is the first wait for an answer, doubled each
+	// time. 0s switches the check off: a member with wrong numbers may then acknowledge
+	// messages that it did not get. Use 0s only where receivers are test programs that
+	// answer no duplicate, and no RC queue pairs.
+	PSNProbe time.Duration `yaml:"psn_probe" range:"0s 1s" default:"2ms" restart:"the workers are made with it"`
+
+	// The folder in which gleamd keeps its groups over a restart, by SIGTERM, kill -9 or loss of
+	// power: transfers go on, without any host having to do something. It is made at the start if
+	// it is missing. It has mode 0700, belongs to root or the user above, and has nothing else in it. Without this key a restart ends all
+	// groups. Before the data of a new source is forwarded the folder has the positions of its
+	// members, so where sources change often take one on a fast disk; one in memory (below
+	// /run) is good for all but loss of power. Registrations, Leaves and connections are answered
+	// when the folder has them. While it cannot be written groups go on, and no members are
+	// taken. Groups with psn_probe 0s are not kept.
+	State string `yaml:"state" kind:"folder" example:"/var/lib/gleam" restart:"the file is opened before privileges are given up"`
+
+	// How the XDP program and the AF_XDP sockets attach.
+	XDP XDP `yaml:"xdp" restart:"the XDP programs are loaded with it"`
+
+	// The fast path: XDP programs replicate the data of groups that flow without loss or
+	// change, and store it for repair. Everything else is left to the workers.
+	//   off      no group takes it.
+	//   auto     those that can do: with local repair, a path MTU up to 2048, and ports that run
+	//            XDP natively, without a rate.
+	//   require  as auto, and gleamd does not start if it cannot load the programs; it refuses
+	//            groups that could never take it: without local repair, for example.
+	FastPath FastPath `yaml:"fast_path" choice:"off, auto, require" default:"off" restart:"the XDP programs are loaded with it"`
+
+	// Memory that stores the packets of all groups on the fast path together, in bytes: up to 2 MiB
+	// a group, or 4 MiB with a path MTU of 2048. A group that finds no room stays with the workers.
+	// It is allocated at start, unless fast_path is off.
+	FastPathMemory int `yaml:"fast_path_memory" range:"1048576 1073741824" default:"33554432" restart:"its maps are made at start"` // 1 MiB to 1 GiB
+
+	// Packet memory, shared by all ports and locked into RAM: frames × frame_size
+	// bytes. A frame holds 256 bytes of headroom and a packet, or a part
+	// of one: at ports whose MTU is larger than that, packets take several frames each.
+	// With 4096 that is so from an MTU of 3507 on, with 2048 from 1771 on.
+	UMEM UMEM `yaml:"umem" restart:"the memory is registered with all sockets"`
+
+	// Entries of the AF_XDP rings of each queue: powers of two, 64 to 65536.
+	Rings Rings `yaml:"rings" restart:"the sockets are opened with them"`
+
+	// The workers that move the packets.
+	Worker Worker `yaml:"worker" restart:"the workers are made with it"`
+
+	// What gleamd writes to standard error. As a service of systemd, console writes to the journal
+	// by its own protocol: each field of an entry is one of the journal's, in capitals, such as
+	// GROUP, MEMBER and PORT, and GLEAM_MESSAGE is the text without its fields.
+	Log Log `yaml:"log" restart:"the log is opened at start"`
 }
+
+// UserAuto is the user gleam if there is one, else one without a name.
+const UserAuto = "auto"
 
 // MovePolicy is the policy for a member that is seen elsewhere than where it is pinned,
 // and does not confirm its move by an authenticated envelope from there.
@@ -55,251 +178,81 @@ const (
 	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old location either
 )
 
-// Port is an interface that the switch serves.
-type Port struct {
-	Name   string        `yaml:"name"`
-	Queues []int         `yaml:"queues"` // RX queues to bind, ascending; nil means all
-	VLAN   int           `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
-	Rate   linkrate.Rate `yaml:"rate"`   // at which group frames leave; none means as fast as the interface takes them
-	Queue  int           `yaml:"queue"`  // bytes that may wait to leave
-	ECN    ECN           `yaml:"ecn"`
-	Allow  Allow         `yaml:"allow"`
-	XDP    PortXDP       `yaml:"xdp"`
-}
-
-// PortXDP configures the XDP program of a port.
-type PortXDP struct {
-	Mode XDPMode `yaml:"mode"` // XDPDefault: that of Config.XDP
-}
-
-// ECN has the queue depths from which on a port marks Congestion Experienced. The zero
-// value is off.
-type ECN struct {
-	KMin int     `yaml:"kmin"` // bytes; up to here no frame is marked
-	KMax int     `yaml:"kmax"` // bytes; above, everything
-	PMax float64 `yaml:"pmax"` // share that is marked at kmax, 0 to 1
-}
-
-// DefaultQueue is the length of a port's queue, in bytes.
-const DefaultQueue = 256 << 10
-
-// defaultECN returns the thresholds of a queue of that many bytes: some frames are
-// marked from an eighth on, and all above half, well before frames are dropped.
-func defaultECN(queue int) ECN {
-	return ECN{KMin: queue / 8, KMax: queue / 2, PMax: 0.2}
-}
-
-// HasOwnECN reports whether the port marks by other thresholds than those that follow from its
-// queue.
-func (p *Port) HasOwnECN() bool { return p.ECN != ECN{} && p.ECN != defaultECN(p.Queue) }
-
-// Envelope configures group registration from the wire.
-type Envelope struct {
-	UDPPort       uint16        `yaml:"udp_port"`
-	Insecure      bool          `yaml:"insecure"` // accept unauthenticated envelopes; then Keys is empty
-	Keys          []Key         `yaml:"keys"`
-	LeaseMax      time.Duration `yaml:"lease_max"`      // longest lease granted
-	LocateTimeout time.Duration `yaml:"locate_timeout"` // for the location of a registration's members
-}
-
-// Key authenticates envelopes. Its ID travels with the envelope.
-type Key struct {
-	ID         uint16 `yaml:"id"`          // not 0, which on the wire means unauthenticated
-	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
-	Secret     Secret `yaml:"secret"`
-	// Bounds of registrations under the key; 0 means no bound.
-	MaxGroups  int           `yaml:"max_groups"`
-	MaxMembers int           `yaml:"max_members"` // of all its groups together
-	LeaseMax   time.Duration `yaml:"lease_max"`
-	// Rights of the key. Prefixes are within group_prefixes.
-	Roles    []Role         `yaml:"roles"`    // none: master and member
-	Prefixes []netip.Prefix `yaml:"prefixes"` // of its groups' addresses; none: all
-}
-
-// Role is a kind of request that a key may be used for.
-type Role string
-
-// Roles of keys.
-const (
-	RoleMaster      Role = "master"       // register, renew, delete; remove members
-	RoleMember      Role = "member"       // leave
-	RoleReceiveOnly Role = "receive-only" // as member; a group that is registered under the key has one sender, the master's host
-)
-
-// UserAuto is the user gleam if there is one, else one without a name.
-const UserAuto = "auto"
-
-// API configures the Unix socket that gleam talks to, and the API over TCP.
-type API struct {
-	Socket string      `yaml:"socket"`
-	Mode   fs.FileMode `yaml:"mode"`  // permission bits of the socket
-	Group  string      `yaml:"group"` // group of users that the socket belongs to, if there is such a group; they may change groups
-	// ReadGroup is a group of users who may read. "" means all users that Mode lets
-	// connect.
-	ReadGroup string `yaml:"read_group"`
-	// Listen is the address of the API over TCP, by TLS with certificates of both ends; not
-	// valid: there is none. Advertise is where neighbour switches say that it is.
-	Listen    netip.AddrPort `yaml:"listen"`
-	Advertise netip.AddrPort `yaml:"advertise"`
-	// What it proves itself by, and the authorities for clients' certificates.
-	Certificate *identity.File `yaml:"certificate"`
-	Key         *identity.File `yaml:"key"`
-	CA          *identity.File `yaml:"ca"`
-	// Operators are the common names of certificates whose holders may change groups and
-	// ports. All others may read.
-	Operators []string `yaml:"operators"`
-}
-
-// Identity returns the files of the API over TCP.
-func (a *API) Identity() *identity.Files {
-	return &identity.Files{Certificate: a.Certificate, Key: a.Key, CA: a.CA}
-}
-
-// Limits bound the group table and the packets of a port.
-type Limits struct {
-	Groups          int `yaml:"groups"`
-	MembersPerGroup int `yaml:"members_per_group"`
-	// SourceTimeout is the time for which a source may be silent while another member
-	// waits.
-	SourceTimeout time.Duration `yaml:"source_timeout"`
-	// The most packets a second that are taken from one port; 0 means no limit.
-	NAKsPerPort      int `yaml:"naks_per_port"`      // NAK, RNR NAK and CNP
-	EnvelopesPerPort int `yaml:"envelopes_per_port"` // registration
-	// EnvelopesPerAddress is the most of them from one source address.
-	EnvelopesPerAddress int `yaml:"envelopes_per_address"`
-
-	NeighboursPerPort int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
-}
-
-// Repair is how groups repair losses from the switch's memory.
-type Repair struct {
-	GroupBytes int           `yaml:"per_group"` // bytes of packet memory that one group may retain; 0: no local repair
-	TotalBytes int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM, which is the most
-	Timeout    time.Duration `yaml:"timeout"`   // shortest probe timeout
-	Tries      int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
-}
-
-// RepairTotal returns Repair.Total with its default.
-func (c *Config) RepairTotal() int {
-	if c.Repair.TotalBytes == 0 {
-		return c.UMEM.Frames * c.UMEM.FrameSize / 8
-	}
-	return c.Repair.TotalBytes
-}
-
-// XDP configures programs and sockets at the ports.
-type XDP struct {
-	Mode     XDPMode  `yaml:"mode"`
-	ZeroCopy ZeroCopy `yaml:"zero_copy"`
-	NTuple   bool     `yaml:"ntuple"` // NICs put a group's packets into a queue of its worker
-}
-
-// XDPMode is where in the receive path the XDP program runs.
-type XDPMode string
-
-// XDP modes.
-const (
-	XDPDefault XDPMode = "default" // of a port: that of all
-	XDPAuto    XDPMode = "auto"    // native, else generic
-	XDPNative  XDPMode = "native"  // in the driver, or fail
-	XDPGeneric XDPMode = "generic" // in the stack: works with every driver, slower
-)
-
-// XDPModeOf returns the mode that is configured for a port.
-func (c *Config) XDPModeOf(p *Port) XDPMode {
-	if p.XDP.Mode == "" || p.XDP.Mode == XDPDefault {
-		return c.XDP.Mode
-	}
-	return p.XDP.Mode
-}
-
-// FastPath is whether groups take the fast path: XDP programs replicate their data, and
-// store it for repair.
-type FastPath string
-
-// Fast path choices.
-const (
-	FastPathOff     FastPath = "off"     // no group does
-	FastPathAuto    FastPath = "auto"    // those that can do
-	FastPathRequire FastPath = "require" // gleamd does not start where none could
-)
-
-// ZeroCopy is whether AF_XDP sockets share their memory with the hardware.
-type ZeroCopy string
-
-// Zero-copy choices.
-const (
-	ZeroCopyAuto   ZeroCopy = "auto"   // try, else copy
-	ZeroCopyNever  ZeroCopy = "never"  // copy
-	ZeroCopyAlways ZeroCopy = "always" // or fail
-)
-
-// UMEM is the packet memory that all ports share.
-type UMEM struct {
-	Frames    int `yaml:"frames"`     // power of two
-	FrameSize int `yaml:"frame_size"` // bytes, 2048 or 4096
-}
-
-// Rings are the entries of each AF_XDP ring, per queue; powers of two.
-type Rings struct {
-	RX         int `yaml:"rx"`
-	TX         int `yaml:"tx"`
-	Fill       int `yaml:"fill"`
-	Completion int `yaml:"completion"`
-}
-
-// Worker configures the goroutines that move the packets.
-type Worker struct {
-	CPUs  []int         `yaml:"cpu"`   // one worker for each, and the number of the CPU that it stays on; -1 means any
-	Spin  time.Duration `yaml:"spin"`  // busy polling before sleeping in poll
-	Batch int           `yaml:"batch"` // packets taken from a ring at once
-}
-
-// Log configures gleamd's log on standard error.
-type Log struct {
-	Level  LogLevel  `yaml:"level"`
-	Format LogFormat `yaml:"format"`
-}
-
-// LogLevel is the least severe level that is logged.
-type LogLevel string
-
-// Log levels.
-const (
-	LogDebug LogLevel = "debug"
-	LogInfo  LogLevel = "info"
-	LogWarn  LogLevel = "warn"
-	LogError LogLevel = "error"
-)
-
-// LogFormat is the format of a log line.
-type LogFormat string
-
-// Log formats.
-const (
-	LogConsole LogFormat = "console"
-	LogJSON    LogFormat = "json"
-)
-
 // Default returns the configuration of a file with the required keys only. The required
 // keys are empty: ports, group_prefixes and (unless insecure) keys.
 func Default() *Config {
-	return &Config{
-		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
-		Switch:           Switch{HelloInterval: 100 * time.Millisecond, GracePeriod: 3 * time.Second},
-		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
-		Metrics:          Metrics{Groups: 50},
-		User:             UserAuto,
-		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKsPerPort: 100_000, EnvelopesPerPort: 2000, EnvelopesPerAddress: 500, NeighboursPerPort: 1000},
-		Repair:           Repair{GroupBytes: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
-		PSNProbe:         2 * time.Millisecond,
-		UnconfirmedMoves: MoveStay,
-		XDP:              XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
-		FastPath:         FastPathOff,
-		FastPathMemory:   32 << 20,
-		UMEM:             UMEM{Frames: 16384, FrameSize: 4096},
-		Rings:            Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
-		Worker:           Worker{CPUs: []int{-1}, Spin: 50 * time.Microsecond, Batch: 64},
-		Log:              Log{Level: LogInfo, Format: LogConsole},
+	c := *defaults()
+	c.Worker.CPUs = slices.Clone(c.Worker.CPUs)
+	return &c
+}
+
+// defaults parses the defaults once: that takes a millisecond.
+var defaults = sync.OnceValue(func() *Config {
+	c := new(Config)
+	setDefaults(reflect.ValueOf(c).Elem())
+	return c
+})
+
+// setDefaults gives the keys of a section their defaults.
+func setDefaults(section reflect.Value) {
+	d := new(decoder)
+	for i := range section.NumField() {
+		at, row := section.Field(i), section.Type().Field(i)
+		if isSection(row.Type) {
+			setDefaults(at)
+			continue
+		}
+		if text := row.Tag.Get("default"); text != "" {
+			file, err := parser.ParseBytes([]byte(text), 0)
+			if err != nil {
+				panic(err)
+			}
+			d.read(at, row.Tag, value{node: file.Docs[0].Body, key: row.Name})
+		}
 	}
+	if len(d.errs) > 0 {
+		panic(d.errs)
+	}
+}
+
+// framesPerPort is the least share of the UMEM per port: a batch being received
+// and one being sent.
+const framesPerPort = 128
+
+// check reports missing keys and contradictions between keys. line is the first line of
+// the file. A key that was refused is not reported as missing, too.
+func (d *decoder) check(c *Config, line int) {
+	line = max(line, 1)
+	if len(c.Ports) == 0 && !d.refused("ports") {
+		d.fail(line, "ports", "", "want at least one port: - name: INTERFACE")
+	}
+	if len(c.GroupPrefixes) == 0 && !d.refused("group_prefixes") {
+		d.fail(line, "group_prefixes", "", "want at least one prefix for GroupIPs, such as 10.77.254.0/24")
+	}
+	d.checkKeys(c, line)
+	d.checkSwitch(c, line)
+	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
+		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
+	}
+	if most := c.UMEM.Frames * c.UMEM.FrameSize / 8; c.Repair.TotalBytes > most && !d.refused("repair") {
+		d.fail(line, "repair.total", strconv.Itoa(c.Repair.TotalBytes),
+			fmt.Sprintf("more than an eighth of the UMEM, %d bytes: half is for receiving, a quarter for the ports' queues, an eighth to copy into", most))
+	}
+	if c.FastPath == FastPathRequire && !d.refused("fast_path") {
+		switch {
+		case len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p Port) bool { return c.XDPModeOf(&p) != XDPGeneric }) && !d.refused("xdp") && !d.refused("ports"):
+			d.fail(line, "fast_path", string(c.FastPath), "needs native XDP: with xdp.mode generic no group could take the fast path")
+		case c.Repair.GroupBytes == 0 && !d.refused("repair"):
+			d.fail(line, "fast_path", string(c.FastPath), "needs local repair: with repair.per_group 0 no group could take the fast path")
+		}
+	}
+	if need := framesPerPort * len(c.Ports); c.UMEM.Frames < need && !d.refused("umem") {
+		d.fail(line, "umem.frames", strconv.Itoa(c.UMEM.Frames),
+			fmt.Sprintf("%d ports need at least %d frames", len(c.Ports), need))
+	}
+}
+
+// refused reports whether something is wrong at key or below it.
+func (d *decoder) refused(key string) bool {
+	return slices.ContainsFunc(d.errs, func(e *Error) bool { return strings.HasPrefix(e.Key, key) })
 }

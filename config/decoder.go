@@ -5,9 +5,9 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -21,7 +21,7 @@ type decoder struct {
 	file  string
 	files *trusted.Files // that the configuration names
 	errs  Errors
-	known map[string]bool // every key path that a mapping has read, with [] for list elements
+	where map[string]int // lines of the values that have to be unique, by key path, with [] for list elements, and value
 
 	configuration *Config
 	inline        value // the first secret that stands in the file itself; line 0: none does
@@ -85,12 +85,43 @@ func (d *decoder) wrongKind(v value, want string) {
 	d.failAt(v, "is %s; want %s", kind(v.node), want)
 }
 
+// section reads the keys of a struct, each by its row, and returns those that exist.
+func (d *decoder) section(at reflect.Value, v value) map[string]value {
+	fields := make([]field, at.NumField())
+	for i := range fields {
+		tag := at.Type().Field(i).Tag
+		fields[i] = field{tag.Get("yaml"), func(v value) { d.read(at.Field(i), tag, v) }}
+	}
+	seen := d.mapping(v, fields...)
+	if c, ok := at.Addr().Interface().(interface {
+		check(d *decoder, v value, seen map[string]value)
+	}); ok && seen != nil {
+		c.check(d, v, seen)
+	}
+	return seen
+}
+
+// sections reads a list of structs. Each begins with the defaults of its keys.
+func (d *decoder) sections(list reflect.Value, v value) {
+	fresh := reflect.New(list.Type().Elem()).Elem()
+	setDefaults(fresh)
+	d.list(v, func(v value) {
+		at := reflect.New(fresh.Type()).Elem()
+		at.Set(fresh)
+		if d.section(at, v) != nil {
+			list.Set(reflect.Append(list, at))
+		}
+	})
+}
+
+// isSection reports whether t is a struct whose fields are keys.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Config]().PkgPath() && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
+}
+
 // mapping reads a mapping with the given keys and returns those that exist. An empty
 // section is one without keys.
 func (d *decoder) mapping(v value, fields ...field) map[string]value {
-	for _, f := range fields {
-		d.known[wildcard(join(v.key, f.name))] = true
-	}
 	var pairs []*ast.MappingValueNode
 	switch n := v.node.(type) {
 	case nil, *ast.NullNode:
@@ -166,110 +197,5 @@ func (d *decoder) list(v value, read func(value)) {
 			at.line = l
 		}
 		read(at)
-	}
-}
-
-func (d *decoder) str(v value) (string, bool) {
-	switch n := v.node.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		d.wrongKind(v, "a string (put it in quotes)")
-	default:
-		d.wrongKind(v, "a string")
-	}
-	return "", false
-}
-
-func (d *decoder) boolean(dst *bool) func(value) {
-	return func(v value) {
-		if n, ok := v.node.(*ast.BoolNode); ok {
-			*dst = n.Value
-			return
-		}
-		d.wrongKind(v, "true or false")
-	}
-}
-
-// integer reads a number in [low, high].
-func (d *decoder) integer(v value, low, high int64) (int64, bool) {
-	n, ok := v.node.(*ast.IntegerNode)
-	if !ok {
-		d.wrongKind(v, "a number")
-		return 0, false
-	}
-	var i int64
-	switch x := n.Value.(type) {
-	case int64:
-		i = x
-	case uint64:
-		i, ok = int64(x), x <= 1<<63-1
-	default:
-		ok = false
-	}
-	if !ok || i < low || i > high {
-		d.failAt(v, "want a number from %d to %d", low, high)
-		return 0, false
-	}
-	return i, true
-}
-
-func (d *decoder) int(dst *int, low, high int64) func(value) {
-	return func(v value) {
-		if i, ok := d.integer(v, low, high); ok {
-			*dst = int(i)
-		}
-	}
-}
-
-// power reads a power of two in [low, high].
-func (d *decoder) power(dst *int, low, high int64) func(value) {
-	return func(v value) {
-		i, ok := d.integer(v, low, high)
-		switch {
-		case ok && i&(i-1) != 0:
-			d.failAt(v, "want a power of two from %d to %d", low, high)
-		case ok:
-			*dst = int(i)
-		}
-	}
-}
-
-// duration reads a Go duration, such as 50us or 1m30s, in [low, high].
-func (d *decoder) duration(dst *time.Duration, low, high time.Duration) func(value) {
-	return func(v value) {
-		t := text(v.node)
-		if _, ok := v.node.(*ast.StringNode); !ok && t != "0" {
-			d.wrongKind(v, "a duration with its unit, such as 50us, 2s or 10m")
-			return
-		}
-		x, err := time.ParseDuration(t)
-		switch {
-		case err != nil:
-			d.failAt(v, "want a duration such as 50us, 2s or 10m")
-		case x < low || x > high:
-			d.failAt(v, "want a duration from %v to %v", low, high)
-		default:
-			*dst = x
-		}
-	}
-}
-
-// choice reads one of a set of words.
-func choice[T ~string](d *decoder, dst *T, words ...T) func(value) {
-	return func(v value) {
-		s, ok := d.str(v)
-		if !ok {
-			return
-		}
-		if !slices.Contains(words, T(s)) {
-			want := make([]string, len(words))
-			for i, w := range words {
-				want[i] = string(w)
-			}
-			d.failAt(v, "want one of %s", strings.Join(want, ", "))
-			return
-		}
-		*dst = T(s)
 	}
 }

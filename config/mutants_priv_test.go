@@ -24,7 +24,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a configuration with secrets is taken from anybody", "ConfigurationWithSecrets", mutant.In(parse,
 		"if s := d.inline; s.line > 0 && st != nil {",
 		"if s := d.inline; s.line > 1<<20 && st != nil {")),
-	mutant.New("the file of a socket is everybody's although only a group may read", "priv", mutant.In((*decoder).api,
+	mutant.New("the file of a socket is everybody's although only a group may read", "priv", mutant.In((*API).check,
 		"a.Mode = openToAll",
 		"_ = a.Mode")),
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -50,9 +51,9 @@ func Parse(name string, data []byte) (*Config, error) {
 
 // parse parses a configuration, of the file st if it is one.
 func parse(name string, data []byte, st fs.FileInfo, files *trusted.Files) *decoder {
-	d := &decoder{file: name, files: files, known: make(map[string]bool), configuration: Default()}
+	d := &decoder{file: name, files: files, where: make(map[string]int), configuration: Default()}
 	if root, line := d.document(data); len(d.errs) == 0 {
-		if d.config(d.configuration, root) {
+		if d.section(reflect.ValueOf(d.configuration).Elem(), value{node: root, line: lineOf(root)}) != nil {
 			d.check(d.configuration, line)
 		}
 	}

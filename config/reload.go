@@ -4,11 +4,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // KeyState is one key of two configurations that a reload compares.
@@ -18,138 +18,105 @@ type KeyState struct {
 	Restart string // why a reload does not apply a change of it; "" if it does
 }
 
+// Reasons for a restart beside those of the rows.
+const (
+	unknownReason = "no reload applies it"
+	sizedReason   = "tables have the sizes of the start: a reload may lower it, and raise it up to there"
+)
+
 // Compare compares every key of c, the configuration in use, with next. A port is the
 // same one if it has the same name. Keys that hold secrets are compared whole, as
 // envelope.keys. start is the configuration that gleamd was started with.
 func (c *Config) Compare(next, start *Config) (states []KeyState) {
-	compare(&states, "", reflect.ValueOf(*c), reflect.ValueOf(*next))
-	for i := range states {
-		if s := &states[i]; s.Changed && next.exceeds(start, s.Key) {
-			s.Restart = sizedReason
-		}
-	}
+	comparison{start, func(key, restart string, running, next reflect.Value) {
+		same := running.IsValid() && next.IsValid() && reflect.DeepEqual(running.Interface(), next.Interface())
+		states = append(states, KeyState{key, !same, restart})
+	}}.configs(c, next)
 	return states
-}
-
-// exceeds reports whether a key that sizes tables is larger in c than at the start.
-func (c *Config) exceeds(start *Config, key string) bool {
-	if !slices.Contains(sized, key) {
-		return false
-	}
-	a, b := reflect.ValueOf(*c), reflect.ValueOf(*start)
-	for name := range strings.SplitSeq(key, ".") {
-		a, b = fieldOf(a, name), fieldOf(b, name)
-	}
-	return a.Int() > b.Int()
-}
-
-// fieldOf returns the field of a section that has a key.
-func fieldOf(v reflect.Value, key string) reflect.Value {
-	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("yaml") == key {
-			return v.Field(i)
-		}
-	}
-	panic("config: there is no key " + key)
-}
-
-func compare(states *[]KeyState, key string, a, b reflect.Value) {
-	switch {
-	case a.Type() == reflect.TypeFor[[]Port]():
-		comparePorts(states, key, a.Interface().([]Port), b.Interface().([]Port))
-	case isSection(a.Type()):
-		for i := range a.NumField() {
-			compare(states, join(key, a.Type().Field(i).Tag.Get("yaml")), a.Field(i), b.Field(i))
-		}
-	default:
-		*states = append(*states, KeyState{key, !reflect.DeepEqual(a.Interface(), b.Interface()), RestartReason(key)})
-	}
-}
-
-func comparePorts(states *[]KeyState, key string, a, b []Port) {
-	at := func(list []Port, name string) int {
-		return slices.IndexFunc(list, func(p Port) bool { return p.Name == name })
-	}
-	for i := range a {
-		name := fmt.Sprintf("%s[%s]", key, a[i].Name)
-		if j := at(b, a[i].Name); j >= 0 {
-			compare(states, name, reflect.ValueOf(a[i]), reflect.ValueOf(b[j]))
-		} else {
-			*states = append(*states, KeyState{name, true, RestartReason(key)})
-		}
-	}
-	for j := range b {
-		if at(a, b[j].Name) < 0 {
-			*states = append(*states, KeyState{fmt.Sprintf("%s[%s]", key, b[j].Name), true, RestartReason(key)})
-		}
-	}
-}
-
-// RestartReason returns why a change of the key needs a restart of gleamd; "" if a reload
-// applies it. The most specific entry of the table reloads counts.
-func RestartReason(key string) string {
-	best := -1
-	key = strings.ReplaceAll(wildcard(key), "[]", "")
-	for i, r := range reloads {
-		if (key == r.key || strings.HasPrefix(key, r.key+".")) && (best < 0 || len(r.key) > len(reloads[best].key)) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return "no reload applies it"
-	}
-	return reloads[best].restart
 }
 
 // KeepUntilRestart gives c, which was just read, the values of running for all keys whose
 // changes need a restart: c is then what is in effect after a reload. start is the
 // configuration that gleamd was started with.
 func (c *Config) KeepUntilRestart(running, start *Config) {
-	for _, key := range sized {
-		if !c.exceeds(start, key) {
-			continue
+	comparison{start, func(_, restart string, running, next reflect.Value) {
+		if restart != "" && running.IsValid() && next.IsValid() {
+			next.Set(running)
 		}
-		to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem()
-		for name := range strings.SplitSeq(key, ".") {
-			to, from = fieldOf(to, name), fieldOf(from, name)
-		}
-		to.Set(from)
-	}
-	keep("", reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem())
+	}}.configs(running, c)
 }
 
-func keep(key string, to, from reflect.Value) {
-	switch {
-	case to.Type() == reflect.TypeFor[[]Port]():
-		keepPorts(key, to, from)
-	case isSection(to.Type()):
-		for i := range to.NumField() {
-			keep(join(key, to.Type().Field(i).Tag.Get("yaml")), to.Field(i), from.Field(i))
-		}
-	case RestartReason(key) != "":
-		to.Set(from)
-	}
+// comparison visits the keys of two configurations, each with the reason for which its change
+// needs a restart, or "". A port that one of both lacks is a key without a value there.
+type comparison struct {
+	start *Config
+	visit func(key, restart string, running, next reflect.Value)
 }
 
-// keepPorts is keep for the ports: those that both have, each key of them, and the list
-// itself if it is not reloaded.
-func keepPorts(key string, to, from reflect.Value) {
-	if RestartReason(key) != "" {
-		to.Set(from)
-		return
-	}
-	for i := range to.Len() {
-		for j := range from.Len() {
-			if p := to.Index(i); p.Interface().(Port).Name == from.Index(j).Interface().(Port).Name {
-				keep(key, p, from.Index(j))
-			}
+func (x comparison) configs(running, next *Config) {
+	x.section("", unknownReason, reflect.ValueOf(running).Elem(), reflect.ValueOf(next).Elem(), reflect.ValueOf(x.start).Elem())
+}
+
+// section visits the keys below key. above is the reason of the section itself.
+func (x comparison) section(key, above string, running, next, start reflect.Value) {
+	for i := range running.NumField() {
+		row := running.Type().Field(i)
+		key, restart := join(key, row.Tag.Get("yaml")), restartOf(row.Tag, above)
+		a, b, s := running.Field(i), next.Field(i), start.Field(i)
+		switch {
+		case row.Type == reflect.TypeFor[[]Port]():
+			x.ports(key, restart, a, b)
+		case isSection(row.Type):
+			x.section(key, restart, a, b, s)
+		case row.Tag.Get("reload") == "sized" && b.Int() > s.Int():
+			x.visit(key, sizedReason, a, b)
+		default:
+			x.visit(key, restart, a, b)
 		}
 	}
 }
 
-// isSection reports whether t is a struct whose fields are keys.
-func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Config]().PkgPath() && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
+func (x comparison) ports(key, restart string, running, next reflect.Value) {
+	at := func(list reflect.Value, name string) reflect.Value {
+		if i := slices.IndexFunc(list.Interface().([]Port), func(p Port) bool { return p.Name == name }); i >= 0 {
+			return list.Index(i)
+		}
+		return reflect.Value{}
+	}
+	for _, p := range running.Interface().([]Port) {
+		key, a, b := fmt.Sprintf("%s[%s]", key, p.Name), at(running, p.Name), at(next, p.Name)
+		if b.IsValid() {
+			x.section(key, restart, a, b, b)
+		} else {
+			x.visit(key, restart, a, b)
+		}
+	}
+	for _, p := range next.Interface().([]Port) {
+		if a := at(running, p.Name); !a.IsValid() {
+			x.visit(fmt.Sprintf("%s[%s]", key, p.Name), restart, a, at(next, p.Name))
+		}
+	}
+}
+
+// restartOf returns the reason for which a change of a row needs a restart, "" if a reload applies
+// it. above is that of its section, which counts for a row that says nothing.
+func restartOf(tag reflect.StructTag, above string) string {
+	if tag.Get("reload") != "" {
+		return ""
+	}
+	return cmp.Or(tag.Get("restart"), above)
+}
+
+// RestartReason returns why a change of the key needs a restart of gleamd; "" if a reload
+// applies it.
+func RestartReason(key string) string {
+	c := Default()
+	for _, s := range c.Compare(c, c) {
+		if s.Key == key {
+			return s.Restart
+		}
+	}
+	return unknownReason
 }
 
 // KeyLine returns the line of a file in which a port has its name, for a key such as
@@ -159,7 +126,7 @@ func KeyLine(path, key string) (line int) {
 	if err != nil {
 		return 0
 	}
-	d := &decoder{file: path, known: make(map[string]bool)} // its errors are those of Load
+	d := &decoder{file: path} // its errors are those of Load
 	root, _ := d.document(data)
 	d.mapping(value{node: root}, field{key, func(v value) { line = v.line }}, field{"ports", func(list value) {
 		d.list(list, func(p value) {

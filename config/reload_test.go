@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -80,79 +78,6 @@ func mustParse(t *testing.T, text string) *Config {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// Every key is decided, no entry is of a key that does not exist, and reference.yaml says
-// the same: "Reload: applied." or "Restart: REASON." in the comment of the entry's key.
-func TestReloadsAreInTheReference(t *testing.T) {
-	keys := make(map[string]bool)
-	structKeys(reflect.TypeFor[Config](), "", keys)
-	lines := strings.Split(string(mustRead(t, "reference.yaml")), "\n")
-	for key := range keys {
-		if strings.Contains(RestartReason(key), "no reload") && !sectionOnly(key) {
-			t.Errorf("%s: no entry of reloads says whether a reload applies it", key)
-		}
-	}
-	for _, r := range reloads {
-		if !keys[r.key] && !keys[strings.Replace(r.key, "ports.", "ports[].", 1)] {
-			t.Errorf("reloads has %s, which is no key", r.key)
-		}
-		want := "Reload: applied."
-		if r.restart != "" {
-			want = "Restart: " + r.restart + "."
-		}
-		if got := commentOf(lines, r.key); !strings.Contains(got, want) {
-			t.Errorf("reference.yaml does not say %q at %s, but: %s", want, r.key, got)
-		}
-	}
-}
-
-// sectionOnly reports whether all keys below a section have entries of their own.
-func sectionOnly(key string) bool {
-	for _, r := range reloads {
-		if strings.HasPrefix(r.key, key+".") {
-			return true
-		}
-	}
-	return false
-}
-
-// commentOf returns the comment above a key of reference.yaml, and the one behind it, as
-// one line.
-func commentOf(lines []string, key string) string {
-	section, last, indent := "", key, ""
-	if i := strings.IndexByte(key, '.'); i >= 0 {
-		section, last, indent = key[:i], key[i+1:], "  "
-		if section == "ports" {
-			indent = "    "
-		}
-	}
-	in, at := section == "", -1
-	for i, l := range lines {
-		if strings.HasPrefix(l, section+":") && section != "" {
-			in = true
-			continue
-		}
-		if in && regexp.MustCompile(`^`+indent+`(# )?`+regexp.QuoteMeta(last)+`:`).MatchString(l) {
-			at = i
-			break
-		}
-	}
-	if at < 0 {
-		return "(the key was not found)"
-	}
-	var words []string
-	first := at
-	for first > 0 && strings.HasPrefix(strings.TrimSpace(lines[first-1]), "#") {
-		first--
-	}
-	for _, l := range lines[first:at] {
-		words = append(words, strings.Fields(strings.TrimLeft(strings.TrimSpace(l), "#"))...)
-	}
-	if _, behind, ok := strings.Cut(lines[at], "#"); ok {
-		words = append(words, strings.Fields(behind)...)
-	}
-	return strings.Join(words, " ")
 }
 
 // A port's line is that of its name in the file as it is now.

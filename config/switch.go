@@ -5,7 +5,6 @@ package config
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,109 +14,42 @@ import (
 // Switch is how this switch is known to other gleamd switches, and how it recognises them.
 // Without keys it neither sends hellos nor hears any: it is the only switch of its groups.
 type Switch struct {
-	ID SwitchID `yaml:"id"` // 0: made from the machine's ID
-	// Keys are for switches alone. The first one authenticates what this switch sends; all
-	// are accepted.
-	Keys          []SwitchKey   `yaml:"keys"`
-	Ports         []string      `yaml:"ports"`          // on which hellos are sent and heard; nil: all
-	HelloInterval time.Duration `yaml:"hello_interval"` // between two hellos
-	// GracePeriod is how long a neighbour may be away before the groups over it end.
-	GracePeriod time.Duration `yaml:"grace_period"`
+	// The name of this switch for the others, the same for good: 16 hexadecimal digits in
+	// quotes, different for each switch. auto: made from /etc/machine-id, so gleamds on one
+	// machine, and machines cloned from one image, need an id each.
+	ID SwitchID `yaml:"id" default:"auto" restart:"neighbours know this switch by it"`
+	// The keys of switches, as envelope.keys: id, and secret_file or secret. They are for
+	// switches alone: who has one is a switch to its neighbours. The first one
+	// authenticates what this switch sends, all are accepted. To replace a key: add the
+	// new one at the end everywhere, move it to the front everywhere, remove the former.
+	//     - id: 1
+	//       secret_file: switches.key
+	Keys []SwitchKey `yaml:"keys" default:"[]" reload:"applied"`
+	// The ports at which neighbour switches may be: all, or a list of names. A next hop at
+	// another port is a plain router, with hosts behind it.
+	Ports []string `yaml:"ports" kind:"ports" unique:"port" default:"all" restart:"which ports exchange hellos is decided at start"`
+	// The time between two hellos, 10ms to 10s. A neighbour that is silent for three intervals
+	// of its own is gone.
+	HelloInterval time.Duration `yaml:"hello_interval" kind:"milliseconds" range:"10ms 10s" default:"100ms" restart:"it is set at start"`
+	// The time for which a neighbour switch may be away, 1s to 5m. Groups whose tree cannot do
+	// without it end then. It has to be longer than a restart of gleamd takes on the slowest
+	// switch, and the same at all switches; so long do transfers wait for a switch that is lost.
+	GracePeriod time.Duration `yaml:"grace_period" range:"1s 5m" default:"3s" restart:"it is set at start"`
 }
 
-// SwitchID is the identity of a switch, the same for good.
+// SwitchID is the identity of a switch, the same for good. 0: made from the machine's ID.
 type SwitchID uint64
 
-// SwitchKey authenticates one switch to another.
+// SwitchKey authenticates one switch to another. The first one authenticates what this switch
+// sends; all are accepted.
 type SwitchKey struct {
-	ID         uint16 `yaml:"id"`          // not 0
-	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
-	Secret     Secret `yaml:"secret"`
+	ID         uint16 `yaml:"id" range:"1 65535" unique:"key id" required:"1"` // not 0, which on the wire means unauthenticated
+	SecretFile string `yaml:"secret_file" kind:"file" required:"switches.key"`
+	Secret     Secret `yaml:"secret" example:"hex:<digits>"`
 }
 
-// Bounds of the interval of hellos, those of the protocol.
-const (
-	minHelloInterval = 10 * time.Millisecond
-	maxHelloInterval = 10 * time.Second
-)
-
-// Bounds of the grace period: a switch that restarts is away for longer than the shorter one,
-// and hosts wait for as long.
-const (
-	minGracePeriod = time.Second
-	maxGracePeriod = 5 * time.Minute
-)
-
-func (d *decoder) switches(s *Switch, v value) {
-	d.mapping(v,
-		field{"id", d.switchID(&s.ID)},
-		field{"keys", func(v value) { d.switchKeys(&s.Keys, v) }},
-		field{"ports", func(v value) { d.switchPorts(&s.Ports, v) }},
-		field{"hello_interval", func(v value) {
-			d.duration(&s.HelloInterval, minHelloInterval, maxHelloInterval)(v)
-			if s.HelloInterval%time.Millisecond != 0 {
-				d.failAt(v, "want whole milliseconds")
-			}
-		}},
-		field{"grace_period", d.duration(&s.GracePeriod, minGracePeriod, maxGracePeriod)},
-	)
-}
-
-// switchID reads auto, or hexadecimal digits, with or without quotes.
-func (d *decoder) switchID(dst *SwitchID) func(value) {
-	return func(v value) {
-		t := text(v.node)
-		if t == "auto" {
-			*dst = 0
-			return
-		}
-		const digits = 16
-		b, err := hex.DecodeString(t)
-		var id SwitchID
-		for _, x := range b {
-			id = id<<8 | SwitchID(x)
-		}
-		if err != nil || len(t) != digits || id == 0 {
-			d.failAt(v, "want auto, or %d hexadecimal digits in quotes, not all 0", digits)
-			return
-		}
-		*dst = id
-	}
-}
-
-// switchPorts reads "all" or a list of names of ports.
-func (d *decoder) switchPorts(dst *[]string, v value) {
-	if text(v.node) == "all" {
-		*dst = nil
-		return
-	}
-	names := []string{}
-	d.list(v, func(v value) {
-		if name, ok := d.str(v); ok && slices.Contains(names, name) {
-			d.failAt(v, "port is there already")
-		} else if ok {
-			names = append(names, name)
-		}
-	})
-	*dst = names
-}
-
-func (d *decoder) switchKeys(dst *[]SwitchKey, list value) {
-	where := make(map[uint16]int)
-	read := func(k *SwitchKey, v value) map[string]value {
-		return d.mapping(v,
-			field{"id", d.keyID(&k.ID, where)},
-			field{"secret_file", func(v value) { d.secretFile(&k.SecretFile, &k.Secret, v) }},
-			field{"secret", func(v value) { d.secret(&k.Secret, v) }})
-	}
-	read(&SwitchKey{}, value{key: list.key + "[]"}) // the names of the keys, also where the list is empty
-	d.list(list, func(v value) {
-		var k SwitchKey
-		if seen := read(&k, v); seen != nil {
-			d.oneSecret(v, seen)
-			*dst = append(*dst, k)
-		}
-	})
+func (k *SwitchKey) check(d *decoder, v value, seen map[string]value) {
+	d.oneSecret(&k.SecretFile, &k.Secret, v, seen)
 }
 
 // checkSwitch reports contradictions of the section with others.

@@ -85,8 +85,8 @@ func (p *programs) close() (err error) {
 
 // emptyPort is a slot without a port.
 func emptyPort(cfg *config.Config) *port {
-	p := &port{linkState: linkState{down: true, vanished: true}}
-	p.prepare(&config.Port{Queue: config.DefaultQueue}, cfg)
+	p, defaults := &port{linkState: linkState{down: true, vanished: true}}, config.DefaultPort()
+	p.prepare(&defaults, cfg)
 	return p
 }
 
