@@ -169,10 +169,11 @@ func TestQuestionOnAForwardedLeg(t *testing.T) {
 	}
 }
 
-// The configuration's defaults are those that the core's documentation explains.
-func TestRepairDefaults(t *testing.T) {
-	if r := repairSpec(config.Default(), 1<<30); r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
-		t.Errorf("the configuration has a timeout of %v and %d tries, the core %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
+// Groups repair as the configuration says.
+func TestConfiguredRepair(t *testing.T) {
+	c := config.Default()
+	if r := repairSpec(c, 1<<30); r.Timeout != c.Repair.Timeout || r.Tries != c.Repair.Tries {
+		t.Errorf("%+v, want %+v", r, c.Repair)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -19,9 +18,6 @@ import (
 // A source is given up after the configured time, and not before it would have given
 // up by itself.
 func TestSourceTimeout(t *testing.T) {
-	if d := config.Default().Limits.SourceTimeout; d != mcast.DefaultSourceTimeout {
-		t.Errorf("the configuration has %v, the core %v", d, mcast.DefaultSourceTimeout)
-	}
 	for _, c := range []struct {
 		timeout, retries uint8
 		want             time.Duration

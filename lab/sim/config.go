@@ -51,7 +51,7 @@ type Config struct {
 	// RepairRoom is the most packets that wait at a port when one is sent again; default 4 at a host's port and
 	// 32 at one to another switch. gleamd fills the queue of a port that has a rate of its own.
 	RepairRoom int
-	// RepairBytes is the packet memory of each switch for repair; default 64 MiB.
+	// RepairBytes is the packet memory of each switch for repair; 0: the default of mcast.Limits.
 	RepairBytes int64
 }
 
@@ -109,7 +109,6 @@ func (c *Config) setDefaults() error {
 	def(&c.PathMTU, 4096)
 	def(&c.Train, 1)
 	def(&c.Queue, 32<<20)
-	def(&c.RepairBytes, 64<<20)
 	def(&c.Detect, topology.Millisecond)
 	def(&c.Host.Window, 8192)
 	def(&c.Host.AckEvery, 4)

@@ -24,7 +24,7 @@ var mayBeUnused = map[string]string{
 	"api.QPN.Format": "for fmt", "api.PSN.Format": "likewise",
 	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"host/endpoint.Group.UpdateFrom": "for applications", "host/endpoint.Host.RefusedConnections": "for applications",
-	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
+	"mcast.DefaultRepairTimeout": "a row of package config repeats it, TestConfiguredDefaults compares", "mcast.DefaultRepairTries": "likewise",
 	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
 	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
 	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",

@@ -14,6 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/hello"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -60,18 +62,26 @@ func TestAllowListsFitTheirTables(t *testing.T) {
 	}
 }
 
-// A group that a driver makes with the core's defaults repairs as one of gleamd's.
-func TestConfiguredRepair(t *testing.T) {
-	if r := config.Default().Repair; r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
-		t.Errorf("repair: timeout %v, %d tries; the core's defaults are %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
+// What a package has without a configuration is what gleamd has with the configuration's defaults.
+func TestConfiguredDefaults(t *testing.T) {
+	c := config.Default()
+	for key, values := range map[string][2]any{
+		"api.socket":            {c.API.Socket, api.DefaultSocket},
+		"envelope.udp_port":     {c.Envelope.UDPPort, uint16(envelope.DefaultPort)},
+		"limits.source_timeout": {c.Limits.SourceTimeout, mcast.DefaultSourceTimeout},
+		"repair.timeout":        {c.Repair.Timeout, mcast.DefaultRepairTimeout},
+		"repair.tries":          {c.Repair.Tries, mcast.DefaultRepairTries},
+		"rings.rx":              {c.Rings.RX, xsk.DefaultRingSize},
+		"switch.hello_interval": {c.Switch.HelloInterval, hello.DefaultInterval},
+	} {
+		if values[0] != values[1] {
+			t.Errorf("%s: the configuration has %v, the package that it is for %v", key, values[0], values[1])
+		}
 	}
 }
 
-// The interval of hellos has the default and the bounds of the protocol.
+// The interval of hellos has the bounds of the protocol.
 func TestConfiguredHellos(t *testing.T) {
-	if d := config.Default().Switch.HelloInterval; d != hello.DefaultInterval {
-		t.Errorf("hello_interval: default %v; the protocol's is %v", d, hello.DefaultInterval)
-	}
 	for interval, fits := range map[time.Duration]bool{
 		hello.MinInterval: true, hello.MinInterval - time.Millisecond: false, hello.MaxInterval: true, hello.MaxInterval + time.Millisecond: false,
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -39,16 +40,13 @@ type bareLeg struct {
 	icrc    uint32                                                                        // to be XORed
 }
 
-const (
-	bareBatch  = 64
-	bareFrames = 16384
-	bareSpin   = 50 * time.Microsecond
-)
+// standard has gleamd's numbers for batch, spin and UMEM.
+var standard = config.Default()
 
 func openBare(s *testbed) error {
-	b := &bare{rx: make([]xsk.Desc, bareBatch), addrs: make([]uint64, xsk.DefaultRingSize)}
+	b := &bare{rx: make([]xsk.Desc, standard.Worker.Batch), addrs: make([]uint64, xsk.DefaultRingSize)}
 	var err error
-	if b.umem, err = xsk.NewUmem(bareFrames, 4096); err != nil {
+	if b.umem, err = xsk.NewUmem(standard.UMEM.Frames, standard.UMEM.FrameSize); err != nil {
 		return err
 	}
 	s.onClose(b.umem.Close)
@@ -77,7 +75,7 @@ func openBare(s *testbed) error {
 			continue
 		}
 		b.out = append(b.out, k)
-		b.tx = append(b.tx, make([]xsk.Desc, 0, bareBatch))
+		b.tx = append(b.tx, make([]xsk.Desc, 0, standard.Worker.Batch))
 		leg, err := newBareLeg(s, i)
 		if err != nil {
 			return err
@@ -176,7 +174,7 @@ func (b *bare) run(stopped <-chan struct{}) error {
 			switch now := time.Now(); {
 			case idleSince.IsZero():
 				idleSince = now
-			case now.Sub(idleSince) >= bareSpin:
+			case now.Sub(idleSince) >= standard.Worker.Spin:
 				if _, err := b.poller.Wait(100 * time.Millisecond); err != nil {
 					return err
 				}
