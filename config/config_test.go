@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -117,5 +118,16 @@ func TestLoadMissingFile(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"))
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(fmt.Sprint(err), "none.yaml") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An empty list is as none: the default, but for the ports at which neighbours may be.
+func TestEmptyLists(t *testing.T) {
+	c := mustParse(t, strings.Replace(minimal, "{insecure: true}", "{keys: [{id: 1, secret: hex:"+goodHex+", roles: [], prefixes: []}]}", 1)+"switch: {ports: []}\n")
+	if k := c.Envelope.Keys[0]; !slices.Equal(k.Roles, []Role{RoleMaster, RoleMember}) || k.Prefixes != nil {
+		t.Errorf("%+v", k)
+	}
+	if c.Switch.Ports == nil || len(c.Switch.Ports) != 0 {
+		t.Errorf("ports %#v", c.Switch.Ports)
 	}
 }
