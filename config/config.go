@@ -173,7 +173,6 @@ type MovePolicy string
 
 // Choices for moves that are not confirmed.
 const (
-	MoveStay   MovePolicy = "stay"   // the member stays where it was
 	MoveFollow MovePolicy = "follow" // members are not pinned, and get no inquiries: the kernel's location counts
 	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old location either
 )

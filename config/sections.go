@@ -79,7 +79,6 @@ type FastPath string
 // Fast path choices.
 const (
 	FastPathOff     FastPath = "off"     // no group does
-	FastPathAuto    FastPath = "auto"    // those that can do
 	FastPathRequire FastPath = "require" // gleamd does not start where none could
 )
 
@@ -88,7 +87,6 @@ type ZeroCopy string
 
 // Zero-copy choices.
 const (
-	ZeroCopyAuto   ZeroCopy = "auto"   // try, else copy
 	ZeroCopyNever  ZeroCopy = "never"  // copy
 	ZeroCopyAlways ZeroCopy = "always" // or fail
 )
@@ -129,19 +127,11 @@ type Log struct {
 // LogLevel is the least severe level that is logged.
 type LogLevel string
 
-// Log levels.
-const (
-	LogDebug LogLevel = "debug"
-	LogInfo  LogLevel = "info"
-	LogWarn  LogLevel = "warn"
-	LogError LogLevel = "error"
-)
+// LogInfo is the default level.
+const LogInfo LogLevel = "info"
 
 // LogFormat is the format of a log line.
 type LogFormat string
 
-// Log formats.
-const (
-	LogConsole LogFormat = "console"
-	LogJSON    LogFormat = "json"
-)
+// LogConsole is the format for people, and for the journal.
+const LogConsole LogFormat = "console"

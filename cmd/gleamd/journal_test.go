@@ -75,7 +75,7 @@ func TestJournalFallsBack(t *testing.T) {
 	}
 	var taken fakeJournal
 	var lines buffer
-	newLogger(config.Log{Level: config.LogInfo, Format: config.LogJSON}, &lines, taken.send).Info("ready")
+	newLogger(config.Log{Level: config.LogInfo, Format: "json"}, &lines, taken.send).Info("ready")
 	if s := lines.String(); len(taken.entries) != 0 || !strings.HasPrefix(s, "{") {
 		t.Errorf("journal %v, standard error %q", taken.entries, s)
 	}

@@ -147,7 +147,7 @@ func wrongEverywhere(t *testing.T) map[foundBy]words {
 	cfg.User, cfg.State = config.UserAuto, ""
 	cfg.Ports = []config.Port{{Name: "p1"}, {Name: "p2"}, {Name: "none0"}}
 	cfg.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("10.99.0.0/24")}
-	cfg.Worker.CPUs, cfg.FastPath, cfg.XDP.Mode = []int{2, 3}, config.FastPathAuto, config.XDPGeneric
+	cfg.Worker.CPUs, cfg.FastPath, cfg.XDP.Mode = []int{2, 3}, "auto", config.XDPGeneric
 	o := m.start(cfg, &Running{Ports: []api.Port{{Name: "p1", Guard: map[string]api.GuardDrop{bpf.DropGuardARP.String(): {MAC: "02:00:00:00:77:01", Time: time.Now()}}}}})
 	r := &Report{}
 	r.take(o)

@@ -131,7 +131,7 @@ func TestCheckFindsTraps(t *testing.T) {
 	must(netlink.LinkSetMTU(link("p2"), 1088))
 	expect("an MTU that just fits")
 
-	cfg.FastPath = config.FastPathAuto
+	cfg.FastPath = "auto"
 	expect("the fast path", "port p1: its peer takes no redirected frames: groups with receivers there stay off the fast path", "port p2: its peer takes no")
 	cfg.FastPath = config.FastPathOff
 

@@ -42,7 +42,7 @@ func TestCheckFastPath(t *testing.T) {
 		{"jumbo frames", func(c change) { *c.mtu = 9000 }, []string{"port p1: its MTU of 9000 takes several buffers"}, false},
 	} {
 		cfg := config.Default()
-		cfg.FastPath = config.FastPathAuto
+		cfg.FastPath = "auto"
 		cfg.Ports = []config.Port{{Name: "p1"}, {Name: "p2"}}
 		h := &fastHost{release: "6.18.44-cloud", btf: true, available: 1 << 30, taken: func(int) (bool, error) { return true, nil }}
 		link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p1", Index: 7, MTU: 1500}}
