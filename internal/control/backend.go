@@ -29,14 +29,13 @@ const showBatch = 16
 func (e *Engine) Groups() ([]api.Group, error) {
 	list := []api.Group{}
 	var ips []netip.Addr
-	ok := e.control.do(func() { ips = slices.Collect(maps.Keys(e.control.dir.groups)) })
+	ok := e.control.read(func() { ips = slices.Collect(maps.Keys(e.control.dir.groups)) })
 	for part := range slices.Chunk(ips, showBatch) {
-		ok = ok && e.control.do(func() {
+		ok = ok && e.control.showGroups(&list, func() (groups []*group) {
 			for _, ip := range part {
-				if g := e.control.dir.groups[ip]; g != nil {
-					list = append(list, e.control.show(g))
-				}
+				groups = append(groups, e.control.dir.groups[ip])
 			}
+			return groups
 		})
 	}
 	if !ok {
@@ -46,22 +45,29 @@ func (e *Engine) Groups() ([]api.Group, error) {
 	return list, nil
 }
 
+// showGroups appends to list the API's view of those groups that are registered; the others are nil.
+func (c *control) showGroups(list *[]api.Group, groups func() []*group) bool {
+	registered := func() []*group { return slices.DeleteFunc(groups(), func(g *group) bool { return g == nil }) }
+	return c.readGroups(registered, func(found []groupStatus) {
+		for i := range found {
+			*list = append(*list, c.describe(found[i].group, &found[i].now))
+		}
+	})
+}
+
 // Group implements api.Backend.
 func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
-	var found *api.Group
+	var found []api.Group
 	var gone *api.Ended
 	var waiting string
-	if !e.control.do(func() {
+	if !e.control.showGroups(&found, func() []*group {
 		waiting, _ = e.control.connections.manager.Status(ip)
 		gone = e.control.endOf(ip)
-		if g := e.control.dir.groups[ip]; g != nil {
-			d := e.control.show(g)
-			found = &d
-		}
+		return []*group{e.control.dir.groups[ip]}
 	}) {
 		return nil, errStopped
 	}
-	if found == nil {
+	if len(found) == 0 {
 		err := unknownGroup(ip)
 		if waiting != "" {
 			err.Message = fmt.Sprintf("group %s is not registered yet: %s", ip, waiting)
@@ -71,7 +77,7 @@ func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 		}
 		return nil, err
 	}
-	return found, nil
+	return &found[0], nil
 }
 
 func unknownGroup(ip netip.Addr) *api.Error {
@@ -206,7 +212,7 @@ func (e *Engine) Delete(ip netip.Addr) error {
 // Ports implements api.Backend.
 func (e *Engine) Ports() ([]api.Port, error) {
 	list := make([]api.Port, len(e.control.ports))
-	if !e.control.do(func() {
+	if !e.control.read(func() {
 		for i, p := range e.control.ports {
 			a := &list[i]
 			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
@@ -257,7 +263,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
 	var own counters
 	var load []int
-	if !e.control.do(func() {
+	if !e.control.read(func() {
 		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
 		s.Control = e.control.stats()
 		own = e.control.count
@@ -285,15 +291,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	return s, nil
 }
 
-// show returns the API's view of g. It runs on the control loop.
-func (c *control) show(g *group) api.Group {
-	var now dataplane.GroupState
-	_ = g.handle.Read(&now)           // an error: the switch has stopped
-	c.applyOutcomes(g, &now.Outcomes) // so that nothing is shown that is not in the journal
-	return c.describe(g, &now)
-}
-
-// describe returns the API's view of g, whose state is now.
+// describe returns the API's view of g, whose state is now. It runs on the control loop.
 func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	st := &now.Status
 	params := g.reg.Params()

@@ -77,12 +77,11 @@ func (e *Engine) BusiestGroups(n int) (list []api.Group, leftOut int, err error)
 	}
 	list = []api.Group{}
 	for part := range slices.Chunk(e.ranking.choose(time.Now(), traffic, n), showBatch) {
-		if !e.control.do(func() {
+		if !e.control.showGroups(&list, func() (groups []*group) {
 			for _, id := range part {
-				if g := e.control.dir.byID[id]; g != nil {
-					list = append(list, e.control.show(g))
-				}
+				groups = append(groups, e.control.dir.byID[id])
 			}
+			return groups
 		}) {
 			return nil, 0, errStopped
 		}

@@ -31,7 +31,8 @@ type control struct {
 	registrar        *envelope.Registrar
 	locator          locator
 	notify           Notify
-	closures         chan func()
+	closures         chan func()  // requests that change something
+	reads            chan reading // requests that change nothing
 	ended            chan struct{}
 	out              envelope.Output
 	journal          *journal
@@ -90,7 +91,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), reresolvePolicer: dataplane.NewPolicer(maxReresolved), delayReports: dataplane.NewPolicer(delayReportRate),
-		closures: make(chan func()), ended: make(chan struct{}),
+		closures: make(chan func()), reads: make(chan reading), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
 		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),

@@ -17,7 +17,7 @@
 //   - the bell of workers whose groups have changed (collectOutcomes),
 //   - changes of links, neighbours and forwarding databases (followChanges),
 //   - answers of the kernel to lookups (lookupDone),
-//   - closures of the API (do).
+//   - requests of the API that change something (do), and those that read (read).
 //
 // Each iteration does a bounded amount of each kind of work.
 //

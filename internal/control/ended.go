@@ -76,7 +76,7 @@ func (c *control) endOf(ip netip.Addr) *api.Ended {
 // registrations. A registration that was replaced counts as ended.
 func (e *Engine) EndedGroups() ([]api.Group, error) {
 	list := []api.Group{}
-	if !e.control.do(func() { list = append(list, e.control.endedGroups...) }) {
+	if !e.control.read(func() { list = append(list, e.control.endedGroups...) }) {
 		return nil, errStopped
 	}
 	return list, nil

@@ -36,7 +36,7 @@ type explainedGroup struct {
 
 // copyForExplanation copies the state of a group.
 func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error) {
-	if !e.control.do(func() {
+	if !e.control.read(func() {
 		g := e.control.dir.groups[ip]
 		if g == nil {
 			err = unknownGroup(ip)

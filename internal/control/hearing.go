@@ -24,7 +24,7 @@ const (
 	hearingInterval = 5 * time.Second
 )
 
-// hearing has what ports had received when their interfaces were attached.
+// hearing has what ports had received when watchHearing first saw their interfaces attached.
 type hearing struct {
 	mu   sync.Mutex
 	from map[string]heardFrom // by port
@@ -36,24 +36,39 @@ type heardFrom struct {
 	received uint64
 }
 
-// judge adds to ports why they are never heard. It is given them with all counters.
-func (h *hearing) judge(list []api.Port) {
+// note notes what ports have received whose interfaces are new. It is given them with all counters.
+func (h *hearing) note(list []api.Port) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.from == nil {
 		h.from = make(map[string]heardFrom)
 	}
 	for i := range list {
+		if p := &list[i]; p.State == api.PortOpen && p.Device != nil && !h.from[p.Name].isOf(p) {
+			h.from[p.Name] = heardFrom{p.Ifindex, p.Device.RXPackets}
+		}
+	}
+}
+
+// isOf reports whether p has the same interface still.
+func (from heardFrom) isOf(p *api.Port) bool {
+	return from.ifindex == p.Ifindex && from.received <= p.Device.RXPackets
+}
+
+// judge adds to ports why they are never heard. It is given them with all counters.
+func (h *hearing) judge(list []api.Port) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range list {
 		p := &list[i]
 		if p.State != api.PortOpen || p.Device == nil {
 			continue
 		}
-		from, ok := h.from[p.Name]
-		if !ok || from.ifindex != p.Ifindex || p.Device.RXPackets < from.received {
-			from = heardFrom{p.Ifindex, p.Device.RXPackets}
-			h.from[p.Name] = from
+		received := uint64(0)
+		if from := h.from[p.Name]; from.isOf(p) {
+			received = p.Device.RXPackets - from.received
 		}
-		p.Unheard = unheard(p, p.Device.RXPackets-from.received)
+		p.Unheard = unheard(p, received)
 	}
 }
 
@@ -88,6 +103,7 @@ func (e *Engine) watchHearing(ctx context.Context) {
 	told := make(map[string]bool)
 	for {
 		if ports, err := e.Ports(); err == nil {
+			e.hearing.note(ports)
 			for i := range ports {
 				p := &ports[i]
 				if p.Unheard != "" && !told[p.Name] {

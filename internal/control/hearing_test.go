@@ -36,7 +36,7 @@ func TestUnheard(t *testing.T) {
 		{"an interface made anew", remade, ""},
 	} {
 		var h hearing
-		h.judge([]api.Port{port(1000, 0, nil)})
+		h.note([]api.Port{port(1000, 0, nil)})
 		list := []api.Port{c.port}
 		h.judge(list)
 		if got := list[0].Unheard; (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -57,6 +57,8 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			do = func() { c.outcomesDue = true }
 		case f := <-c.closures:
 			do = f
+		case r := <-c.reads:
+			do = func() { c.serveReading(r) }
 		case x := <-c.lookups.results:
 			do = func() { c.lookupDone(x) }
 		case <-c.switches.helloBell:

@@ -132,18 +132,24 @@ func gatewayOf(port int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 1, 
 func newFakeTree(t *testing.T, ports int, at ...int) (*fakeSwitch, *fakeHellos, *fakeRoutes) {
 	t.Helper()
 	f := newFakeSwitch(t, ports, 1)
-	h := &fakeHellos{bell: make(chan struct{}, 1)}
-	for _, p := range at {
-		h.links = append(h.links, neighbours.Link{Port: p, State: hello.Down, Reason: hello.Silent})
-	}
-	r := &fakeRoutes{route: make(map[netip.Addr]fib.Route), users: make(map[netip.Addr]int), bell: make(chan struct{}, 1)}
+	h, r := f.addSwitches(at...)
 	f.locator.mu.Lock()
 	for p := range ports {
 		f.locator.at[gatewayOf(p)] = locate.Location{Hop: gatewayOf(p), Ifindex: p + 1, MAC: []byte{2, 0, 0, 0, 1, byte(p)}}
 	}
 	f.locator.mu.Unlock()
-	f.control.do(func() { f.control.setSwitches(h, h.bell, r, r.bell) })
 	return f, h, r
+}
+
+// addSwitches has the switch exchange hellos at the ports that are named, and watch routes.
+func (f *fakeSwitch) addSwitches(at ...int) (*fakeHellos, *fakeRoutes) {
+	h := &fakeHellos{bell: make(chan struct{}, 1)}
+	for _, p := range at {
+		h.links = append(h.links, neighbours.Link{Port: p, State: hello.Down, Reason: hello.Silent})
+	}
+	r := &fakeRoutes{route: make(map[netip.Addr]fib.Route), users: make(map[netip.Addr]int), bell: make(chan struct{}, 1)}
+	f.control.do(func() { f.control.setSwitches(h, h.bell, r, r.bell) })
+	return h, r
 }
 
 // gatewayAt is the state of a port's link to a switch that is that port's gateway.

@@ -104,7 +104,10 @@ func (c *control) recallHost(h *host, was *statefile.Host, keys map[envelope.Key
 // unknownPlace says that a member of g has had no place since the restart; "" if it has one.
 func (c *control) unknownPlace(g *group, ip netip.Addr) string {
 	h := c.dir.hosts.byIP[ip]
-	if _, here := g.hosts[ip]; h == nil || !here || h.placeIn(g.key).at.Known() {
+	if _, here := g.hosts[ip]; h == nil || !here {
+		return ""
+	}
+	if p := h.places[g.key]; p != nil && p.at.Known() {
 		return ""
 	}
 	return "its port or route of before the restart is missing, so it gets nothing: " + unknownPlaceRemedy

@@ -57,6 +57,9 @@ func (c *control) setSwitches(h helloLinks, helloBell <-chan struct{}, r routes,
 // followNeighbours takes over the state of all links.
 func (c *control) followNeighbours() {
 	s := &c.switches
+	if s.hellos == nil {
+		return
+	}
 	changes := s.table.Update(c.now(), s.hellos.Links())
 	if len(changes) == 0 {
 		return

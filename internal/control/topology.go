@@ -17,7 +17,7 @@ import (
 // Topology implements api.Backend.
 func (e *Engine) Topology() (*api.Topology, error) {
 	t := &api.Topology{}
-	if !e.control.do(func() { e.control.describeSwitches(t) }) {
+	if !e.control.read(func() { e.control.describeSwitches(t) }) {
 		return nil, errStopped
 	}
 	return t, nil
@@ -29,7 +29,6 @@ func (c *control) describeSwitches(t *api.Topology) {
 	if s.hellos == nil {
 		return
 	}
-	c.followNeighbours() // so that nothing is shown that is not in the journal
 	now := c.now()
 	t.Switch = s.hellos.ID().String()
 	for _, l := range s.hellos.Links() {

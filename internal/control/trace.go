@@ -110,7 +110,7 @@ func (r *traceRun) begin(t *api.Trace) (err error) {
 
 // readPorts reads the names of the ports. It returns false if the switch has stopped.
 func (r *traceRun) readPorts() bool {
-	return r.engine.control.do(func() {
+	return r.engine.control.read(func() {
 		r.ports, r.start.Ports = nil, []string{}
 		for _, p := range r.engine.control.ports {
 			r.ports = append(r.ports, p.Name)
@@ -125,7 +125,7 @@ func (r *traceRun) readPorts() bool {
 // seen.
 func (r *traceRun) noteGroup(t *api.Trace, f *trace.Filter) (err error) {
 	fast := false
-	if !r.engine.control.do(func() {
+	if !r.engine.control.read(func() {
 		dir := r.engine.control.dir
 		if fast = dir.defaults.fastPath; !t.Group.IsValid() {
 			return
