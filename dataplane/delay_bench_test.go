@@ -21,12 +21,12 @@ func BenchmarkLook(b *testing.B) {
 	w := x.w
 	for i := range groups {
 		id := mcast.GroupID(1 + i)
-		spec := mcast.GroupSpec{ID: id, IP: netip.AddrFrom4([4]byte{10, 78, byte(i >> 8), byte(i)}), QPN: 0x4711, PMTU: 1024}
+		spec := mcast.GroupSpec{ID: id, IP: netip.AddrFrom4([4]byte{10, 78, byte(i >> 8), byte(i)}), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}}
 		table := groupTable{ip: spec.IP, qpn: 0x4711}
 		for k := range members {
 			ip := netip.AddrFrom4([4]byte{10, 79, byte(k >> 8), byte(k)})
 			spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(k % 4)})
-			spec.Members = append(spec.Members, mcast.MemberSpec{IP: ip, QPN: rocev2.QPN(0x10 + k), Leg: mcast.LegID(k)})
+			spec.Members = append(spec.Members, mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: ip, QPN: rocev2.QPN(0x10 + k)}, Leg: mcast.LegID(k)})
 			table.legs = append(table.legs, leg{port: k % 4, ip: ip, qpn: rocev2.QPN(0x10 + k)})
 			table.members = append(table.members, member{ip: ip, qpn: rocev2.QPN(0x10 + k), leg: mcast.LegID(k)})
 		}

@@ -145,7 +145,7 @@ func newHostSide(t *testing.T, c *workers, hosts []lab.Host, star lab.StarConfig
 	spec, table := b.group0()
 	spec.Repair.Bytes = 0
 	if star.MTU > 1500 {
-		spec.PMTU = 4096
+		spec.PathMTU = 4096
 	}
 	b.spec = spec
 	if err := b.w.putGroup(spec, table); err != nil {

@@ -36,10 +36,10 @@ func newCoreCase(t *testing.T, r *rand.Rand, x *fastNet, v6 bool) *coreCase {
 	c.spec.PMTU = 256
 	other := fastCase{r: r, v6: !v6}
 	window := mcast.Window{Base: c.spec.Window.Base, Len: c.spec.Window.Len, RKey: c.spec.Window.RKey}
-	spec := mcast.GroupSpec{IP: c.spec.IP, QPN: c.spec.QPN, PMTU: c.spec.PMTU, Window: window}
+	spec := mcast.GroupSpec{IP: c.spec.IP, GroupParams: mcast.GroupParams{QPN: c.spec.QPN, PathMTU: c.spec.PMTU}, Window: window}
 	for i := range 3 {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		m := mcast.MemberSpec{IP: c.newAddr(spec.Members), QPN: rocev2.QPN(100 + i), Leg: mcast.LegID(i), SQPSN: c.next, Window: window}
+		m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: c.newAddr(spec.Members), QPN: rocev2.QPN(100 + i), SQPSN: c.next, Window: window}, Leg: mcast.LegID(i)}
 		if i == 0 {
 			m.IP = c.spec.Source.IP
 		} else {

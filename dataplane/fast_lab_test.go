@@ -122,7 +122,7 @@ func newFastLab(t *testing.T, c fastLabConfig) *fastLab {
 		x.table.PMTU = c.pathMTU
 	}
 	x.spec = mcast.GroupSpec{
-		IP: ip, QPN: fastGroupQPN, PMTU: x.table.PMTU, Repair: x.plane.RepairSpec(), PSNProbe: 2 * time.Millisecond,
+		IP: ip, GroupParams: mcast.GroupParams{QPN: fastGroupQPN, PathMTU: x.table.PMTU}, Repair: x.plane.RepairSpec(), PSNProbe: 2 * time.Millisecond,
 		Window: mcast.Window{Base: fastWindowVA, Len: x.window, RKey: fastWindowKey},
 	}
 	for _, i := range c.behind {
@@ -194,8 +194,7 @@ func (x *fastLab) addMember(i int, ip netip.Addr, device *soft.Device) {
 	info := h.qp.Info()
 	x.spec.Legs = append(x.spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
 	x.spec.Members = append(x.spec.Members, mcast.MemberSpec{
-		IP: info.IP, QPN: info.QPN, SQPSN: info.SQPSN, RQPSN: info.RQPSN, Leg: mcast.LegID(len(x.hosts)),
-		Window: mcast.Window{Base: va, Len: x.window, RKey: h.recv.RKey()},
+		MemberRecord: mcast.MemberRecord{IP: info.IP, QPN: info.QPN, SQPSN: info.SQPSN, RQPSN: info.RQPSN, Window: mcast.Window{Base: va, Len: x.window, RKey: h.recv.RKey()}}, Leg: mcast.LegID(len(x.hosts)),
 	})
 	x.table.Destinations = append(x.table.Destinations, Destination{
 		Origin: Origin{Port: i, MAC: rocev2.MAC(h.host.MAC)}, IP: info.IP, QPN: info.QPN, Leg: mcast.LegID(len(x.hosts)),
@@ -205,7 +204,7 @@ func (x *fastLab) addMember(i int, ip netip.Addr, device *soft.Device) {
 
 func (x *fastLab) connect(h *fastHost) {
 	x.Helper()
-	if err := h.qp.Connect(x.ctx, endpoint.Remote{IP: x.spec.IP, QPN: fastGroupQPN, PathMTU: x.spec.PMTU, RQPSN: h.qp.Info().RQPSN}); err != nil {
+	if err := h.qp.Connect(x.ctx, endpoint.Remote{IP: x.spec.IP, QPN: fastGroupQPN, PathMTU: x.spec.PathMTU, RQPSN: h.qp.Info().RQPSN}); err != nil {
 		x.Fatal(err)
 	}
 }

@@ -55,10 +55,10 @@ func newListeners(t *testing.T, hosts, count int) *listeners {
 
 // spec returns the group. Its new members are probed if psnProbe is not 0.
 func (l *listeners) spec(psnProbe time.Duration) mcast.GroupSpec {
-	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead, PSNProbe: psnProbe}
+	spec := mcast.GroupSpec{IP: testGroup, GroupParams: mcast.GroupParams{QPN: 0x4242, PathMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead}, PSNProbe: psnProbe}
 	for i := range l.workers[0].ports {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
+		spec.Members = append(spec.Members, mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i)}, Leg: mcast.LegID(i)})
 	}
 	return spec
 }
@@ -185,7 +185,7 @@ func TestR58_PausesWithoutEnd(t *testing.T) {
 		w := l.workers[0]
 		for _, op := range []mcast.Op{
 			mcast.PutGroup{Spec: l.spec(time.Millisecond)},
-			mcast.UpdateMembers{Remove: []mcast.MemberID{1}, Add: []mcast.AddMember{{Member: mcast.MemberSpec{IP: fakeHost(1), QPN: 0x111, Leg: 1}, Leg: mcast.LegSpec{Port: 1}}}},
+			mcast.UpdateMembers{Remove: []mcast.MemberID{1}, Add: []mcast.AddMember{{Member: mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: fakeHost(1), QPN: 0x111}, Leg: 1}, Leg: mcast.LegSpec{Port: 1}}}},
 		} {
 			if err := w.core.Apply(0, op, &w.out); err != nil {
 				t.Fatal(err)

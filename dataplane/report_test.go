@@ -144,9 +144,9 @@ func TestSessionsComeWithTheTable(t *testing.T) {
 	if err := p.Run(func() {
 		ip := netip.MustParseAddr("10.77.254.1")
 		spec := mcast.GroupSpec{
-			IP: ip, QPN: treeQPN, PMTU: 1024, Tree: mcast.TreeSpec{Epoch: 3},
+			IP: ip, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: 1024}, Tree: mcast.TreeSpec{Epoch: 3},
 			Legs:    []mcast.LegSpec{{}, {Kind: mcast.Forwarded, Port: 1, Neighbor: 5}},
-			Members: []mcast.MemberSpec{{IP: fakeHost(0), QPN: 0x100}, {IP: fakeHost(1), QPN: 0x101, Leg: 1}},
+			Members: []mcast.MemberSpec{{MemberRecord: mcast.MemberRecord{IP: fakeHost(0), QPN: 0x100}}, {MemberRecord: mcast.MemberRecord{IP: fakeHost(1), QPN: 0x101}, Leg: 1}},
 		}
 		table := Table{IP: ip, QPN: treeQPN, PMTU: 1024, Legs: []Leg{{}, {Neighbour: 5, Port: 1}},
 			Destinations: []Destination{{IP: fakeHost(0), QPN: 0x100}, {Origin: Origin{Port: -1}, IP: fakeHost(1), QPN: 0x101, Leg: 1}}}

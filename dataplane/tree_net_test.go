@@ -172,8 +172,10 @@ func (n *treeNet) addHost(at treeEnd, c treeConfig) {
 		n.t.Fatal(err)
 	}
 	h.spec = mcast.MemberSpec{
-		IP: h.ip, QPN: rocev2.QPN(0x100 + i), SQPSN: rocev2.PSN(0xFFFFF0 - 100_000*i), RQPSN: rocev2.PSN(0xFFFFE0 - 77_777*i),
-		Window: mcast.Window{Base: mr.IOVA, Len: treeWindow, RKey: mr.RKey},
+		MemberRecord: mcast.MemberRecord{
+			IP: h.ip, QPN: rocev2.QPN(0x100 + i), SQPSN: rocev2.PSN(0xFFFFF0 - 100_000*i), RQPSN: rocev2.PSN(0xFFFFE0 - 77_777*i),
+			Window: mcast.Window{Base: mr.IOVA, Len: treeWindow, RKey: mr.RKey},
+		},
 	}
 	h.qp, err = rc.New(rc.Config{
 		Personality: c.personality, PMTU: c.pmtu, LocalQPN: h.spec.QPN, DestQPN: treeQPN, SQPSN: h.spec.SQPSN, RQPSN: h.spec.RQPSN,
@@ -216,7 +218,7 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 	owner := x.all[len(x.all)/2]
 	spec := mcast.GroupSpec{
 		Tree: mcast.TreeSpec{Epoch: 1},
-		IP:   n.group, QPN: treeQPN, PMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
+		IP:   n.group, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter}, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
 	}
 	table := Table{IP: n.group, QPN: treeQPN, PMTU: c.pmtu}
 	at := make(map[int]mcast.LegID)

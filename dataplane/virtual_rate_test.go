@@ -141,10 +141,10 @@ func TestRateFollowsTheSlowestLegInVirtualTime(t *testing.T) {
 	if v.rp, err = dcqcn.NewReactionPoint(dcqcn.Config{LineRate: 80e6}); err != nil {
 		t.Fatal(err)
 	}
-	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024}
+	spec := mcast.GroupSpec{IP: testGroup, GroupParams: mcast.GroupParams{QPN: 0x4242, PathMTU: 1024}}
 	for i := range 4 {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
+		spec.Members = append(spec.Members, mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i)}, Leg: mcast.LegID(i)})
 	}
 	if err := v.sw.Apply(0, mcast.PutGroup{Spec: spec}, &v.out); err != nil {
 		t.Fatal(err)

@@ -58,11 +58,11 @@ func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int)
 // newBenchOf is newBench with a given worker and its hosts.
 func newBenchOf(t testing.TB, w *worker, hosts []lab.Host, pathMTU int) *bench {
 	b := &bench{w: w, group: netip.MustParseAddr("10.77.254.1"), hosts: hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: w.repairSpec}
+	spec := mcast.GroupSpec{IP: b.group, GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: pathMTU}, Repair: w.repairSpec}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		m := mcast.MemberSpec{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), SQPSN: 0, RQPSN: rocev2.PSN(1000 * i), Leg: mcast.LegID(i)}
+		m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), SQPSN: 0, RQPSN: rocev2.PSN(1000 * i)}, Leg: mcast.LegID(i)}
 		spec.Members = append(spec.Members, m)
 		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
 		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})

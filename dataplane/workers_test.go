@@ -76,11 +76,11 @@ func newPairOf(t testing.TB, c *workers, hosts []lab.Host) *pair {
 
 // group0 is a group of all hosts.
 func (b *bench) group0() (mcast.GroupSpec, groupTable) {
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024, Repair: b.w.repairSpec}
+	spec := mcast.GroupSpec{IP: b.group, GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}, Repair: b.w.repairSpec}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range b.hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		m := mcast.MemberSpec{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), RQPSN: rocev2.PSN(1000 * i), Leg: mcast.LegID(i)}
+		m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), RQPSN: rocev2.PSN(1000 * i)}, Leg: mcast.LegID(i)}
 		spec.Members = append(spec.Members, m)
 		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
 		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})

@@ -36,7 +36,7 @@ func TestAssembly(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Header, *GroupBody){
 		"other total":        func(h *Header, _ *GroupBody) { h.Total = 4 },
-		"other metadata":     func(_ *Header, b *GroupBody) { b.PMTU = 512 },
+		"other metadata":     func(_ *Header, b *GroupBody) { b.PathMTU = 512 },
 		"other contents":     func(h *Header, b *GroupBody) { h.Seq = 0 },
 		"too many members":   func(_ *Header, b *GroupBody) { b.Members = sample(2, 9).Members },
 		"segment of nobody":  func(_ *Header, b *GroupBody) { b.Members = nil },

@@ -229,7 +229,7 @@ func (r *Registrar) prepared(now time.Duration, g *group, out *Output) {
 	b := g.branch
 	height, diameter := b.levels()
 	if b.isRoot() && len(b.problems) == 0 {
-		params := g.reg.Params()
+		params := g.reg.GroupParams
 		if params.DeadAfter != mcast.NeverDead {
 			params.DeadAfter = min(params.DeadAfter, (1<<63-1)>>diameter) << diameter
 		}

@@ -240,13 +240,13 @@ func TestRejectsSayHow(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{MaxPMTU: 2048})
 	for _, pmtu := range []int{1500, 4096} {
 		reg := epoch(sample(1, 2), uint64(pmtu))
-		reg.PMTU = pmtu
+		reg.PathMTU = pmtu
 		if j, ok := a.answers(a.register(reg))[0].(*Reject); !ok || j.Reason != PathMTUMismatch || j.Value != 2048 {
 			t.Errorf("path MTU %d: %+v", pmtu, j)
 		}
 	}
 	var out Output
-	six := MemberKey{netip.MustParseAddr("fd00::2"), 0x100}
+	six := MemberKey{IP: netip.MustParseAddr("fd00::2"), QPN: 0x100}
 	a.w.sw.answerReject(&Header{Type: TypeRegister, KeyID: 7, Epoch: 1, Group: sample(1, 2).Group, ReplyTo: masterAddr}, Problem{Reason: FamilyMismatch, Member: six}, &out)
 	if j, ok := a.answers(out)[0].(*Reject); !ok || j.Reason != FamilyMismatch || j.Member != (MemberKey{}) {
 		t.Errorf("%+v", j)

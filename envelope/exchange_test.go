@@ -121,7 +121,7 @@ func (e *exchange) ask(d *datadriven.TestData) {
 	section := headerLen(false)
 	switch d.CmdArgs[0].Key {
 	case "Register":
-		reg.Members, reg.Base, reg.PMTU = reg.Members[a.number("first", 0):][:a.number("members", 2)], a.number("base", 0), int(a.number("pmtu", 1024))
+		reg.Members, reg.Base, reg.PathMTU = reg.Members[a.number("first", 0):][:a.number("members", 2)], a.number("base", 0), int(a.number("pmtu", 1024))
 		n := int(a.number("count", uint64(len(reg.Members))))
 		b := reg.groupBody(reg.Members[int(m.Seq)*n:][:n])
 		m.Body, section = &Register{b}, section+b.size()

@@ -214,7 +214,7 @@ func TestTreeUpdateRefused(t *testing.T) {
 			f.switches[2].sw.groups[reg.Group].reg.Origin++
 		}, WrongBase},
 		"parameter": {func(f *fabric) {
-			f.switches[2].sw.groups[reg.Group].reg.PMTU = 256
+			f.switches[2].sw.groups[reg.Group].reg.PathMTU = 256
 		}, FixedParameter},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestJoinLimits(t *testing.T) {
 		{func(*Membership) {}, true},
 		{func(m *Membership) { m.QPN = 0xF }, false},
 		{func(m *Membership) { m.VirtualQPN = 0xF }, false},
-		{func(m *Membership) { m.PMTU = 1000 }, false},
+		{func(m *Membership) { m.PathMTU = 1000 }, false},
 		{func(m *Membership) { m.SQPSN = rocev2.PSNMask }, true},
 		{func(m *Membership) { m.SQPSN = rocev2.PSNMask + 1 }, false},
 		{func(m *Membership) { m.RQPSN = rocev2.PSNMask }, true},
@@ -144,7 +144,7 @@ var parameters = []struct {
 	is     Parameter
 }{
 	{"QPN", func(r *Registration) { r.QPN++ }, ParameterQPN},
-	{"PMTU", func(r *Registration) { r.PMTU = 512 }, ParameterPMTU},
+	{"PMTU", func(r *Registration) { r.PathMTU = 512 }, ParameterPMTU},
 	{"Window", func(r *Registration) { r.Window.RKey++ }, ParameterWindow},
 	{"TargetKey", func(r *Registration) { r.TargetKey++ }, ParameterWindow},
 	{"Policy", func(r *Registration) { r.Policy = mcast.Evict }, ParameterPolicy},
@@ -219,8 +219,8 @@ func TestFieldLimits(t *testing.T) {
 		good   bool
 	}{
 		{func(g *GroupBody) { g.QPN = rocev2.PSNMask }, true}, {func(g *GroupBody) { g.QPN = rocev2.PSNMask + 1 }, false},
-		{func(g *GroupBody) { g.PMTU = 0 }, true}, {func(g *GroupBody) { g.PMTU = -1 }, false},
-		{func(g *GroupBody) { g.PMTU = 0xFFFF }, true}, {func(g *GroupBody) { g.PMTU = 0x10000 }, false},
+		{func(g *GroupBody) { g.PathMTU = 0 }, true}, {func(g *GroupBody) { g.PathMTU = -1 }, false},
+		{func(g *GroupBody) { g.PathMTU = 0xFFFF }, true}, {func(g *GroupBody) { g.PathMTU = 0x10000 }, false},
 		{func(g *GroupBody) { g.TotalMembers = 0 }, true}, {func(g *GroupBody) { g.TotalMembers = -1 }, false},
 		{func(g *GroupBody) { g.TotalMembers = 0xFFFF }, true}, {func(g *GroupBody) { g.TotalMembers = 0x10000 }, false},
 		{func(g *GroupBody) { g.DeadAfter = -1 }, false}, {func(g *GroupBody) { g.Lease = -1 }, false}, {func(g *GroupBody) { g.Lease = 0 }, true},
@@ -239,14 +239,14 @@ func TestFieldLimits(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	key := MemberKey{netip.MustParseAddr("10.0.0.1"), rocev2.PSNMask}
+	key := MemberKey{IP: netip.MustParseAddr("10.0.0.1"), QPN: rocev2.PSNMask}
 	zone := netip.MustParseAddr("fe80::1%eth0")
 	for i, x := range []struct {
 		k    MemberKey
 		v6   bool
 		good bool
-	}{{key, false, true}, {key, true, false}, {MemberKey{key.IP, rocev2.PSNMask + 1}, false, false}, {MemberKey{QPN: 5}, false, false}, {MemberKey{}, false, true},
-		{MemberKey{}, true, true}, {MemberKey{zone, 5}, true, false}, {MemberKey{zone.WithZone(""), 5}, true, true}} {
+	}{{key, false, true}, {key, true, false}, {MemberKey{IP: key.IP, QPN: rocev2.PSNMask + 1}, false, false}, {MemberKey{QPN: 5}, false, false}, {MemberKey{}, false, true},
+		{MemberKey{}, true, true}, {MemberKey{IP: zone, QPN: 5}, true, false}, {MemberKey{IP: zone.WithZone(""), QPN: 5}, true, true}} {
 		_, err := appendKey(nil, x.k, x.v6)
 		var p *Problem
 		if x.good != (err == nil) || err != nil && !errors.As(err, &p) {

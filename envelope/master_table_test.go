@@ -210,7 +210,7 @@ func TestMasterTable(t *testing.T) {
 		add(fmt.Sprintf("Gone, %v", why), &Gone{EndReason: why}, why == Expired)
 		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], EndReason: why, PSN: 5, Code: mcast.Silent}, why == Evicted)
 	}
-	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, EndReason: Left}, false)
+	add("Gone of a stranger", &Gone{Member: MemberKey{IP: netip.MustParseAddr("10.1.0.99"), QPN: 0x77}, EndReason: Left}, false)
 	add("Notify", &Notify{reg.groupBody(reg.Members[:1])}, true)
 	add("Delete", &Delete{}, true)
 	for _, x := range situations {

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -29,19 +28,16 @@ type MemberConfig struct {
 
 // Membership is the configuration of a member's queue pair in a group.
 type Membership struct {
-	Group      netip.Addr
-	VirtualQPN rocev2.QPN // the queue pair's destination QPN
-	QPN        rocev2.QPN
-	SQPSN      rocev2.PSN
-	RQPSN      rocev2.PSN
-	PMTU       int          // bytes
-	Window     mcast.Window // memory that WRITEs may change; zero for none
+	MemberRecord // Join sets the IP: that of the Member
+	Group        netip.Addr
+	VirtualQPN   rocev2.QPN // the queue pair's destination QPN
+	PathMTU      int        // bytes
 }
 
 // String describes m without its R_Key.
 func (m Membership) String() string {
 	return fmt.Sprintf("group %s virtual qpn 0x%x pmtu %d qpn 0x%x sq_psn 0x%x rq_psn 0x%x",
-		m.Group, uint32(m.VirtualQPN), m.PMTU, uint32(m.QPN), uint32(m.SQPSN), uint32(m.RQPSN))
+		m.Group, uint32(m.VirtualQPN), m.PathMTU, uint32(m.QPN), uint32(m.SQPSN), uint32(m.RQPSN))
 }
 
 // GoString is String: %#v must not print an R_Key either.
@@ -97,13 +93,14 @@ func (m *Member) Join(ms Membership) error {
 	if !unicast(ms.Group) || ms.Group.Is4() != m.cfg.Local.Addr().Is4() {
 		return fmt.Errorf("join group %s: not a unicast address of the family of %s", ms.Group, m.cfg.Local.Addr())
 	}
-	if !ms.QPN.Valid() || !ms.VirtualQPN.Valid() || !rocev2.ValidPathMTU(ms.PMTU) || ms.SQPSN > rocev2.PSNMask || ms.RQPSN > rocev2.PSNMask {
+	if !ms.QPN.Valid() || !ms.VirtualQPN.Valid() || !rocev2.ValidPathMTU(ms.PathMTU) || ms.SQPSN > rocev2.PSNMask || ms.RQPSN > rocev2.PSNMask {
 		return fmt.Errorf("join %v: QPNs must be in 0x10..0xfffffe, PSNs have 24 bits, and the path MTU is %s", ms, rocev2.PathMTUText)
 	}
 	old := m.groups[ms.Group]
 	if old != nil && !old.ended {
 		return fmt.Errorf("join group %s: joined already with qpn 0x%x", ms.Group, uint32(old.QPN))
 	}
+	ms.IP = m.cfg.Local.Addr()
 	g := &membership{Membership: ms, unauthenticAtJoin: m.numUnauthentic()}
 	if old != nil {
 		g.epoch, g.ended = old.epoch, true // an ended epoch stays ended
@@ -150,7 +147,7 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 	}
 	if g.epoch == 0 || g.ended {
 		delete(m.groups, group)
-		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: m.key(g), EndReason: Left})
+		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: g.Key(), EndReason: Left})
 		return nil
 	}
 	m.lastTx++
@@ -160,10 +157,8 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 	return nil
 }
 
-func (m *Member) key(g *membership) MemberKey { return MemberKey{m.cfg.Local.Addr(), g.QPN} }
-
 func (m *Member) sendLeave(g *membership, out *Output) {
-	m.toSwitch(g.key, g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
+	m.toSwitch(g.key, g.Group, g.epoch, g.instance, g.tx, &Leave{Member: g.Key()}, out)
 }
 
 func (m *Member) toSwitch(key KeyID, group netip.Addr, epoch, instance uint64, tx uint32, body Body, out *Output) {
@@ -198,7 +193,7 @@ func (m *Member) Advance(now time.Duration, out *Output) {
 		case !g.leaving:
 		case now >= g.deadline:
 			g.leaving, g.ended = false, true
-			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: ip, Epoch: g.epoch, Member: m.key(g), Err: &Failure{
+			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: ip, Epoch: g.epoch, Member: g.Key(), Err: &Failure{
 				Group: ip, Action: "leave", SwitchSilent: true, After: m.cfg.Deadline,
 			}})
 		case now >= g.retry.next:

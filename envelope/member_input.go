@@ -87,7 +87,7 @@ func (m *Member) handleNotify(now time.Duration, msg *Message, n *Notify, out *O
 	}
 	status := compare(&g.Membership, &n.GroupBody, rec)
 	m.sendConfirm(msg, &Confirm{Member: rec.Key(), Status: status, QPN: g.QPN, SQPSN: g.SQPSN, RQPSN: g.RQPSN}, out)
-	e := Event{Group: msg.Group, Epoch: msg.Epoch, Member: m.key(g), Status: status}
+	e := Event{Group: msg.Group, Epoch: msg.Epoch, Member: g.Key(), Status: status}
 	switch {
 	case status != Confirmed && g.refused != msg.Epoch:
 		g.refused, g.status = msg.Epoch, status
@@ -122,7 +122,7 @@ func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
 		return QPNMismatch
 	case n.QPN != g.VirtualQPN:
 		return VirtualQPNMismatch
-	case n.PMTU != g.PMTU:
+	case n.PathMTU != g.PathMTU:
 		return PMTUMismatch
 	case rec.SQPSN != g.SQPSN:
 		return SQPSNMismatch
@@ -173,7 +173,7 @@ func (m *Member) handleGone(msg *Message, body *Gone, out *Output) {
 // end ends an epoch of g.
 func (m *Member) end(g *membership, epoch uint64, why EndReason, out *Output) {
 	g.epoch, g.ended, g.leaving = epoch, true, false
-	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: m.key(g), EndReason: why})
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: g.Key(), EndReason: why})
 }
 
 // leaving returns the membership whose Leave msg answers, or nil.
@@ -196,7 +196,7 @@ func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
 		m.end(g, g.epoch, Left, out)
 	default:
 		g.leaving = false
-		out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: g.Group, Epoch: g.epoch, Member: m.key(g),
+		out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: g.Group, Epoch: g.epoch, Member: g.Key(),
 			Err: &Failure{Group: g.Group, Action: "leave", Problem: p}})
 	}
 }

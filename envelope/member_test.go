@@ -56,7 +56,7 @@ func TestMemberAnswers(t *testing.T) {
 		{"sq_psn", func(_ *Registration, m *MemberRecord) { m.SQPSN++ }, SQPSNMismatch},
 		{"rq_psn", func(_ *Registration, m *MemberRecord) { m.RQPSN++ }, RQPSNMismatch},
 		{"virtual qpn", func(r *Registration, _ *MemberRecord) { r.QPN++ }, VirtualQPNMismatch},
-		{"path MTU", func(r *Registration, _ *MemberRecord) { r.PMTU = 512 }, PMTUMismatch},
+		{"path MTU", func(r *Registration, _ *MemberRecord) { r.PathMTU = 512 }, PMTUMismatch},
 		{"window", func(_ *Registration, m *MemberRecord) { m.Window.Base++ }, WindowMismatch},
 		{"no window", func(_ *Registration, m *MemberRecord) { m.Window = mcast.Window{} }, WindowMismatch},
 		{"no windows at all", func(r *Registration, m *MemberRecord) { m.Window, r.Window = mcast.Window{}, mcast.Window{} }, Confirmed},
@@ -169,7 +169,7 @@ func TestMemberJoinAndLeave(t *testing.T) {
 		"family":      func(m *Membership) { m.Group = netip.MustParseAddr("fd00:9::1") },
 		"qpn":         func(m *Membership) { m.Group, m.QPN = netip.MustParseAddr("10.9.0.2"), 1 },
 		"virtual qpn": func(m *Membership) { m.Group, m.VirtualQPN = netip.MustParseAddr("10.9.0.2"), 1 },
-		"pmtu":        func(m *Membership) { m.Group, m.PMTU = netip.MustParseAddr("10.9.0.2"), 1500 },
+		"pmtu":        func(m *Membership) { m.Group, m.PathMTU = netip.MustParseAddr("10.9.0.2"), 1500 },
 	} {
 		ms := good
 		f(&ms)
@@ -232,7 +232,7 @@ func TestMasterDrops(t *testing.T) {
 			t.Errorf("%s: %v, want %v; events %v", c.name, out.Drop, c.want, out.Events)
 		}
 	}
-	if err := m.Leave(w.now, MemberKey{key.IP, 0x999}, &out); err == nil {
+	if err := m.Leave(w.now, MemberKey{IP: key.IP, QPN: 0x999}, &out); err == nil {
 		t.Error("removes a stranger")
 	}
 }

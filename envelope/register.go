@@ -15,29 +15,21 @@ import (
 // GroupBody is the body of Register and Notify: the parameters of the whole
 // group, and the records of some of its members.
 type GroupBody struct {
-	QPN          rocev2.QPN // the virtual QPN
-	PMTU         int        // bytes, 0..65535; the registrar checks that it is a path MTU
-	Policy       mcast.Policy
+	// GroupParams are not checked, except that they fit the encoding: PathMTU and Quorum
+	// 16 bits, LagPSNs 24.
+	mcast.GroupParams
 	TotalMembers int // of the group, in all segments; 0..65535
-	DeadAfter    time.Duration
 	Lease        time.Duration
 	Window       mcast.Window // zero for none
 	Base         uint64       // Registration.Base, 0 for none
 	TargetKey    uint32       // Registration.TargetKey, 0 for none
 	NoRepair     bool         // Registration.NoRepair
-
-	// The details of the policy. See Registration.
-	Quorum                       int // 0..65535
-	LagPSNs                      int // 0..2^24-1
-	LagTime                      time.Duration
-	SenderTimeout, SenderRetries uint8
-
-	Members []MemberRecord
+	Members      []MemberRecord
 }
 
 // String describes g without any R_Key.
 func (g GroupBody) String() string {
-	s := fmt.Sprintf("qpn 0x%x pmtu %d members %d of %d", uint32(g.QPN), g.PMTU, len(g.Members), g.TotalMembers)
+	s := fmt.Sprintf("qpn 0x%x pmtu %d members %d of %d", uint32(g.QPN), g.PathMTU, len(g.Members), g.TotalMembers)
 	for i := range g.Members {
 		s += "; " + g.Members[i].String()
 	}
@@ -95,10 +87,10 @@ func (g *GroupBody) hasDetails() bool {
 }
 
 func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
-	if g.QPN > rocev2.PSNMask || g.PMTU < 0 || g.PMTU > 0xFFFF || g.TotalMembers < 0 || g.TotalMembers > 0xFFFF || g.DeadAfter < 0 || g.Lease < 0 ||
+	if g.QPN > rocev2.PSNMask || g.PathMTU < 0 || g.PathMTU > 0xFFFF || g.TotalMembers < 0 || g.TotalMembers > 0xFFFF || g.DeadAfter < 0 || g.Lease < 0 ||
 		g.Quorum < 0 || g.Quorum > 0xFFFF || g.LagPSNs < 0 || g.LagPSNs > rocev2.PSNMask || g.LagTime < 0 {
 		return nil, fmt.Errorf("a field is out of range: qpn 0x%x, pmtu %d, %d members, dead after %v, lease %v, quorum %d, lag limit %d and %v",
-			uint32(g.QPN), g.PMTU, g.TotalMembers, g.DeadAfter, g.Lease, g.Quorum, g.LagPSNs, g.LagTime)
+			uint32(g.QPN), g.PathMTU, g.TotalMembers, g.DeadAfter, g.Lease, g.Quorum, g.LagPSNs, g.LagTime)
 	}
 	flags := byte(0)
 	if g.Window != (mcast.Window{}) {
@@ -119,7 +111,7 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 	be := binary.BigEndian
 	b = append(b, flags, byte(g.Policy))
 	b = append24(b, uint32(g.QPN))
-	b = be.AppendUint16(b, uint16(g.PMTU))
+	b = be.AppendUint16(b, uint16(g.PathMTU))
 	b = be.AppendUint16(b, uint16(g.TotalMembers))
 	b = be.AppendUint64(b, uint64(g.DeadAfter))
 	b = be.AppendUint64(b, uint64(g.Lease))
@@ -146,10 +138,9 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget|groupNoRepair) != 0 {
 		r.fail("group flags")
 	}
-	g := GroupBody{
-		Policy: mcast.Policy(r.u8()), QPN: rocev2.QPN(r.u24()), PMTU: int(r.u16()), TotalMembers: int(r.u16()),
-		DeadAfter: r.duration(), Lease: r.duration(), NoRepair: flags&groupNoRepair != 0,
-	}
+	g := GroupBody{NoRepair: flags&groupNoRepair != 0}
+	g.Policy, g.QPN, g.PathMTU, g.TotalMembers = mcast.Policy(r.u8()), rocev2.QPN(r.u24()), int(r.u16()), int(r.u16())
+	g.DeadAfter, g.Lease = r.duration(), r.duration()
 	if flags&groupWindow != 0 {
 		if g.Window = r.window(); g.Window == (mcast.Window{}) {
 			r.fail("window of zeros")
@@ -178,21 +169,15 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 
 // sameGroup reports whether a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
-	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.TotalMembers == b.TotalMembers && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)
-}
-
-// samePolicy reports whether the policies, with all parameters, are equal.
-func samePolicy(a, b *GroupBody) bool {
-	return a.Policy == b.Policy && a.Quorum == b.Quorum && a.DeadAfter == b.DeadAfter && a.LagPSNs == b.LagPSNs && a.LagTime == b.LagTime &&
-		a.SenderTimeout == b.SenderTimeout && a.SenderRetries == b.SenderRetries && a.NoRepair == b.NoRepair
+	return a.GroupParams == b.GroupParams && a.TotalMembers == b.TotalMembers && a.Lease == b.Lease && a.Window == b.Window &&
+		a.Base == b.Base && a.TargetKey == b.TargetKey && a.NoRepair == b.NoRepair
 }
 
 // groupBody returns the body for r with the given members.
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
-		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
-		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, TargetKey: r.TargetKey, NoRepair: r.NoRepair, Quorum: r.Quorum,
-		LagPSNs: r.LagPSNs, LagTime: r.LagTime, SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, Members: ms,
+		GroupParams: r.GroupParams, TotalMembers: len(r.Members), Lease: r.Lease, Window: r.Window,
+		Base: r.Base, TargetKey: r.TargetKey, NoRepair: r.NoRepair, Members: ms,
 	}
 }
 
@@ -200,9 +185,8 @@ func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 // header.
 func (g *GroupBody) registration(h *Header) Registration {
 	return Registration{
-		Group: h.Group, Epoch: h.Epoch, QPN: g.QPN, PMTU: g.PMTU, Policy: g.Policy, Quorum: g.Quorum,
-		DeadAfter: g.DeadAfter, LagPSNs: g.LagPSNs, LagTime: g.LagTime, SenderTimeout: g.SenderTimeout, SenderRetries: g.SenderRetries,
-		Lease: g.Lease, Window: g.Window, Base: g.Base, TargetKey: g.TargetKey, NoRepair: g.NoRepair, Master: h.ReplyTo,
+		Group: h.Group, Epoch: h.Epoch, GroupParams: g.GroupParams, Lease: g.Lease, Window: g.Window,
+		Base: g.Base, TargetKey: g.TargetKey, NoRepair: g.NoRepair, Master: h.ReplyTo,
 	}
 }
 

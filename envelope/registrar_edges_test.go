@@ -114,7 +114,7 @@ func TestHintEnds(t *testing.T) {
 func TestRejectedBefore(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	bad := epoch(sample(1, 3), 5)
-	bad.PMTU = 1500
+	bad.PathMTU = 1500
 	for range 2 {
 		if r := a.reason(a.register(bad)); r != PathMTUMismatch {
 			t.Errorf("%v", r)

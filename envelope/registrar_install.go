@@ -85,7 +85,7 @@ func (r *Registrar) check(g *group) *Problem {
 		}
 		return p
 	}
-	if g.reg.PMTU > r.cfg.MaxPMTU {
+	if g.reg.PathMTU > r.cfg.MaxPMTU {
 		return &Problem{Reason: PathMTUMismatch, Value: uint64(r.cfg.MaxPMTU)}
 	}
 	for i := range g.reg.Members {

@@ -37,15 +37,14 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 // changedParameter returns the first parameter, members aside, in which a and b differ, or
 // 0.
 func changedParameter(a, b *Registration) Parameter {
-	x, y := a.groupBody(nil), b.groupBody(nil)
 	switch {
 	case a.QPN != b.QPN:
 		return ParameterQPN
-	case a.PMTU != b.PMTU:
+	case a.PathMTU != b.PathMTU:
 		return ParameterPMTU
 	case a.Window != b.Window || a.TargetKey != b.TargetKey:
 		return ParameterWindow
-	case !samePolicy(&x, &y):
+	case a.GroupParams != b.GroupParams || a.NoRepair != b.NoRepair:
 		return ParameterPolicy
 	}
 	return 0

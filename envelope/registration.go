@@ -15,61 +15,17 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// MemberKey names a member: the IP and number of its queue pair.
-type MemberKey struct {
-	IP  netip.Addr
-	QPN rocev2.QPN
-}
-
-// String returns "ip qpn 0x…".
-func (k MemberKey) String() string { return fmt.Sprintf("%s qpn 0x%x", k.IP, uint32(k.QPN)) }
-
-// MemberRecord is a member's connection state as its application set it up.
-type MemberRecord struct {
-	IP     netip.Addr
-	QPN    rocev2.QPN
-	SQPSN  rocev2.PSN   // the first PSN its send queue will use (verbs sq_psn)
-	RQPSN  rocev2.PSN   // the first PSN its receive queue expects (verbs rq_psn)
-	Window mcast.Window // memory for WRITEs to the group's window; zero for none
-	// ReceiveOnly members never become the source (mcast.MemberSpec.ReceiveOnly).
-	ReceiveOnly bool
-	// Reply is what becomes of the member's data, of a group that is registered by hand:
-	// messages do not carry it.
-	Reply mcast.ReplyKind
-}
-
-// Key returns the member's name.
-func (m MemberRecord) Key() MemberKey { return MemberKey{m.IP, m.QPN} }
-
-// String describes m without its R_Key.
-func (m MemberRecord) String() string {
-	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
-	if m.Window != (mcast.Window{}) {
-		s += " window " + m.Window.String()
-	}
-	if m.ReceiveOnly {
-		s += " receive-only"
-	}
-	return s
-}
-
-// GoString is String: %#v must not print an R_Key either.
-func (m MemberRecord) GoString() string { return m.String() }
+// Members are those of the core.
+type (
+	MemberKey    = mcast.MemberKey
+	MemberRecord = mcast.MemberRecord
+)
 
 // Registration describes a group: a master registers it, a Table serves it.
 type Registration struct {
-	Group     netip.Addr // GroupIP, a unicast address (RC.md §4)
-	Epoch     uint64     // newer replaces older; 0 lets a Master use the epoch after the newest that the switch knows
-	QPN       rocev2.QPN // the virtual QPN that every member connected to
-	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
-	Policy    mcast.Policy
-	Quorum    int           // of the policy Quorum, else 0
-	DeadAfter time.Duration // mcast.GroupParams.DeadAfter
-	LagPSNs   int           // mcast.GroupSpec.LagPSNs
-	LagTime   time.Duration // mcast.GroupSpec.LagTime
-	// The configuration of the senders' queue pairs, if both are given: the ACK timeout,
-	// 4.096 µs * 2^SenderTimeout, and the retry count. DeadAfter must fit between them.
-	SenderTimeout, SenderRetries uint8
+	Group netip.Addr // GroupIP, a unicast address (RC.md §4)
+	Epoch uint64     // newer replaces older; 0 lets a Master use the epoch after the newest that the switch knows
+	mcast.GroupParams
 	// Base, if not 0, makes this an update: the group of that epoch goes on, with these
 	// members (R35). All other fields must be unchanged.
 	Base   uint64
@@ -96,7 +52,7 @@ type Registration struct {
 // String describes r without any R_Key.
 func (r Registration) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "group %s epoch %d qpn 0x%x pmtu %d", r.Group, r.Epoch, uint32(r.QPN), r.PMTU)
+	fmt.Fprintf(&b, "group %s epoch %d qpn 0x%x pmtu %d", r.Group, r.Epoch, uint32(r.QPN), r.PathMTU)
 	if r.Base != 0 {
 		fmt.Fprintf(&b, " updates %d", r.Base)
 	}
@@ -263,24 +219,9 @@ func (r *Registration) DeadAfterMax() time.Duration {
 	return max(r.DeadAfter, rocev2.AckTimeout(t)*time.Duration(n)/2)
 }
 
-// Params are the group's parameters.
-func (r *Registration) Params() mcast.GroupParams {
-	return mcast.GroupParams{
-		QPN: r.QPN, PathMTU: r.PMTU, Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
-		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
-	}
-}
-
-// SetParams is the inverse of Params.
-func (r *Registration) SetParams(p *mcast.GroupParams) {
-	r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime = p.QPN, p.PathMTU, p.Policy, p.Quorum, p.DeadAfter, p.LagPSNs, p.LagTime
-	r.SenderTimeout, r.SenderRetries = p.SenderTimeout, p.SenderRetries
-}
-
 func (r *Registration) validateParams() *Problem {
 	receivers := len(r.Members) - 1
-	params := r.Params()
-	e := params.Check(receivers)
+	e := r.GroupParams.Check(receivers)
 	switch {
 	case e == nil && r.Policy == mcast.Quorum && r.TargetKey != 0:
 	case e == nil:

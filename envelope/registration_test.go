@@ -70,9 +70,8 @@ func TestSenderTimes(t *testing.T) {
 		{"dead_after is set", time.Second, 14, 7, 8 * unit, 0},
 		{"nobody is dead", 0, 14, 7, 8 * unit, 0},
 	} {
-		r := Registration{DeadAfter: c.deadAfter, SenderTimeout: c.timeout, SenderRetries: c.retries}
-		p := r.Params()
-		if got := p.SenderTimeoutTotal(); got != c.total {
+		r := Registration{GroupParams: mcast.GroupParams{DeadAfter: c.deadAfter, SenderTimeout: c.timeout, SenderRetries: c.retries}}
+		if got := r.SenderTimeoutTotal(); got != c.total {
 			t.Errorf("%s: the sender gives up after %v, want %v", c.name, got, c.total)
 		}
 		if got := r.DeadAfterMax(); got != c.deadMax {

@@ -262,7 +262,7 @@ func TestRegistrarTable(t *testing.T) {
 		{"Register", 5, func() Body { return &Register{three.groupBody(three.Members)} }},
 		{"Register of others", 5, func() Body { r := with(5, 0, ms[0], ms[3]); return &Register{r.groupBody(r.Members)} }},
 		{"Register of fresh PSNs", 5, func() Body { r := with(5, 0, ms[0], fresh, ms[2]); return &Register{r.groupBody(r.Members)} }},
-		{"Register of a path MTU", 5, func() Body { r := epoch(three, 5); r.PMTU = 512; return &Register{r.groupBody(r.Members)} }},
+		{"Register of a path MTU", 5, func() Body { r := epoch(three, 5); r.PathMTU = 512; return &Register{r.groupBody(r.Members)} }},
 		{"update with one more", 5, func() Body { r := with(5, 5, ms[:4]...); return &Register{r.groupBody(r.Members)} }},
 		{"update with one less", 5, func() Body { r := with(5, 5, ms[0], ms[2]); return &Register{r.groupBody(r.Members)} }},
 		{"update of another policy", 5, func() Body {

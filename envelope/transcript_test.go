@@ -172,7 +172,7 @@ func (s *script) register(d *datadriven.TestData) {
 		case "key":
 			cfg.Auth = Auth{Keys: Keys{KeyID(atoi(s.t, a.Vals[0])): make([]byte, 32)}, Send: KeyID(atoi(s.t, a.Vals[0]))}
 		case "pmtu":
-			reg.PMTU = atoi(s.t, a.Vals[0])
+			reg.PathMTU = atoi(s.t, a.Vals[0])
 		case "policy":
 			reg.Policy = mcast.Evict
 		case "nojoin":

@@ -33,7 +33,7 @@ func TestUpdateRejections(t *testing.T) {
 		{"base not below the epoch", base(func(r *Registration) { r.Base = 6 }), Malformed, 0},
 		{"no such group", base(func(r *Registration) { *r = epoch(sample(2, 3), 6); r.Base = 5 }), WrongBase, 0},
 		{"virtual QPN", base(func(r *Registration) { r.QPN++ }), FixedParameter, uint64(ParameterQPN)},
-		{"path MTU", base(func(r *Registration) { r.PMTU = 2048 }), FixedParameter, uint64(ParameterPMTU)},
+		{"path MTU", base(func(r *Registration) { r.PathMTU = 2048 }), FixedParameter, uint64(ParameterPMTU)},
 		{"window", base(func(r *Registration) { *r = withWindows(*r) }), FixedParameter, uint64(ParameterWindow)},
 		{"policy", base(func(r *Registration) { r.Policy = mcast.Evict }), FixedParameter, uint64(ParameterPolicy)},
 		{"dead after", base(func(r *Registration) { r.DeadAfter = time.Second }), FixedParameter, uint64(ParameterPolicy)},
@@ -148,19 +148,23 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// What a registration is given as parameters it has, and carries.
-func TestRegistrationHasAllParams(t *testing.T) {
-	p := mcast.GroupParams{
+// TestMessagesCarryAllParams: a registration's parameters come back from the wire, each of them.
+func TestMessagesCarryAllParams(t *testing.T) {
+	r := Registration{GroupParams: mcast.GroupParams{
 		QPN: 0x99, PathMTU: 4096, Policy: mcast.Quorum, Quorum: 1, DeadAfter: time.Second, LagPSNs: 64, LagTime: time.Minute, SenderTimeout: 15, SenderRetries: 7,
-	}
-	r := Registration{}
-	r.SetParams(&p)
-	if got := r.Params(); got != p {
-		t.Errorf("%+v came back as %+v", p, got)
-	}
-	for v, i := reflect.ValueOf(r.Params()), 0; i < v.NumField(); i++ {
+	}}
+	for v, i := reflect.ValueOf(r.GroupParams), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
-			t.Errorf("%s is lost", v.Type().Field(i).Name)
+			t.Errorf("%s is not set: give it a value here", v.Type().Field(i).Name)
 		}
+	}
+	g := r.groupBody(nil)
+	data, err := g.append(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := parseGroup(&reader{b: data}, false)
+	if got := back.registration(&Header{}).GroupParams; got != r.GroupParams {
+		t.Errorf("%+v came back as %+v", r.GroupParams, got)
 	}
 }

@@ -28,8 +28,8 @@ func examples() map[string]Message {
 		}
 		return Header{Epoch: 0x0102030405060708, Instance: 0x1112131415161718, Transaction: 0x21222324, Total: 1, Group: g, ReplyTo: r}
 	}
-	key := MemberKey{netip.MustParseAddr("10.0.0.2"), 0x000A01}
-	key6 := MemberKey{netip.MustParseAddr("fd00::2"), 0x000A01}
+	key := MemberKey{IP: netip.MustParseAddr("10.0.0.2"), QPN: 0x000A01}
+	key6 := MemberKey{IP: netip.MustParseAddr("fd00::2"), QPN: 0x000A01}
 	recs := []MemberRecord{
 		{IP: key.IP, QPN: key.QPN, SQPSN: 0x111111, RQPSN: 0x222222},
 		{IP: netip.MustParseAddr("10.0.3.4"), QPN: 0x000A02, SQPSN: 0x111111, RQPSN: 0x222222},
@@ -42,7 +42,7 @@ func examples() map[string]Message {
 		{IP: key6.IP, QPN: key6.QPN, SQPSN: 1, RQPSN: 2}, {IP: netip.MustParseAddr("fd00::3"), QPN: 0xA02, SQPSN: 1, RQPSN: 2},
 	}
 	body := func(ms []MemberRecord) GroupBody {
-		return GroupBody{QPN: 0x4001, PMTU: 1024, Policy: mcast.Evict, TotalMembers: len(ms), DeadAfter: 50 * time.Millisecond, Lease: 30 * time.Second, Members: ms}
+		return GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4001, PathMTU: 1024, Policy: mcast.Evict, DeadAfter: 50 * time.Millisecond}, TotalMembers: len(ms), Lease: 30 * time.Second, Members: ms}
 	}
 	winBody := body(win)
 	winBody.Window = mcast.Window{Base: 0x10000, Len: 0x1000, RKey: 0x0BADCAFE}
@@ -244,7 +244,7 @@ func TestEncodeErrors(t *testing.T) {
 		"segment":       bad(func(m *Message, _ *GroupBody) { m.Seq = 1 }),
 		"delete in two": bad(func(m *Message, _ *GroupBody) { m.Total, m.Body = 2, &Delete{} }),
 		"qpn":           bad(func(_ *Message, b *GroupBody) { b.QPN = 1 << 24 }),
-		"pmtu":          bad(func(_ *Message, b *GroupBody) { b.PMTU = 1 << 16 }),
+		"pmtu":          bad(func(_ *Message, b *GroupBody) { b.PathMTU = 1 << 16 }),
 		"lease":         bad(func(_ *Message, b *GroupBody) { b.Lease = -1 }),
 		"member family": bad(func(_ *Message, b *GroupBody) { b.Members[1].IP = netip.MustParseAddr("::1") }),
 		"member psn":    bad(func(_ *Message, b *GroupBody) { b.Members[1].SQPSN = 1 << 24 }),

@@ -201,7 +201,7 @@ func (w *world) addMember(t testing.TB, rec MemberRecord, reg Registration) *Mem
 }
 
 func membershipOf(rec MemberRecord, reg Registration) Membership {
-	return Membership{Group: reg.Group, VirtualQPN: reg.QPN, QPN: rec.QPN, SQPSN: rec.SQPSN, RQPSN: rec.RQPSN, PMTU: reg.PMTU, Window: rec.Window}
+	return Membership{MemberRecord: rec, Group: reg.Group, VirtualQPN: reg.QPN, PathMTU: reg.PathMTU}
 }
 
 // do takes what a machine wants done.
@@ -429,7 +429,7 @@ func describe(m Message) string {
 
 // sample returns a registration of n members under group 10.9.0.g.
 func sample(g byte, n int) Registration {
-	r := Registration{Group: netip.AddrFrom4([4]byte{10, 9, 0, g}), QPN: 0x4001, PMTU: 1024, Lease: 30 * time.Second}
+	r := Registration{Group: netip.AddrFrom4([4]byte{10, 9, 0, g}), GroupParams: mcast.GroupParams{QPN: 0x4001, PathMTU: 1024}, Lease: 30 * time.Second}
 	for i := range n {
 		r.Members = append(r.Members, MemberRecord{
 			IP: netip.AddrFrom4([4]byte{10, g, byte(i >> 8), byte(i + 1)}), QPN: rocev2.QPN(0x100 + i), SQPSN: 0x1000, RQPSN: 0x2000,

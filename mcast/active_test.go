@@ -215,7 +215,7 @@ func TestR82_ChangesOfAnIdleGroup(t *testing.T) {
 	if g.activity != nil {
 		t.Fatal("the group is still active")
 	}
-	add := AddMember{Member: MemberSpec{IP: memberAddr(3), QPN: 0x100, RQPSN: 3000, Leg: 3, Window: g.fwd.window}}
+	add := AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: memberAddr(3), QPN: 0x100, RQPSN: 3000, Window: g.fwd.window}, Leg: 3}}
 	for i, op := range []Op{RemoveMember{Member: 2}, add} {
 		if err := s.Apply(2*idleAfter, op, &out); err != nil {
 			t.Fatalf("operation %d: %v", i, err)

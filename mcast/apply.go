@@ -102,7 +102,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	g := &group{
 		sw: s, id: spec.ID, ip: rocev2.KeyOf(spec.IP), qpn: spec.QPN, generation: spec.Generation,
 		src:  source{member: none, leg: none},
-		fwd:  forwarding{pmtu: uint16(spec.PMTU), limit: unlimited, window: spec.Window, hasWindow: spec.Window != Window{}},
+		fwd:  forwarding{pmtu: uint16(spec.PathMTU), limit: unlimited, window: spec.Window, hasWindow: spec.Window != Window{}},
 		turn: turn{next: none},
 		cnp:  cnpFilter{leg: none},
 		legs: make([]leg, 0, len(spec.Legs)), members: make([]member, 0, len(spec.Members)),

@@ -25,12 +25,12 @@ type flow struct {
 func newFlow(t testing.TB, n int, repair bool) *flow {
 	f := &flow{sw: New(Limits{})}
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Window: w}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Window: w}
 	if repair {
 		spec.Repair = RepairSpec{Bytes: 256 * minFrameBytes, Timeout: DefaultRepairTimeout, Tries: DefaultRepairTries}
 	}
 	for i := range n + 1 {
-		m := MemberSpec{QPN: rocev2.QPN(0x100 + i), Leg: LegID(i), RQPSN: rocev2.PSN(i * 1000), Window: w}
+		m := MemberSpec{MemberRecord: MemberRecord{QPN: rocev2.QPN(0x100 + i), RQPSN: rocev2.PSN(i * 1000), Window: w}, Leg: LegID(i)}
 		m.IP = ipOf("A")
 		for range i {
 			m.IP = m.IP.Next()
@@ -211,11 +211,11 @@ func BenchmarkInputAck(b *testing.B) {
 func BenchmarkClone(b *testing.B) {
 	for _, members := range []int{4, 64, 1024} {
 		b.Run(strconv.Itoa(members), func(b *testing.B) {
-			spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Policy: Evict, Repair: RepairSpec{Bytes: 1 << 20, Timeout: time.Millisecond, Tries: 3}, PSNProbe: time.Millisecond}
+			spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024, Policy: Evict}, Repair: RepairSpec{Bytes: 1 << 20, Timeout: time.Millisecond, Tries: 3}, PSNProbe: time.Millisecond}
 			for i := range members {
 				ip := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
 				spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
-				spec.Members = append(spec.Members, MemberSpec{IP: ip, QPN: 0x100, Leg: LegID(i)})
+				spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ip, QPN: 0x100}, Leg: LegID(i)})
 			}
 			sw := New(Limits{})
 			var out Output

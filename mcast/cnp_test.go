@@ -42,10 +42,10 @@ func TestR32_WeightAfterATime(t *testing.T) {
 // signals.
 func congestion(t *testing.T) (g *group, cnp func(now time.Duration, from string) bool) {
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}}
 	for i, name := range []string{"A", "B", "C", "D"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: 0x11}, Leg: LegID(i)})
 	}
 	var out Output
 	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {

@@ -26,7 +26,7 @@ func newCostGroup(t *testing.T, change func(*GroupSpec)) *costGroup {
 	spec.Repair = RepairSpec{Bytes: 1 << 20, Timeout: 4 * time.Millisecond, Tries: 4}
 	for i, name := range []string{"A", "B", "C", "D"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i), Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i)}, Leg: LegID(i)})
 	}
 	if change != nil {
 		change(&spec)
@@ -258,7 +258,7 @@ func TestCostsAreOfOneMember(t *testing.T) {
 	if err := x.s.Apply(x.now, RemoveMember{0, 3}, &x.out); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.s.Apply(x.now, AddMember{Member: MemberSpec{IP: ipOf("E"), QPN: 99, Leg: 3}}, &x.out); err != nil {
+	if err := x.s.Apply(x.now, AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 99}, Leg: 3}}, &x.out); err != nil {
 		t.Fatal(err)
 	}
 	if c := x.of("E"); c.NAKs != 0 || c.Total() != 0 || c.Repaired != 0 {

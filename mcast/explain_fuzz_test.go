@@ -16,7 +16,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add(uint8(1), uint8(rocev2.Acknowledge), uint8(2), uint32(0x201), uint64(0), uint32(0), uint16(0), uint8(0x60), true, false)
 	f.Add(uint8(2), uint8(rocev2.WriteOnly), uint8(1), uint32(7), uint64(0x1000), uint32(64), uint16(64), uint8(0), false, true)
 	f.Fuzz(func(t *testing.T, kind, op, from uint8, psn uint32, va uint64, length uint32, payload uint16, syndrome uint8, verified, ask bool) {
-		spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Policy: Policy(kind % 2), Window: Window{0x1000, 0x1000, 7}, DeadAfter: 10 * time.Millisecond}
+		spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024, Policy: Policy(kind % 2), DeadAfter: 10 * time.Millisecond}, Window: Window{0x1000, 0x1000, 7}}
 		if kind%3 == 1 {
 			spec.Repair = RepairSpec{Bytes: 1 << 20, Timeout: time.Millisecond, Tries: 3}
 		}
@@ -25,7 +25,7 @@ func FuzzExplain(f *testing.F) {
 		}
 		for i := range 3 {
 			spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
-			spec.Members = append(spec.Members, MemberSpec{IP: ipOf(nameOf(MemberID(i))), QPN: 0x11, SQPSN: 0, RQPSN: rocev2.PSN(0x100 * (i + 1)), Leg: LegID(i), Window: Window{0x1000, 0x1000, 7}})
+			spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(nameOf(MemberID(i))), QPN: 0x11, SQPSN: 0, RQPSN: rocev2.PSN(0x100 * (i + 1)), Window: Window{0x1000, 0x1000, 7}}, Leg: LegID(i)})
 		}
 		sw := New(Limits{})
 		var out Output

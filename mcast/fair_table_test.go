@@ -23,10 +23,10 @@ type sharing struct {
 
 func newSharing(t *testing.T, members int, turns time.Duration) *sharing {
 	t.Helper()
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, TurnTime: turns}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, TurnTime: turns}
 	for i := range members {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
-		spec.Members = append(spec.Members, MemberSpec{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), QPN: rocev2.QPN(0x100 + i), Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), QPN: rocev2.QPN(0x100 + i)}, Leg: LegID(i)})
 	}
 	s := &sharing{t: t, sw: New(Limits{}), now: time.Second, next: make([]rocev2.PSN, members)}
 	if err := s.sw.Apply(s.now, PutGroup{spec}, &s.out); err != nil {

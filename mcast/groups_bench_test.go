@@ -41,13 +41,13 @@ func memberAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i
 // groupOf is the specification of group id with the given number of members.
 func groupOf(id, members int, repair int64) GroupSpec {
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
-	spec := GroupSpec{ID: GroupID(id), IP: groupAddr(id), QPN: groupQPN, PMTU: 1024, Window: w, Policy: Evict, DeadAfter: 100 * time.Millisecond}
+	spec := GroupSpec{ID: GroupID(id), IP: groupAddr(id), GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024, Policy: Evict, DeadAfter: 100 * time.Millisecond}, Window: w}
 	if repair > 0 {
 		spec.Repair = RepairSpec{Bytes: repair, Timeout: DefaultRepairTimeout, Tries: DefaultRepairTries}
 	}
 	for m := range members {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: memberAddr(m), QPN: 0x100, RQPSN: rocev2.PSN(1000 * m), Leg: LegID(m), Window: w})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: memberAddr(m), QPN: 0x100, RQPSN: rocev2.PSN(1000 * m), Window: w}, Leg: LegID(m)})
 	}
 	return spec
 }

@@ -111,7 +111,7 @@ func TestR82_JoinersOfAnActiveGroup(t *testing.T) {
 		s.Input(0, &p, &out)
 	}
 	before := &g.activity[0]
-	add := AddMember{Member: MemberSpec{IP: memberAddr(4), QPN: 0x100, Leg: 4, Window: g.fwd.window}}
+	add := AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: memberAddr(4), QPN: 0x100, Window: g.fwd.window}, Leg: 4}}
 	if err := s.Apply(0, add, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +161,10 @@ func TestR82_EndedGroupsGiveBack(t *testing.T) {
 // data flows.
 func TestR36_ManyJoinAQuorum(t *testing.T) {
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupAddr(0), QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 2}
+	spec := GroupSpec{IP: groupAddr(0), GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256, Policy: Quorum, Quorum: 2}}
 	for i := range 3 {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: memberAddr(i), QPN: 0x100, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: memberAddr(i), QPN: 0x100}, Leg: LegID(i)})
 	}
 	var out Output
 	apply := func(op Op) {
@@ -185,7 +185,7 @@ func TestR36_ManyJoinAQuorum(t *testing.T) {
 	const joiners = 40
 	op := UpdateMembers{}
 	for i := range joiners {
-		op.Add = append(op.Add, AddMember{Member: MemberSpec{IP: memberAddr(3 + i), QPN: 0x100, Leg: LegID(3 + i)}})
+		op.Add = append(op.Add, AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: memberAddr(3 + i), QPN: 0x100}, Leg: LegID(3 + i)}})
 	}
 	apply(op)
 	send(1, 2+joiners)

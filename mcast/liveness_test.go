@@ -36,10 +36,10 @@ const naiveBase = rocev2.PSN(0xFFFFFC) // PSN 0 of a naiveGroup: about to wrap
 func newNaiveGroup(t *testing.T, rng func(int) int) *naiveGroup {
 	t.Helper()
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Evict, PSNProbe: time.Millisecond}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256, Policy: Evict}, PSNProbe: time.Millisecond}
 	for i := range 5 {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(nameOf(MemberID(i))), QPN: 0x100, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(nameOf(MemberID(i))), QPN: 0x100}, Leg: LegID(i)})
 	}
 	var out Output
 	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {

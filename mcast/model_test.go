@@ -30,10 +30,10 @@ func TestModelTranscripts(t *testing.T) {
 // ahead of it. The receiver expects the registered PSN, and stays.
 func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 1, PSNProbe: time.Millisecond}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256, Policy: Quorum, Quorum: 1}, PSNProbe: time.Millisecond}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), SQPSN: 0xFFFFFF, RQPSN: 0xFFFFFF, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), SQPSN: 0xFFFFFF, RQPSN: 0xFFFFFF}, Leg: LegID(i)})
 	}
 	var out Output
 	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
@@ -72,10 +72,10 @@ func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 // packets on the way.
 func TestR52_LateFeedbackVerifiesNothing(t *testing.T) {
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, PSNProbe: time.Millisecond}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}, PSNProbe: time.Millisecond}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), RQPSN: 5, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), RQPSN: 5}, Leg: LegID(i)})
 	}
 	var out Output
 	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {

@@ -38,12 +38,12 @@ func offloaded(t *testing.T, change func(*GroupSpec)) (*Switch, *Output) {
 	t.Helper()
 	s, out := New(Limits{}), &Output{}
 	spec := GroupSpec{
-		IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 1 << 16, Timeout: time.Millisecond, Tries: 2},
+		IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Repair: RepairSpec{Bytes: 1 << 16, Timeout: time.Millisecond, Tries: 2},
 		FastPath: FastPathSpec{Slots: 8, Drain: time.Millisecond, Backoff: time.Second},
 	}
 	for i, n := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(n), QPN: 0x100, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(n), QPN: 0x100}, Leg: LegID(i)})
 	}
 	if change != nil {
 		change(&spec)

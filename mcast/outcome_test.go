@@ -13,11 +13,11 @@ import (
 // outcomeGroup is a group of three members under Evict. Member i begins at PSN 1000*i.
 func outcomeGroup(t *testing.T, generation uint64) (*Switch, *GroupSpec) {
 	s := New(Limits{})
-	spec := &GroupSpec{IP: ipOf("G"), Generation: generation, QPN: 0x4711, PMTU: 1024, Policy: Evict}
+	spec := &GroupSpec{IP: ipOf("G"), Generation: generation, GroupParams: GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: Evict}}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
 		spec.Members = append(spec.Members, MemberSpec{
-			IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), SQPSN: rocev2.PSN(1000 * i), RQPSN: rocev2.PSN(1000 * i), Leg: LegID(i),
+			MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), SQPSN: rocev2.PSN(1000 * i), RQPSN: rocev2.PSN(1000 * i)}, Leg: LegID(i),
 		})
 	}
 	var out Output
@@ -76,7 +76,7 @@ func TestOutcomesEndWithTheirSubject(t *testing.T) {
 	if s.Outcomes(0, &o); o.Evicted[1].Kind != MemberEvicted {
 		t.Fatalf("B was not evicted: %+v", o)
 	}
-	add := AddMember{Member: MemberSpec{IP: ipOf("D"), QPN: 0x777, Leg: 1}}
+	add := AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("D"), QPN: 0x777}, Leg: 1}}
 	if err := s.Apply(0, add, &out); err != nil {
 		t.Fatal(err)
 	}

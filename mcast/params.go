@@ -14,15 +14,15 @@ import (
 // and windows. Envelopes, the API, the command line and the libraries for Go and C
 // offer all of them, and refuse them in the words of Check.
 type GroupParams struct {
-	QPN           rocev2.QPN // virtual: every member connects to it
-	PathMTU       int        // bytes
-	Policy        Policy
-	Quorum        int           // receivers, with the policy Quorum
-	DeadAfter     time.Duration // 0: StrictDeadAfter under Strict, else never; NeverDead: never
-	LagPSNs       int           // 0: no limit
-	LagTime       time.Duration // 0: no limit
-	SenderTimeout uint8         // exponent of the senders' ACK timeout, with SenderRetries; 0: not known
-	SenderRetries uint8
+	QPN           rocev2.QPN    // virtual: every member connects to it
+	PathMTU       int           // bytes: 256, 512, 1024, 2048 or 4096
+	Policy        Policy        // effect of a member that fails or is silent
+	Quorum        int           // Policy Quorum: receivers that must have the acknowledged data, 1 or more; else 0
+	DeadAfter     time.Duration // silence, while others move, after which a receiver that lags is removed or fails the group; 0: StrictDeadAfter under Strict, else never; NeverDead: never
+	LagPSNs       int           // Evict, Quorum: lag in PSNs behind another receiver beyond which a receiver is removed; 0: no limit
+	LagTime       time.Duration // Evict, Quorum: time for which a receiver may lack what another one has; 0: no limit
+	SenderTimeout uint8         // exponent of the senders' ACK timeout, 4.096 µs * 2^n, with SenderRetries; DeadAfter must fit between them; 0: not known
+	SenderRetries uint8         // retry count of the senders' queue pairs
 }
 
 // Param is one of GroupParams, by the name that errors have for it. Interfaces with
@@ -169,11 +169,4 @@ func (p *GroupParams) checkDeadAfter() *ParamError {
 		return bad(all, fmt.Sprintf("not shorter than a sender's timeout times its retries, %v: the sender would give up first", all))
 	}
 	return nil
-}
-
-// params are those of a group that this switch is to serve.
-func (s *GroupSpec) params() GroupParams {
-	return GroupParams{
-		QPN: s.QPN, PathMTU: s.PMTU, Policy: s.Policy, Quorum: s.Quorum, DeadAfter: s.DeadAfter, LagPSNs: s.LagPSNs, LagTime: s.LagTime,
-	}
 }

@@ -71,15 +71,15 @@ func (q *quorumRun) run() {
 	n := 2 + q.rng(5)
 	q.quorum = 1 + q.rng(n)
 	spec := GroupSpec{
-		IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: q.quorum, DeadAfter: 100 * quorumTick,
-		Legs: []LegSpec{{}}, Members: []MemberSpec{{IP: ipOf("A"), QPN: 0x100, SQPSN: q.start & rocev2.PSNMask}},
+		IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256, Policy: Quorum, Quorum: q.quorum, DeadAfter: 100 * quorumTick},
+		Legs: []LegSpec{{}}, Members: []MemberSpec{{MemberRecord: MemberRecord{IP: ipOf("A"), QPN: 0x100, SQPSN: q.start & rocev2.PSNMask}}},
 	}
 	spec.Repair, q.unit = drawRepair(q.rng, 3*quorumTick)
 	for i := range n {
 		r := q.newReceiver()
 		r.first = 0
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN, Leg: LegID(i + 1)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN}, Leg: LegID(i + 1)})
 	}
 	q.apply(PutGroup{spec})
 	for tick := 0; q.una < q.total && !q.failed; tick++ {
@@ -98,7 +98,7 @@ func (q *quorumRun) run() {
 		case 1, 2:
 			if len(q.receivers) < 12 && !q.failed {
 				r := q.newReceiver()
-				q.apply(AddMember{Member: MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN, Leg: LegID(len(q.receivers))}})
+				q.apply(AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN}, Leg: LegID(len(q.receivers))}})
 			}
 		}
 		q.send()
@@ -304,12 +304,12 @@ func (q *quorumRun) answered(f Feedback) {
 func TestQuorumDoesNotAllocate(t *testing.T) {
 	const n = 9
 	s := New(Limits{})
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 4, LagPSNs: 1 << 20}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256, Policy: Quorum, Quorum: 4, LagPSNs: 1 << 20}}
 	var acks []Packet
 	for i := range n + 1 {
 		ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ip, QPN: 0x100, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ip, QPN: 0x100}, Leg: LegID(i)})
 		acks = append(acks, Packet{Group: groupIP, Src: ip, DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeACK, Verified: true})
 	}
 	out := Output{Copies: make([]Copy, 0, n), Feedback: make([]Feedback, 0, 4), Events: make([]Event, 0, 4)}

@@ -26,10 +26,10 @@ type repairRig struct {
 func newRepairRig(t *testing.T, change func(*GroupSpec)) *repairRig {
 	t.Helper()
 	r := &repairRig{tb: t, sw: New(Limits{})}
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 16384, Timeout: 4 * time.Millisecond, Tries: 3}}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Repair: RepairSpec{Bytes: 16384, Timeout: 4 * time.Millisecond, Tries: 3}}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: 0x11}, Leg: LegID(i)})
 	}
 	if change != nil {
 		change(&spec)

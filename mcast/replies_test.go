@@ -160,7 +160,7 @@ func (n *replyNet) step() bool {
 func TestR107_BothDirections(t *testing.T) {
 	for seed := range uint64(120) {
 		n := &replyNet{t: t, s: New(Limits{}), rng: random(seed), loss: int(seed % 4 * 7)}
-		spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, PSNProbe: time.Millisecond}
+		spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, PSNProbe: time.Millisecond}
 		if seed%2 == 1 {
 			spec.Repair = RepairSpec{Bytes: 2000, Timeout: time.Millisecond, Tries: 3}
 		}
@@ -169,7 +169,7 @@ func TestR107_BothDirections(t *testing.T) {
 		for i := range members {
 			h := &replyHost{sq: rocev2.PSN(n.rng(rocev2.PSNMask + 1)), rq: rocev2.PSN(1 + n.rng(rocev2.PSNMask)), total: n.rng(60)}
 			n.hosts = append(n.hosts, h)
-			m := MemberSpec{IP: ipOf(string(rune('A' + i))), QPN: 0x100, SQPSN: h.sq, RQPSN: h.rq, Leg: LegID(i)}
+			m := MemberSpec{MemberRecord: MemberRecord{IP: ipOf(string(rune('A' + i))), QPN: 0x100, SQPSN: h.sq, RQPSN: h.rq}, Leg: LegID(i)}
 			if i == 1 {
 				m.Reply = ReplyForwarded
 			} else if i > 1 {

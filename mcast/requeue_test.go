@@ -21,7 +21,7 @@ func unsentGroup(t *testing.T, bytes int64) (*Switch, func(now time.Duration, p 
 	spec.Repair = RepairSpec{Bytes: bytes, Timeout: 4 * time.Millisecond, Tries: 3}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i), RQPSN: rocev2.PSN(100 * i), Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i), RQPSN: rocev2.PSN(100 * i)}, Leg: LegID(i)})
 	}
 	out := &Output{}
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {

@@ -15,9 +15,9 @@ import (
 func rewriting(t *testing.T, window, key bool) (in func(p Packet) *Output, acked func(psn rocev2.PSN) *Output) {
 	t.Helper()
 	s, out := New(Limits{}), &Output{}
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Legs: []LegSpec{{}, {}, {}, {Kind: Forwarded, Neighbor: 1}}}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Legs: []LegSpec{{}, {}, {}, {Kind: Forwarded, Neighbor: 1}}}
 	for i, name := range []string{"A", "B", "C", "D"} {
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i), Window: Window{Base: uint64(i+1) << 32, Len: 0x400, RKey: uint32(70 + i)}})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: 0x11, Window: Window{Base: uint64(i+1) << 32, Len: 0x400, RKey: uint32(70 + i)}}, Leg: LegID(i)})
 	}
 	if window {
 		spec.Window = Window{Base: 0x1000, Len: 0x400, RKey: 7}
@@ -186,9 +186,9 @@ func TestR41_AnyNumberOfTargetMessages(t *testing.T) {
 // else.
 func TestIsTargetMessage(t *testing.T) {
 	s, out := New(Limits{}), &Output{}
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, TargetKey: 99, Legs: []LegSpec{{}, {}}}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, TargetKey: 99, Legs: []LegSpec{{}, {}}}
 	for i, name := range []string{"A", "B"} {
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: 0x11}, Leg: LegID(i)})
 	}
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
 		t.Fatal(err)

@@ -15,15 +15,15 @@ import (
 // members' feedback have made of it.
 func TestSnapshotShows(t *testing.T) {
 	s := New(Limits{})
-	spec := GroupSpec{ID: 3, IP: groupIP, QPN: groupQPN, PMTU: 1024, Policy: Evict, PSNProbe: time.Millisecond,
+	spec := GroupSpec{ID: 3, IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024, Policy: Evict}, PSNProbe: time.Millisecond,
 		Repair: RepairSpec{Bytes: 8 * minFrameBytes, Timeout: time.Millisecond, Tries: 3}}
 	for i, name := range []string{"A", "B", "C", "D", "E"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x20 + i), RQPSN: rocev2.PSN(100 * i), Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x20 + i), RQPSN: rocev2.PSN(100 * i)}, Leg: LegID(i)})
 	}
 	spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: 9})
 	for i, name := range []string{"F", "G"} {
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x25 + i), Leg: 5})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: rocev2.QPN(0x25 + i)}, Leg: 5})
 	}
 	var out Output
 	out.MaxResends = -1 // the caller has no memory for copies of retained frames
@@ -71,7 +71,7 @@ func TestSnapshotShows(t *testing.T) {
 	aeth("B", 102, rocev2.SyndromeACK)
 	aeth("C", 201, rocev2.SyndromeNAKSequence) // served from the store
 	aeth("D", 300, rocev2.SyndromeACK)
-	must(AddMember{3, MemberSpec{IP: ipOf("H"), Number: 8, QPN: 0x30, RQPSN: 7, Leg: 6}, LegSpec{}, 0})
+	must(AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("H"), QPN: 0x30, RQPSN: 7}, Number: 8, Leg: 6}, LegSpec{}, 0})
 	for range mismatchThreshold {
 		p := Packet{Group: groupIP, Src: ipOf("B"), Op: rocev2.SendOnly, DestQP: 0x99}
 		s.Input(0, &p, &out)
@@ -132,8 +132,8 @@ func TestSnapshotShows(t *testing.T) {
 	}
 
 	// A member that has left shows nothing of its leg, which goes on for another one.
-	must(AddMember{3, MemberSpec{IP: ipOf("I"), Number: 9, QPN: 0x31, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}, 0})
-	must(AddMember{3, MemberSpec{IP: ipOf("J"), Number: 10, QPN: 0x32, Leg: 7}, LegSpec{}, 0})
+	must(AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("I"), QPN: 0x31}, Number: 9, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}, 0})
+	must(AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("J"), QPN: 0x32}, Number: 10, Leg: 7}, LegSpec{}, 0})
 	must(UpdateMembers{Group: 3, Remove: []MemberID{5, 8}})
 	s.Snapshot(3, &st)
 	for _, i := range []int{5, 8} {

@@ -136,8 +136,7 @@ func (s *Switch) checkSpec(spec *GroupSpec) error {
 }
 
 func checkPolicy(spec *GroupSpec) error {
-	params := spec.params()
-	if e := params.Check(len(spec.Members) - 1); e != nil {
+	if e := spec.GroupParams.Check(len(spec.Members) - 1); e != nil {
 		return e
 	}
 	if spec.DeadAfterMax < 0 || spec.DeadAfterMax > 0 && spec.DeadAfter == 0 {

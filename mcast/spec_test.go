@@ -27,7 +27,7 @@ func TestSpecBounds(t *testing.T) {
 					ip = ip.Next()
 				}
 				s.Legs = append(s.Legs, LegSpec{})
-				s.Members = append(s.Members, MemberSpec{IP: ip, QPN: 0x11, Leg: LegID(i)})
+				s.Members = append(s.Members, MemberSpec{MemberRecord: MemberRecord{IP: ip, QPN: 0x11}, Leg: LegID(i)})
 			}
 		}
 	}
@@ -146,10 +146,10 @@ func TestGroupsByAddress(t *testing.T) {
 			}
 			delete(in, id)
 		} else {
-			spec := GroupSpec{ID: GroupID(id), IP: addr(id, 0), QPN: groupQPN, PMTU: 256}
+			spec := GroupSpec{ID: GroupID(id), IP: addr(id, 0), GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}}
 			for i := range 3 {
 				spec.Legs = append(spec.Legs, LegSpec{})
-				spec.Members = append(spec.Members, MemberSpec{IP: addr(id, i+1), QPN: 0x11, Leg: LegID(i)})
+				spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: addr(id, i+1), QPN: 0x11}, Leg: LegID(i)})
 			}
 			if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
 				t.Fatal(err)

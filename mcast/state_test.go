@@ -126,7 +126,7 @@ func fullState(t *testing.T) *Switch {
 	spec := goodSpec()
 	spec.ID, spec.Legs, spec.Members = 0, spec.Legs[:2], spec.Members[:2]
 	spec.Legs = append(spec.Legs, LegSpec{})
-	spec.Members = append(spec.Members, MemberSpec{IP: ipOf("C"), QPN: 0x11, Leg: 2})
+	spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("C"), QPN: 0x11}, Leg: 2})
 	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
 	spec.PSNProbe = time.Millisecond
 	spec.Repair = RepairSpec{Bytes: 8192, Timeout: time.Millisecond, Tries: 3}

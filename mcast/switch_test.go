@@ -14,11 +14,11 @@ import (
 
 func goodSpec() GroupSpec {
 	return GroupSpec{
-		ID: 3, IP: groupIP, QPN: groupQPN, PMTU: 1024,
+		ID: 3, IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024},
 		Legs: []LegSpec{{}, {}, {Kind: Forwarded, Neighbor: 1}},
 		Members: []MemberSpec{
-			{IP: ipOf("A"), QPN: 0x11, Leg: 0}, {IP: ipOf("B"), QPN: 0x11, Leg: 1},
-			{IP: ipOf("C"), QPN: 0x11, Leg: 2}, {IP: ipOf("D"), QPN: 0x11, Leg: 2},
+			{MemberRecord: MemberRecord{IP: ipOf("A"), QPN: 0x11}, Leg: 0}, {MemberRecord: MemberRecord{IP: ipOf("B"), QPN: 0x11}, Leg: 1},
+			{MemberRecord: MemberRecord{IP: ipOf("C"), QPN: 0x11}, Leg: 2}, {MemberRecord: MemberRecord{IP: ipOf("D"), QPN: 0x11}, Leg: 2},
 		},
 	}
 }
@@ -34,7 +34,7 @@ func TestPutGroupRefusesBadSpecs(t *testing.T) {
 		{"class D", func(s *GroupSpec) { s.IP = netip.MustParseAddr("239.1.1.1") }, "multicast address"},
 		{"zone", func(s *GroupSpec) { s.IP = netip.MustParseAddr("fe80::1%eth0") }, "zone"},
 		{"QPN of the GSI", func(s *GroupSpec) { s.QPN = 1 }, "virtual QPN 0x1"},
-		{"path MTU", func(s *GroupSpec) { s.PMTU = 1500 }, "path MTU 1500"},
+		{"path MTU", func(s *GroupSpec) { s.PathMTU = 1500 }, "path MTU 1500"},
 		{"policy", func(s *GroupSpec) { s.Policy = 9 }, "policy 9 is unknown"},
 		{"dead-after", func(s *GroupSpec) { s.DeadAfter = -1 }, "negative"},
 		{"group window wraps", func(s *GroupSpec) { s.Window = Window{^uint64(0), 2, 1} }, "exceed the address space"},
@@ -126,13 +126,13 @@ func TestAddMemberRefusals(t *testing.T) {
 		want string
 	}{
 		{AddMember{Group: 4}, "does not exist"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("A"), QPN: 0x11, Leg: 3}}, "member 0 has the same address"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 1}}, "connected to another member"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 4}}, "next free one is 3"},
-		{AddMember{3, MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3}, LegSpec{Kind: Forwarded, Neighbor: 1}, 0}, "leg 2 already goes"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3}}, "has no window"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3, Window: Window{1, 1 << 20, 3}}}, "has no number in the registration"},
-		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), Number: 2, QPN: 0x11, Leg: 3, Window: Window{1, 1 << 20, 3}}}, "member 1 has the same number, 2"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("A"), QPN: 0x11}, Leg: 3}}, "member 0 has the same address"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11}, Leg: 1}}, "connected to another member"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11}, Leg: 4}}, "next free one is 3"},
+		{AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11}, Leg: 3}, LegSpec{Kind: Forwarded, Neighbor: 1}, 0}, "leg 2 already goes"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11}, Leg: 3}}, "has no window"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11, Window: Window{1, 1 << 20, 3}}, Leg: 3}}, "has no number in the registration"},
+		{AddMember{Group: 3, Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11, Window: Window{1, 1 << 20, 3}}, Number: 2, Leg: 3}}, "member 1 has the same number, 2"},
 	} {
 		s, spec := New(Limits{}), goodSpec()
 		spec.Window = Window{0, 1, 1}
@@ -194,7 +194,7 @@ func TestReasonsHaveNames(t *testing.T) {
 
 // TestWindowsPrintWithoutRKey: no way of printing a specification shows an R_Key.
 func TestWindowsPrintWithoutRKey(t *testing.T) {
-	spec := GroupSpec{Window: Window{1, 2, 0xDEAD1234}, Members: []MemberSpec{{Window: Window{3, 4, 0xDEAD1234}}}}
+	spec := GroupSpec{Window: Window{1, 2, 0xDEAD1234}, Members: []MemberSpec{{MemberRecord: MemberRecord{Window: Window{3, 4, 0xDEAD1234}}}}}
 	for _, f := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(f, spec); strings.Contains(strings.ToLower(s), "dead1234") || strings.Contains(s, "3735884340") {
 			t.Errorf("%s prints the R_Key: %s", f, s)

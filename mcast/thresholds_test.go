@@ -32,7 +32,7 @@ func TestTimesOfAGroup(t *testing.T) {
 		{0, ms, ms}, {0, 3 * ms, 3 * ms / 2}, {4000 * us, ms, 500 * us}, {4008 * us, ms, ms},
 	} {
 		g := &group{}
-		if g.setPolicy(&GroupSpec{Policy: Evict, DeadAfter: c.dead, LagTime: c.lag}); g.live.period != c.period || g.live.deadAfter != c.dead || g.lag.time != c.lag {
+		if g.setPolicy(&GroupSpec{GroupParams: GroupParams{Policy: Evict, DeadAfter: c.dead, LagTime: c.lag}}); g.live.period != c.period || g.live.deadAfter != c.dead || g.lag.time != c.lag {
 			t.Errorf("DeadAfter %v, LagTime %v: looked after each %v, want %v", c.dead, c.lag, g.live.period, c.period)
 		}
 	}
@@ -49,11 +49,11 @@ func TestTimesOfAGroup(t *testing.T) {
 		psns, quorum  int32
 		needs, behind int32
 	}{
-		{GroupSpec{Policy: Strict}, 0, 0, 1<<31 - 1, 0},
-		{GroupSpec{Policy: Evict, LagPSNs: 7}, 7, 0, 1, 0},
-		{GroupSpec{Policy: Evict}, 0, 0, 1, 0},
-		{GroupSpec{Policy: Quorum, Quorum: 3}, maxBehind, 3, 3, -3},
-		{GroupSpec{Policy: Quorum, Quorum: 2, LagPSNs: 9}, 9, 2, 2, -2},
+		{GroupSpec{GroupParams: GroupParams{Policy: Strict}}, 0, 0, 1<<31 - 1, 0},
+		{GroupSpec{GroupParams: GroupParams{Policy: Evict, LagPSNs: 7}}, 7, 0, 1, 0},
+		{GroupSpec{GroupParams: GroupParams{Policy: Evict}}, 0, 0, 1, 0},
+		{GroupSpec{GroupParams: GroupParams{Policy: Quorum, Quorum: 3}}, maxBehind, 3, 3, -3},
+		{GroupSpec{GroupParams: GroupParams{Policy: Quorum, Quorum: 2, LagPSNs: 9}}, 9, 2, 2, -2},
 	} {
 		g := &group{}
 		if g.setPolicy(&c.spec); g.lag.psns != c.psns || g.policy.quorum != c.quorum || g.policy.minReceivers != c.needs || g.agg.allowedBehind != c.behind {

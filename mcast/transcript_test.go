@@ -166,8 +166,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	case "add":
 		n := a.str("name", "")
 		s.apply(w, AddMember{0, MemberSpec{
-			IP: ipOf(n), Number: uint32(n[0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs)),
-			SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq")),
+			MemberRecord: MemberRecord{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq"))}, Number: uint32(n[0]-'A') + 1, Leg: LegID(len(s.legs)),
 		}, LegSpec{}, 0})
 		s.legs = append(s.legs, n)
 	case "remove":
@@ -211,7 +210,7 @@ func (s *transcript) update(a args, w *strings.Builder) {
 			op.Move = append(op.Move, moveTo(a, f, &legs))
 			continue
 		}
-		m, spec := MemberSpec{IP: ipOf(f[0]), Number: uint32(f[0][0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}, LegSpec{}
+		m, spec := MemberSpec{MemberRecord: MemberRecord{IP: ipOf(f[0]), QPN: rocev2.QPN(0x100 + int(f[0][0]))}, Number: uint32(f[0][0]-'A') + 1, Leg: LegID(len(legs))}, LegSpec{}
 		for _, kv := range f[1:] {
 			k, v, _ := strings.Cut(kv, "=")
 			switch k {
@@ -256,11 +255,11 @@ func (s *transcript) apply(w *strings.Builder, op Op) {
 }
 
 func (s *transcript) group(a args, w *strings.Builder) {
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Window: windowOf(a.t, a.list("window"))}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Window: windowOf(a.t, a.list("window"))}
 	if v := a.str("pmtu", ""); v != "" {
-		spec.PMTU = int(num(a.t, v, 10, 32))
+		spec.PathMTU = int(num(a.t, v, 10, 32))
 	}
-	s.pmtu = uint16(spec.PMTU)
+	s.pmtu = uint16(spec.PathMTU)
 	switch p, k, _ := strings.Cut(a.str("policy", ""), ":"); p {
 	case "evict":
 		spec.Policy = Evict
@@ -301,7 +300,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	levels := map[Neighbor]uint8{1: uint8(num(a.t, a.str("levels", "0"), 10, 8))}
 	for _, n := range a.list("members") {
 		at := Position{}
-		m := MemberSpec{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs))}
+		m := MemberSpec{MemberRecord: MemberRecord{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0]))}, Leg: LegID(len(s.legs))}
 		for _, line := range strings.Split(a.d.Input, "\n") {
 			f := strings.Fields(line)
 			if len(f) == 0 || f[0] != n {

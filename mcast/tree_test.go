@@ -108,7 +108,7 @@ func (d *node) levels(peer *node) (n uint8) {
 // put registers the group at d, with all present hosts.
 func (d *node) put() {
 	n := d.network
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}}
 	if n.silenced >= 0 && n.deadAfter == 0 {
 		n.policy, n.deadAfter = Evict, 8*timeout
 	}
@@ -181,7 +181,7 @@ func (d *node) report(r Report) {
 }
 
 func (h *host) spec() MemberSpec {
-	m := MemberSpec{IP: h.ip, Number: uint32(h.id) + 1, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
+	m := MemberSpec{MemberRecord: MemberRecord{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}, Number: uint32(h.id) + 1}
 	if h.n.writes {
 		m.Window = h.window()
 	}

@@ -171,7 +171,7 @@ func (s *treeSwitch) memberOf(h *treeHost) MemberID {
 
 // member returns h as a member behind leg l.
 func (h *treeHost) member(l LegID) MemberSpec {
-	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq, Number: uint32(h.id) + 1, Leg: l}
+	return MemberSpec{MemberRecord: MemberRecord{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq}, Number: uint32(h.id) + 1, Leg: l}
 }
 
 // leave lets host h, which sends nothing, leave: its own switch knows it first.

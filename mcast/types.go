@@ -112,22 +112,57 @@ type LegSpec struct {
 	Levels uint8
 }
 
-// MemberSpec is one member's connection state, as registered.
-type MemberSpec struct {
+// MemberKey names a member: the IP and number of its queue pair.
+type MemberKey struct {
+	IP  netip.Addr
+	QPN rocev2.QPN
+}
+
+// String returns "ip qpn 0x…".
+func (k MemberKey) String() string { return fmt.Sprintf("%s qpn 0x%x", k.IP, uint32(k.QPN)) }
+
+// MemberRecord is a member's connection state as its application set it up. A registration
+// has one for each member on all its way: envelopes, RDMA-CM, the registrar, the core.
+type MemberRecord struct {
 	IP     netip.Addr
 	QPN    rocev2.QPN
 	SQPSN  rocev2.PSN // the first PSN its send queue will use (verbs sq_psn)
 	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
-	Window Window
-	Leg    LegID // a Connected leg has exactly one member
+	Window Window     // memory for WRITEs to the group's window; zero for none
+	// ReceiveOnly: the member never becomes the source. Its first packet is answered
+	// with NAK 0x62, and nothing that it sends is forwarded (R76).
+	ReceiveOnly bool
+	// Reply is what becomes of the member's data (R107), of a group that is registered by
+	// hand: envelopes do not carry it. Its JSON name is that of state files.
+	Reply ReplyKind `json:"Role"`
+}
+
+// Key returns the member's name.
+func (m MemberRecord) Key() MemberKey { return MemberKey{m.IP, m.QPN} }
+
+// String describes m without its R_Key.
+func (m MemberRecord) String() string {
+	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
+	if m.Window != (Window{}) {
+		s += " window " + m.Window.String()
+	}
+	if m.ReceiveOnly {
+		s += " receive-only"
+	}
+	return s
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (m MemberRecord) GoString() string { return m.String() }
+
+// MemberSpec is one member of a group at this switch.
+type MemberSpec struct {
+	MemberRecord
+	Leg LegID // a Connected leg has exactly one member
 	// Number is the member's number in the registration: the same at all switches of the
 	// tree, and never that of an earlier member. 0 means MemberID+1, in PutGroup only.
 	// A group without legs to other switches does not need it.
 	Number uint32
-	// ReceiveOnly: the member never becomes the source. Its first packet is answered
-	// with NAK 0x62, and nothing that it sends is forwarded (R76).
-	ReceiveOnly bool
-	Reply       ReplyKind // what becomes of its data (R107)
 }
 
 // GroupSpec is a whole group as this switch serves it.
@@ -137,16 +172,12 @@ type GroupSpec struct {
 	// Outcomes.
 	Generation uint64
 
-	IP           netip.Addr // GroupIP
-	QPN          rocev2.QPN // the virtual QPN that every member is connected to
-	PMTU         int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
-	Policy       Policy
-	Quorum       int           // Policy Quorum: receivers that must have the acknowledged data, 1 or more; else 0
-	DeadAfter    time.Duration // a receiver that lags in silence for this time, while others move, is removed or fails the group; 0: never
+	IP netip.Addr // GroupIP
+	// GroupParams are the registration's, but for DeadAfter, which is the Silence of the
+	// registration's: 0 means never.
+	GroupParams
 	DeadAfterMax time.Duration // if above DeadAfter: eight measured round trips replace DeadAfter where they take longer, up to this time
 	AllDeadAfter time.Duration // with DeadAfter: the silence of all receivers, under Strict of one while no other shows life, after which the group fails; 0: never
-	LagPSNs      int           // Evict, Quorum: a receiver that is further behind another one, in PSNs, is removed; 0: never
-	LagTime      time.Duration // Evict, Quorum: a receiver that lacks for this time what another one has is removed; 0: never
 	// SourceTimeout is how long a source may send nothing while another member waits
 	// for it: inside a message, or with data that is not acknowledged (R65). It is
 	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,

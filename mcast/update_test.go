@@ -15,7 +15,7 @@ import (
 
 // newcomer is a new member on a leg of its own, unless leg says otherwise.
 func newcomer(name string, leg LegID) AddMember {
-	return AddMember{Member: MemberSpec{IP: ipOf(name), Number: 100 + uint32(name[0]), QPN: 0x11, Leg: leg}}
+	return AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf(name), QPN: 0x11}, Number: 100 + uint32(name[0]), Leg: leg}}
 }
 
 // replacing lets a new member have the MemberID of one that has gone.
@@ -268,7 +268,7 @@ func TestHistoryGrows(t *testing.T) {
 func TestR35_FirstMemberBehindASwitch(t *testing.T) {
 	for _, order := range [][]MemberID{{2, 3, 4}, {4, 3, 2}, {3, 2, 4}, {3, 4, 2}} {
 		s, spec := New(Limits{}), goodSpec()
-		spec.Members = append(spec.Members, MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 2})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("E"), QPN: 0x11}, Leg: 2})
 		var out Output
 		if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
 			t.Fatal(err)

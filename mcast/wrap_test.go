@@ -14,10 +14,10 @@ import (
 func wrapGroup(t *testing.T, spec GroupSpec) (*Switch, func(i int, psn rocev2.PSN) *Output) {
 	t.Helper()
 	s := New(Limits{})
-	spec.IP, spec.QPN, spec.PMTU = groupIP, groupQPN, 256
+	spec.IP, spec.QPN, spec.PathMTU = groupIP, groupQPN, 256
 	for i := range 4 {
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), QPN: 0x100, Leg: LegID(i)})
+		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), QPN: 0x100}, Leg: LegID(i)})
 	}
 	out := new(Output)
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
@@ -40,7 +40,7 @@ func wrapGroup(t *testing.T, spec GroupSpec) (*Switch, func(i int, psn rocev2.PS
 // TestR61_TheDeadAreNotAhead: without dead_after, a receiver that never answers does not
 // count for the quorum after the source has gone half round the PSN space.
 func TestR61_TheDeadAreNotAhead(t *testing.T) {
-	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 2})
+	s, do := wrapGroup(t, GroupSpec{GroupParams: GroupParams{Policy: Quorum, Quorum: 2}})
 	do(0, 0)
 	do(1, 0)
 	do(2, 0)
@@ -93,7 +93,7 @@ func TestR61_NothingFurtherAhead(t *testing.T) {
 // still be on its way to the source, and then removes B, so that another member may be
 // the source.
 func TestR62_TheSourceWentOn(t *testing.T) {
-	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
+	s, do := wrapGroup(t, GroupSpec{GroupParams: GroupParams{Policy: Quorum, Quorum: 1}})
 	do(0, 0)
 	do(0, 1)
 	nak := Packet{Group: groupIP, Src: s.groups[0].members[1].ip.Addr(), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}
@@ -121,7 +121,7 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 // TestR62_TwoAreLeftBehind: receivers that have become stranded by the same packet are
 // removed together.
 func TestR62_TwoAreLeftBehind(t *testing.T) {
-	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
+	s, do := wrapGroup(t, GroupSpec{GroupParams: GroupParams{Policy: Quorum, Quorum: 1}})
 	do(0, 0)
 	do(0, 1)
 	var out Output

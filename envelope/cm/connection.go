@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -42,7 +43,7 @@ type connection struct {
 	id       CommID // ours
 	guid     GUID   // ours: another one for each connection, since a kernel has one of a GUID and a QPN
 	tid      uint64
-	record   Record
+	record   mcast.MemberRecord
 	flow     bool          // flow control, as in the REQ
 	why      Refusal       // for sendREJ; of a listener that is dialled: its last REJ
 	due      time.Duration // of the timer

@@ -6,14 +6,16 @@ package cm
 import (
 	"net/netip"
 	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Creation is a group that a member's REQ makes at an address without a group. The caller decides
 // whether the key may make it, and how long members wait.
 type Creation struct {
 	Listen
-	Member netip.Addr // that has sent the REQ
-	Window Window     // of that member; Len is 0 without
+	Member netip.Addr   // that has sent the REQ
+	Window mcast.Window // of that member; Len is 0 without
 }
 
 // creation returns the group that a REQ makes; nil: it makes none. Without a right MAC the

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -228,7 +229,7 @@ func (w *dialWorld) evict(k *kernel) {
 		records := w.force[key]
 		for i, r := range records {
 			if r.IP == k.ip && w.pending[key] == nil {
-				w.force[key] = append(append([]Record(nil), records[:i]...), records[i+1:]...)
+				w.force[key] = append(append([]mcast.MemberRecord(nil), records[:i]...), records[i+1:]...)
 				w.m.Gone(w.now, key, k.ip, r.QPN, &w.out)
 				w.do()
 			}

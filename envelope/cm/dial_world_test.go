@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -28,7 +29,7 @@ type dialWorld struct {
 	loss     float64
 	delay    time.Duration
 	refuse   float64 // of registrations
-	force    map[netip.Addr][]Record
+	force    map[netip.Addr][]mcast.MemberRecord
 	pending  map[netip.Addr]func()
 	due      map[netip.Addr]time.Duration
 	refusals []Refusal
@@ -74,7 +75,7 @@ type kconn struct {
 func newDialWorld(t *testing.T, seed uint64, diallers, listeners, sessions int) *dialWorld {
 	w := &dialWorld{
 		t: t, r: rand.New(rand.NewPCG(seed, 18)), delay: time.Millisecond, hosts: map[netip.Addr]*kernel{},
-		force: map[netip.Addr][]Record{}, pending: map[netip.Addr]func(){}, due: map[netip.Addr]time.Duration{}, lost: map[CommID]int{}, filter: func(netip.Addr, *Message) bool { return true },
+		force: map[netip.Addr][]mcast.MemberRecord{}, pending: map[netip.Addr]func(){}, due: map[netip.Addr]time.Duration{}, lost: map[CommID]int{}, filter: func(netip.Addr, *Message) bool { return true },
 	}
 	group := netip.MustParseAddr("10.0.0.100")
 	if seed%2 == 1 {
@@ -231,12 +232,12 @@ func (w *dialWorld) keys() (all []netip.Addr) {
 
 // recordOf reports whether k's connection c is registered, in any session.
 func (w *dialWorld) recordOf(k *kernel, c *kconn) bool {
-	want := Record{IP: k.ip, QPN: c.qpn, RQPSN: c.psn, SQPSN: c.reply.PSN, ReceiveOnly: c.passive && w.listen.Replies == Refuse}
+	want := mcast.MemberRecord{IP: k.ip, QPN: c.qpn, RQPSN: c.psn, SQPSN: c.reply.PSN, ReceiveOnly: c.passive && w.listen.Replies == Refuse}
 	if c.passive {
 		want.SQPSN = c.ask.PSN
 	}
 	if c.passive && w.listen.Replies == Leader {
-		want.Role = map[bool]Role{true: LeaderRole, false: FollowerRole}[k == w.listeners()[0]]
+		want.Reply = map[bool]mcast.ReplyKind{true: mcast.ReplyForwarded, false: mcast.ReplyDiscarded}[k == w.listeners()[0]]
 	}
 	for _, records := range w.force {
 		if slices.Contains(records, want) {

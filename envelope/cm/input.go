@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -67,7 +68,7 @@ func (m *Manager) reply(c *connection, x *Message) {
 	}
 	if c.state == dialling {
 		c.peer.id, c.record.QPN, c.record.RQPSN = x.LocalID, x.Reply.QPN, x.Reply.PSN
-		if c.record.Role == LeaderRole {
+		if c.record.Reply == mcast.ReplyForwarded {
 			c.listener.reply, c.listener.replyData = x.Reply, slices.Clone(x.Data)
 		}
 	}
@@ -143,7 +144,7 @@ func (m *Manager) request(from, group netip.Addr, x *Message) {
 	if old := l.members[from]; old != nil {
 		m.end(old, replacement)
 	}
-	c := &connection{listener: l, state: requested, peer: p, id: m.newID(), guid: GUID(m.random.Uint64()), tid: x.TID, flow: q.FlowControl, record: Record{
+	c := &connection{listener: l, state: requested, peer: p, id: m.newID(), guid: GUID(m.random.Uint64()), tid: x.TID, flow: q.FlowControl, record: mcast.MemberRecord{
 		IP: from, QPN: q.QPN, RQPSN: q.PSN, SQPSN: m.newPSN(), Window: data.window, ReceiveOnly: data.receiveOnly,
 	}}
 	m.enter(c)

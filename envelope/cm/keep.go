@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Kept is what a connection is known by after a restart of the switch.
 type Kept struct {
 	State    string
-	Record   Record
+	Record   mcast.MemberRecord
 	Dialled  bool // by the switch
 	ID, Peer CommID
 	GUID     GUID // ours
@@ -73,7 +74,7 @@ func (m *Manager) remove(c *connection) {
 type Registration struct {
 	QPN     rocev2.QPN
 	MTU     int
-	Records []Record
+	Records []mcast.MemberRecord
 }
 
 var restarted = Refusal{Reason: ConsumerReject, Code: GroupEnded, Text: "gleamd has restarted"}
@@ -128,7 +129,7 @@ func (m *Manager) restored(x, over *listener, k *Kept) *connection {
 		return nil
 	}
 	c := &connection{listener: x, dialled: k.Dialled, state: s, peer: peer{k.Record.IP, k.PeerGUID, k.Peer}, id: k.ID, guid: k.GUID, tid: m.random.Uint64(), flow: true, record: k.Record}
-	i := slices.IndexFunc(x.registered, func(r Record) bool {
+	i := slices.IndexFunc(x.registered, func(r mcast.MemberRecord) bool {
 		return r.IP == k.Record.IP && r.QPN == k.Record.QPN && r.SQPSN == k.Record.SQPSN && r.RQPSN == k.Record.RQPSN
 	})
 	if i >= 0 {

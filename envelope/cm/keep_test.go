@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // throughFile is what becomes of connections in a file.
@@ -21,6 +23,20 @@ func throughFile(t *testing.T, all []Kept) (read []Kept) {
 		t.Fatal(err)
 	}
 	return read
+}
+
+// TestKeptForm: a connection in a state file has the form of all releases.
+func TestKeptForm(t *testing.T) {
+	k := Kept{
+		State: "established", Record: mcast.MemberRecord{
+			IP: netip.MustParseAddr("10.0.0.2"), QPN: 0x12, SQPSN: 1, RQPSN: 2, Window: mcast.Window{Base: 4096, Len: 8192, RKey: 7}, ReceiveOnly: true, Reply: mcast.ReplyDiscarded,
+		}, Dialled: true, ID: 3, Peer: 4, GUID: 5, PeerGUID: 6,
+	}
+	const want = `{"State":"established","Record":{"IP":"10.0.0.2","QPN":18,"SQPSN":1,"RQPSN":2,"Window":{"Base":4096,"Len":8192,"RKey":7},"ReceiveOnly":true,"Role":2},` +
+		`"Dialled":true,"ID":3,"Peer":4,"GUID":5,"PeerGUID":6}`
+	if b, err := json.Marshal(&k); err != nil || string(b) != want {
+		t.Errorf("%s, want %s; %v", b, want, err)
+	}
 }
 
 // restart gives w another manager, which knows what the file has.
@@ -137,7 +153,7 @@ func (w *dialWorld) restart() {
 		}
 	}
 	kept := throughFile(w.t, w.file.has)
-	w.force, w.pending, w.due = map[netip.Addr][]Record{}, map[netip.Addr]func(){}, map[netip.Addr]time.Duration{}
+	w.force, w.pending, w.due = map[netip.Addr][]mcast.MemberRecord{}, map[netip.Addr]func(){}, map[netip.Addr]time.Duration{}
 	w.file = file{has: kept}
 	w.m = NewManager(Config{Seed: [32]byte{98}})
 	if err := w.m.Restore(w.now, w.listen, nil, kept, &w.out); err != nil {

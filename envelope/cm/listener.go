@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // listener is a group that members may connect to. It states which records it wants to be
@@ -22,9 +24,9 @@ type listener struct {
 	reply      Reply   // of the leader
 	replyData  []byte
 	members    map[netip.Addr]*connection // those that are members, or are to be
-	registered []Record                   // in force, in the order of wanted; nil: the group is not registered
+	registered []mcast.MemberRecord       // in force, in the order of wanted; nil: the group is not registered
 	pending    bool                       // a registration of requested is under way
-	requested  []Record
+	requested  []mcast.MemberRecord
 	closing    bool // Close has ended it
 	anyMTU     bool // MTU is the first member's
 	ending     int  // connections that linger, or leave
@@ -85,7 +87,7 @@ const minMembers = 2
 
 // wanted returns the records that are to be registered: none before all expected members
 // have connected, and none once too few are left.
-func (l *listener) wanted() (records []Record) {
+func (l *listener) wanted() (records []mcast.MemberRecord) {
 	if l.closing || l.registered == nil && l.count() < l.Expect {
 		return nil
 	}
@@ -116,7 +118,7 @@ func (m *Manager) check(l *listener) {
 // Wanted returns what a group of Output.Changed is to be registered with: its records, none
 // if its registration is to end. The caller answers by Registered. ok is false if nothing is
 // to be registered any more.
-func (m *Manager) Wanted(group netip.Addr) (l Listen, records []Record, ok bool) {
+func (m *Manager) Wanted(group netip.Addr) (l Listen, records []mcast.MemberRecord, ok bool) {
 	x := m.listeners[group]
 	if x == nil || x.pending || slices.Equal(x.wanted(), x.registered) {
 		return Listen{}, nil, false

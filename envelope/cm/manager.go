@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -39,16 +40,6 @@ type Listen struct {
 	Strip     bool // listeners do not get the dialler's private data
 
 	Temporary bool // a REQ has made the group, which ends with its last connection
-}
-
-// Record is what a member has connected with: one record of a registration.
-type Record struct {
-	IP           netip.Addr
-	QPN          rocev2.QPN
-	SQPSN, RQPSN rocev2.PSN
-	Window       Window
-	ReceiveOnly  bool
-	Role         Role
 }
 
 // Packet is a MAD to send.
@@ -209,7 +200,7 @@ func (m *Manager) Gone(now time.Duration, group, member netip.Addr, qpn rocev2.Q
 	if l == nil {
 		return
 	}
-	l.registered = slices.DeleteFunc(l.registered, func(r Record) bool { return r.IP == member && r.QPN == qpn })
+	l.registered = slices.DeleteFunc(l.registered, func(r mcast.MemberRecord) bool { return r.IP == member && r.QPN == qpn })
 	if c := l.members[member]; c != nil && c.record.QPN == qpn {
 		m.end(c, Refusal{Reason: ConsumerReject, Code: GroupEnded, Text: "removed from the group"})
 	}

@@ -22,7 +22,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a listener that answers is said to be absent", "CM", mutant.In((*Manager).Input,
 		"if c.state == dialling {\n\t\t\tc.why = Refusal{}", "if c.state != dialling {\n\t\t\tc.why = Refusal{}")),
 	mutant.New("the dialler of a leader that has left goes on", "CM", mutant.In((*Manager).follow,
-		"c.record.Role == LeaderRole && isLeft", "c.record.Role == LeaderRole && !isLeft")),
+		"c.record.Reply == mcast.ReplyForwarded && isLeft", "c.record.Reply == mcast.ReplyForwarded && !isLeft")),
 	mutant.New("the group ends with the dialler's DREQ", "CM", mutant.In((*listener).wanted,
 		"l.dialler != nil && l.dialler.state == lingering", "l.dialler != nil && l.dialler.state == 8")),
 	mutant.New("the leader's group ends with the dialler", "CM", mutant.In((*listener).drains,

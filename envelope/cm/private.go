@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -31,17 +32,11 @@ const (
 // privateLabel begins what the MAC covers, so that no other message of the key is one.
 const privateLabel = "gleam: member by RDMA-CM\x00"
 
-// Window is a member's memory for WRITE.
-type Window struct {
-	Base, Len uint64
-	RKey      uint32
-}
-
 // private is what a member says of itself.
 type private struct {
 	key         uint16
 	receiveOnly bool
-	window      Window
+	window      mcast.Window
 	expect      int // members of the group that the REQ makes if there is none; 0: it makes none
 }
 
@@ -60,7 +55,7 @@ func readPrivate(b []byte) (p private, ok bool) {
 		return p, false
 	}
 	p.key, p.receiveOnly = binary.BigEndian.Uint16(b[6:]), b[5]&flagReceiveOnly != 0
-	p.window = Window{binary.BigEndian.Uint64(b[16:]), binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint32(b[32:])}
+	p.window = mcast.Window{Base: binary.BigEndian.Uint64(b[16:]), Len: binary.BigEndian.Uint64(b[24:]), RKey: binary.BigEndian.Uint32(b[32:])}
 	p.expect = int(binary.BigEndian.Uint16(b[36:]))
 	return p, (b[5]&flagWindow != 0) == (p.window.Len > 0) && (b[5]&flagCreate != 0) == (p.expect > 0)
 }

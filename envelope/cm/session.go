@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Replies is the policy of a group for what its listeners send.
@@ -17,16 +19,6 @@ const (
 	Refuse Replies = iota // it gets a NAK: listeners receive only
 	Source                // any member may be the source, in turns
 	Leader                // that of the first listener goes to the dialler, that of the others is acknowledged and discarded
-)
-
-// Role is what becomes of the data of a member.
-type Role uint8
-
-// Roles.
-const (
-	AnyRole      Role = iota // it may be the source
-	LeaderRole               // it replies to the dialler
-	FollowerRole             // its replies are discarded
 )
 
 // front is the address of a group whose listeners the switch dials. Each dialler has a
@@ -123,13 +115,13 @@ func (m *Manager) dial(l *listener, b []byte) {
 	}
 	for i, to := range l.Listeners {
 		c := &connection{listener: l, state: dialling, dialled: true, peer: peer{ip: to.Addr()}, port: to.Port(), id: m.newID(), guid: GUID(m.random.Uint64()), tid: m.random.Uint64(),
-			record: Record{IP: to.Addr(), SQPSN: m.newPSN(), ReceiveOnly: l.Replies == Refuse},
+			record: mcast.MemberRecord{IP: to.Addr(), SQPSN: m.newPSN(), ReceiveOnly: l.Replies == Refuse},
 		}
 		switch {
 		case l.Replies == Leader && i == 0:
-			c.record.Role = LeaderRole
+			c.record.Reply = mcast.ReplyForwarded
 		case l.Replies == Leader:
-			c.record.Role = FollowerRole
+			c.record.Reply = mcast.ReplyDiscarded
 		}
 		m.enter(c)
 		l.members[to.Addr()] = c
@@ -153,7 +145,7 @@ func (m *Manager) follow(l *listener, c *connection, was state) {
 				m.end(x, Refusal{Reason: ConsumerReject, Code: GroupEnded, Text: "the dialler has left"})
 			}
 		}
-	case c.record.Role == LeaderRole && isLeft && l.dialler.state != requested && l.isBusy():
+	case c.record.Reply == mcast.ReplyForwarded && isLeft && l.dialler.state != requested && l.isBusy():
 		m.end(l.dialler, Refusal{Reason: ConsumerReject, Code: GroupEnded, Text: "the listener that replies has left"})
 	case c.dialled && isLeft && l.dialler.state == requested && (was == dialling || was == answered):
 		m.end(l.dialler, Refusal{Reason: ConsumerReject, Code: ListenerRefused, Text: fmt.Sprintf("listener %s has refused: %s", c.address(), c.why.Reason)})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -40,7 +41,7 @@ func TestPrivateExamples(t *testing.T) {
 		}
 		q := Request{Dst: netip.MustParseAddr(group), Src: netip.MustParseAddr(member), QPN: rocev2.QPN(qpn)}
 		p, ok := readPrivate(b)
-		if !ok || p.receiveOnly != (flags != 0) || p.window != (Window{base, length, rkey}) || p.expect != expect || q.authentic(key, port, b) != (p.key == 7) {
+		if !ok || p.receiveOnly != (flags != 0) || p.window != (mcast.Window{Base: base, Len: length, RKey: rkey}) || p.expect != expect || q.authentic(key, port, b) != (p.key == 7) {
 			t.Errorf("%s: read as %+v, %v; authentic %v", line, p, ok, q.authentic(key, port, b))
 		}
 	}

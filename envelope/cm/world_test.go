@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -35,7 +36,7 @@ type world struct {
 	registering  func() // the registration under way, due at registered
 	registered   time.Duration
 	refuse       float64 // of registrations
-	inForce      []Record
+	inForce      []mcast.MemberRecord
 	waited       map[*hostConn]bool
 	killed       map[*hostConn]bool
 	seen         map[Drop]int
@@ -173,9 +174,9 @@ func (w *world) do() {
 // connected checks what a host that is connected can send: all members have to be there.
 func (w *world) connected(h *host, c *hostConn) {
 	w.connections++
-	want := Record{IP: h.ip, QPN: c.qpn, SQPSN: c.reply.PSN, RQPSN: c.psn}
+	want := mcast.MemberRecord{IP: h.ip, QPN: c.qpn, SQPSN: c.reply.PSN, RQPSN: c.psn}
 	if w.key != nil {
-		want.Window = Window{0x7000, 0x1000, uint32(c.qpn)}
+		want.Window = mcast.Window{Base: 0x7000, Len: 0x1000, RKey: uint32(c.qpn)}
 	}
 	if c.reply.QPN != 0x123456 {
 		w.t.Fatalf("the REP has %+v", c.reply)
@@ -283,7 +284,7 @@ func (w *world) settled() {
 	w.t.Helper()
 	have := w.inForce
 	for _, h := range w.hosts {
-		i := slices.IndexFunc(have, func(r Record) bool { return r.IP == h.ip })
+		i := slices.IndexFunc(have, func(r mcast.MemberRecord) bool { return r.IP == h.ip })
 		if h.silent {
 			continue
 		}
@@ -307,7 +308,7 @@ func (w *world) settled() {
 
 // evict removes a member, if it is one.
 func (w *world) evict(ip netip.Addr) {
-	i := slices.IndexFunc(w.inForce, func(r Record) bool { return r.IP == ip })
+	i := slices.IndexFunc(w.inForce, func(r mcast.MemberRecord) bool { return r.IP == ip })
 	if i < 0 {
 		return
 	}

@@ -200,7 +200,7 @@ func TestJoin(t *testing.T) {
 				t.Fatal(err)
 			}
 			reg, ok := w.registrar.Group(w.group)
-			if !ok || len(reg.Members) != 3 || reg.Policy != mcast.Evict || reg.QPN != endpoint.DefaultVirtualQPN || reg.PMTU != 1024 {
+			if !ok || len(reg.Members) != 3 || reg.Policy != mcast.Evict || reg.QPN != endpoint.DefaultVirtualQPN || reg.PathMTU != 1024 {
 				t.Fatalf("registered: %v %v", ok, reg)
 			}
 			want := mcast.Window{Base: groupBase, Len: memSize, RKey: reg.Window.RKey}

@@ -97,9 +97,7 @@ func (g *Group) connect(ctx context.Context) error {
 
 // membership is the Membership that this host confirms to the switch.
 func membership(g *GroupInfo, c oob.ConnInfo) envelope.Membership {
-	return envelope.Membership{
-		Group: g.IP, VirtualQPN: g.QPN, QPN: c.QPN, SQPSN: c.SQPSN, RQPSN: c.RQPSN, PMTU: g.PathMTU, Window: window(c.Window),
-	}
+	return envelope.Membership{MemberRecord: record(&c), Group: g.IP, VirtualQPN: g.QPN, PathMTU: g.PathMTU}
 }
 
 func window(w *oob.Window) mcast.Window {

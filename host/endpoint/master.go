@@ -247,10 +247,8 @@ func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 // prepareRegistration creates the machine that will register the group.
 func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
 	reg := envelope.Registration{
-		Group: g.info.IP, Epoch: cfg.Epoch, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
+		Group: g.info.IP, Epoch: cfg.Epoch, GroupParams: cfg.params(), Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
 	}
-	params := cfg.params()
-	reg.SetParams(&params)
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))
 	}

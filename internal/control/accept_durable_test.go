@@ -129,7 +129,7 @@ func TestAcceptedMemberAfterKill(t *testing.T) {
 	dir, killed := t.TempDir(), t.TempDir()
 	f := newFakeSwitchWith(t, 4, 1, config+"state: "+dir+"\n")
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 2, NoRepair: true, Lease: time.Minute}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: 2, NoRepair: true, Lease: time.Minute}
 	for i := range 2 {
 		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))
@@ -188,7 +188,7 @@ func TestMemberLeftBeforeKill(t *testing.T) {
 	dir, killed := t.TempDir(), t.TempDir()
 	f := newFakeSwitchWith(t, 4, 1, config+"state: "+dir+"\n")
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 3, NoRepair: true, Lease: time.Minute}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: 3, NoRepair: true, Lease: time.Minute}
 	for i := range 3 {
 		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))

@@ -92,8 +92,7 @@ func (e *Engine) Register(r *api.Register) error {
 	if err != nil {
 		return err
 	}
-	reg := envelope.Registration{Group: r.Group, Window: window(r.Window), NoRepair: r.NoRepair}
-	reg.SetParams(&params)
+	reg := envelope.Registration{Group: r.Group, GroupParams: params, Window: window(r.Window), NoRepair: r.NoRepair}
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
@@ -294,11 +293,10 @@ func (e *Engine) Stats() (*api.Stats, error) {
 // describe returns the API's view of g, whose state is now. It runs on the control loop.
 func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	st := &now.Status
-	params := g.reg.Params()
 	a := api.Group{
-		Members: []api.Member{}, IP: g.reg.Group, QPN: api.QPN(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
+		Members: []api.Member{}, IP: g.reg.Group, QPN: api.QPN(g.reg.QPN), PMTU: g.reg.PathMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
-		DeadAfterMS: int(params.Silence().Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
+		DeadAfterMS: int(g.reg.Silence().Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, DataBytes: now.Bytes, Copies: st.Counters.Copies,
 			Repeated: st.Counters.Repeated, GoodBytes: now.Bytes - min(now.Bytes, st.Counters.RepeatedBytes),

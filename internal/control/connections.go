@@ -101,7 +101,7 @@ func creationOf(g *api.CreateGroup) (l cm.Listen, made *created, err error) {
 		return l, made, err
 	}
 	made = &created{asked: g, replies: g.Replies, dials: len(g.Listeners) > 0, keys: sessionKeys(g), reg: envelope.Registration{Group: g.Group, Window: window(g.Window), NoRepair: g.NoRepair}}
-	made.reg.SetParams(&params)
+	made.reg.GroupParams = params
 	return cm.Listen{Group: g.Group, Port: g.Port, Expect: g.Expect, QPN: params.QPN, MTU: g.PMTU, Wait: time.Duration(g.WaitMS) * time.Millisecond, Key: g.Key, From: g.From,
 		Listeners: g.Listeners, Replies: repliesByName[g.Replies], Sessions: g.Sessions, Strip: g.Strip}, made, nil
 }
@@ -179,9 +179,6 @@ func (c *control) openGroup(g *api.CreateGroup, byREQ bool) error {
 
 // repliesByName are the policies of replies as the API has them.
 var repliesByName = map[string]cm.Replies{api.RepliesRefuse: cm.Refuse, api.RepliesSource: cm.Source, api.RepliesLeader: cm.Leader}
-
-// replyKinds are the kinds of replies of the roles of members.
-var replyKinds = [...]mcast.ReplyKind{cm.AnyRole: mcast.NoReply, cm.LeaderRole: mcast.ReplyForwarded, cm.FollowerRole: mcast.ReplyDiscarded}
 
 // sessionKeys returns the addresses that the connections to a group are registered under.
 func sessionKeys(g *api.CreateGroup) (keys []netip.Addr) {
@@ -350,13 +347,9 @@ func (c *control) registerConnected(ip netip.Addr) {
 	}
 	g := x.groups[l.Group]
 	reg := g.reg
-	reg.Group, reg.QPN, reg.PMTU = ip, l.QPN, l.MTU
-	for i := range records {
-		r := &records[i]
-		reg.Members = append(reg.Members, envelope.MemberRecord{
-			IP: r.IP, QPN: r.QPN, SQPSN: r.SQPSN, RQPSN: r.RQPSN, Window: mcast.Window{Base: r.Window.Base, Len: r.Window.Len, RKey: r.Window.RKey}, ReceiveOnly: r.ReceiveOnly, Reply: replyKinds[r.Role],
-		})
-		if reg.Window == (mcast.Window{}) {
+	reg.Group, reg.QPN, reg.PathMTU, reg.Members = ip, l.QPN, l.MTU, slices.Clone(records)
+	if reg.Window == (mcast.Window{}) {
+		for i := range reg.Members {
 			reg.Members[i].Window = reg.Window // nothing can be written to it
 		}
 	}

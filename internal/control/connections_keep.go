@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 )
@@ -166,14 +165,5 @@ func (c *control) connectedRegistration(ip netip.Addr) *cm.Registration {
 	if !live || reg.Master.IsValid() {
 		return nil
 	}
-	r := &cm.Registration{QPN: reg.QPN, MTU: reg.PMTU}
-	for i := range reg.Members {
-		r.Records = append(r.Records, recordOf(&reg.Members[i]))
-	}
-	return r
-}
-
-// recordOf returns the manager's form of a member.
-func recordOf(m *envelope.MemberRecord) cm.Record {
-	return cm.Record{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: cm.Window{Base: m.Window.Base, Len: m.Window.Len, RKey: m.Window.RKey}, ReceiveOnly: m.ReceiveOnly}
+	return &cm.Registration{QPN: reg.QPN, MTU: reg.PathMTU, Records: slices.Clone(reg.Members)}
 }

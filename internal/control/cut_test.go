@@ -54,7 +54,7 @@ func (f *fakeSwitch) treeGroup(h *fakeHellos, r *fakeRoutes, grace time.Duration
 	f.ways(fakeHost(0))
 	keys := envelope.Auth{Keys: envelope.Keys{1: []byte("the key of the switches in tests")}, Send: 1}
 	master := netip.MustParseAddrPort("10.77.0.200:5000")
-	reg := envelope.Registration{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Lease: time.Minute}
+	reg := envelope.Registration{Group: fakeGroup(0), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}, Lease: time.Minute}
 	for i, k := range []int{0, 100} {
 		m := f.record(k, api.QPN(0x100+i))
 		reg.Members = append(reg.Members, record(&m))

@@ -233,7 +233,7 @@ func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locat
 	if verdict.Kind != envelope.VerdictAccepted {
 		return nil, verdict
 	}
-	if limit := pathMTUWithin(d.linkMTU(r, d.lowestMTU(places)), r.Group.Is4()); r.PMTU > limit {
+	if limit := pathMTUWithin(d.linkMTU(r, d.lowestMTU(places)), r.Group.Is4()); r.PathMTU > limit {
 		return nil, rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
 	}
 	if p := d.neverFast(r, fresh, places); p != nil {
@@ -320,12 +320,11 @@ func (d *directory) lowestMTU(places []locate.Location) int {
 
 // makeSpec makes the core's spec of a registration whose members are all new.
 func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table) mcast.GroupSpec {
-	params := r.Params()
 	spec := mcast.GroupSpec{
-		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
-		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: params.Silence(), AllDeadAfter: params.SilenceOfAll(), DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
-		SourceTimeout: max(d.defaults.sourceTimeout, params.SenderTimeoutTotal()),
+		ID: id, IP: r.Group, GroupParams: r.GroupParams, DeadAfterMax: r.DeadAfterMax(), AllDeadAfter: r.SilenceOfAll(),
+		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()), Window: r.Window, TargetKey: r.TargetKey,
 	}
+	spec.DeadAfter = r.Silence()
 	spec.PSNProbe = d.defaults.psnProbe
 	spec.Stored = d.stores(r)
 	spec.Tree = treeSpec(r)
@@ -338,7 +337,7 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 		if t.Legs != nil {
 			at = t.Destinations[i].Leg
 		}
-		spec.Members = append(spec.Members, memberSpec(&r.Members[i], r.Number(i), at))
+		spec.Members = append(spec.Members, mcast.MemberSpec{MemberRecord: r.Members[i], Number: r.Number(i), Leg: at})
 		if r.Members[i].Reply == mcast.NoReply {
 			spec.RepliesTo = mcast.MemberID(i)
 		}
@@ -352,14 +351,10 @@ func (d *directory) stores(r *envelope.Registration) bool {
 	return !d.isSession(r.Group) && d.defaults.stored && d.defaults.psnProbe > 0 && (r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour))
 }
 
-func memberSpec(m *envelope.MemberRecord, number uint32, l mcast.LegID) mcast.MemberSpec {
-	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Number: number, Leg: l, ReceiveOnly: m.ReceiveOnly, Reply: m.Reply}
-}
-
 // makeTable makes the worker's table of a registration: a destination for each member,
 // with the member's MemberID.
 func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mcast.Neighbor) dataplane.Table {
-	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
+	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PathMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
 	for i := range slots {
 		m := &slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{

@@ -42,7 +42,7 @@ func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error
 			err = unknownGroup(ip)
 			return
 		}
-		x = &explainedGroup{ip: ip, window: g.reg.Window, pmtu: g.reg.PMTU, switches: make(map[mcast.Neighbor]api.TreeLeg)}
+		x = &explainedGroup{ip: ip, window: g.reg.Window, pmtu: g.reg.PathMTU, switches: make(map[mcast.Neighbor]api.TreeLeg)}
 		for _, p := range e.control.ports {
 			x.ports, x.down = append(x.ports, p.Name), append(x.down, !p.reportedUp)
 		}

@@ -111,7 +111,7 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 	}
 	f := newFakeSwitchWith(t, 5, 1, failingConfig+dir+"\n")
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 3, NoRepair: true, Lease: time.Minute}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: 3, NoRepair: true, Lease: time.Minute}
 	for i := range 3 {
 		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))

@@ -340,7 +340,7 @@ func (f *fakeSwitch) eventually(what string, ok func() bool) {
 // register1 is register on the control loop.
 func (f *fakeSwitch) register1(n, members int) {
 	f.t.Helper()
-	reg := envelope.Registration{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024}
+	reg := envelope.Registration{Group: fakeGroup(n), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}}
 	for i := range members {
 		m := f.record(i, api.QPN(0x100+i))
 		reg.Members = append(reg.Members, record(&m))

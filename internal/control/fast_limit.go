@@ -28,7 +28,7 @@ func (d *directory) neverFast(r, fresh *envelope.Registration, places []locate.L
 		return limited(envelope.FastRepair, envelope.MemberKey{})
 	case r.TargetKey != 0:
 		return limited(envelope.FastTargets, envelope.MemberKey{})
-	case rocev2.MaxHeaders(r.Group.Is4())+r.PMTU > bpf.MaxSingleBufferMTU:
+	case rocev2.MaxHeaders(r.Group.Is4())+r.PathMTU > bpf.MaxSingleBufferMTU:
 		return limited(envelope.FastPMTU, envelope.MemberKey{})
 	case countLegs(r)-1 > fastpath.MaxGroupLegs:
 		return limited(envelope.FastReceivers, envelope.MemberKey{})

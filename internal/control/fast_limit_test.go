@@ -59,7 +59,7 @@ func TestNeverFast(t *testing.T) {
 			{"too many at a port", fastpath.MaxPortLegs + 2, 0, 1024, false, 0, 1, envelope.FastReceivers},
 		} {
 			d.defaults.fastRequired = true
-			r := &envelope.Registration{Group: fakeGroup(0), PMTU: tc.pmtu, NoRepair: tc.noRepair, TargetKey: tc.targets, Members: make([]envelope.MemberRecord, tc.members)}
+			r := &envelope.Registration{Group: fakeGroup(0), GroupParams: mcast.GroupParams{PathMTU: tc.pmtu}, NoRepair: tc.noRepair, TargetKey: tc.targets, Members: make([]envelope.MemberRecord, tc.members)}
 			fresh := &envelope.Registration{}
 			var places []locate.Location
 			if tc.below > 0 {

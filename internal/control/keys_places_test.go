@@ -26,7 +26,7 @@ func tenantsConfig() string {
 func (f *fakeSwitch) enrollUnder(key envelope.KeyID, n int, hosts ...int) {
 	f.t.Helper()
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(hosts[0]), 4797)}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: len(hosts), NoRepair: true, Lease: time.Minute}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: len(hosts), NoRepair: true, Lease: time.Minute}
 	for _, i := range hosts {
 		m := f.record(i, api.QPN(0x100*(n+1)+i))
 		body.Members = append(body.Members, record(&m))

@@ -112,7 +112,7 @@ func (c *control) mtuChanged(pi, mtu int) {
 // checkPMTU finds out whether the longest copies of g fit the ports of its members, and
 // reports a change.
 func (c *control) checkPMTU(g *group) {
-	need := g.reg.PMTU + rocev2.MaxHeaders(g.reg.Group.Is4())
+	need := g.reg.PathMTU + rocev2.MaxHeaders(g.reg.Group.Is4())
 	narrow := ""
 	for i := range g.slots {
 		s := &g.slots[i]

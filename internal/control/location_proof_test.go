@@ -78,7 +78,7 @@ func TestProofs(t *testing.T) {
 func (f *fakeSwitch) enroll(n, members int, qpn api.QPN) {
 	f.t.Helper()
 	head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: members}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: members}
 	for i := range members {
 		m := f.record(i, qpn+api.QPN(i))
 		body.Members = append(body.Members, record(&m))

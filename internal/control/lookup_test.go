@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // A question that the kernel does not answer keeps nobody else waiting: groups are shown
@@ -45,7 +46,7 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 			at, err := f.locator.Locate(fakeHost(i))
 			d.hostAnswered(d.hosts.guest(fakeHost(i), math.MaxInt, d.now()), at, err, d.now())
 		}
-		reg := envelope.Registration{Group: fakeGroup(1), QPN: 0x4711, PMTU: 1024}
+		reg := envelope.Registration{Group: fakeGroup(1), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}}
 		for i := 1; i < 4; i++ {
 			m := f.record(i, api.QPN(0x200+i))
 			reg.Members = append(reg.Members, record(&m))

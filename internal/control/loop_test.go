@@ -55,7 +55,7 @@ func TestRenewalsComeFirst(t *testing.T) {
 	head := envelope.Header{
 		Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797),
 	}
-	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 3, Lease: time.Second}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: 3, Lease: time.Second}
 	for i := range 3 {
 		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))

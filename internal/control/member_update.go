@@ -164,7 +164,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 	p.update.Table, p.update.Stored = d.makeTable(r, p.slots, p.legs), d.stores(r)
 	for _, i := range added {
 		s := &p.slots[i]
-		a := mcast.AddMember{Member: memberSpec(&s.record, s.number, s.leg), Leg: legSpec(&p.update.Table.Destinations[i])}
+		a := mcast.AddMember{Member: mcast.MemberSpec{MemberRecord: s.record, Number: s.number, Leg: s.leg}, Leg: legSpec(&p.update.Table.Destinations[i])}
 		if !s.isHere() {
 			a.Leg = d.forwardedSpec(r, s.behind)
 			if i < len(g.slots) {

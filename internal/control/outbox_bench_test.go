@@ -50,7 +50,7 @@ func benchmarkUpdate(b *testing.B, groups int, file bool) {
 		head := &heads[n]
 		*head = envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
 		body := &bodies[n]
-		*body = envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, NoRepair: true, Lease: time.Minute}
+		*body = envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, NoRepair: true, Lease: time.Minute}
 		for i := range 2 {
 			m := f.record(i, api.QPN(0x100+16*n+i))
 			body.Members = append(body.Members, record(&m))

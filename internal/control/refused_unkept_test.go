@@ -43,7 +43,7 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	}
 	for i := range 20 { // with a path MTU that no port has
 		head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(40 + i), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-		body := envelope.GroupBody{QPN: 0x4711, PMTU: 4096, Policy: mcast.Strict, TotalMembers: 2, NoRepair: true, Lease: time.Minute}
+		body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 4096, Policy: mcast.Strict}, TotalMembers: 2, NoRepair: true, Lease: time.Minute}
 		for m := range 2 {
 			r := f.record(m, api.QPN(0x500+16*i+m))
 			body.Members = append(body.Members, record(&r))

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // What may take the place of a live group without being told to: an update of it,
 // and by hand what is there by hand already.
 func TestConflict(t *testing.T) {
-	byHand := envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), Epoch: 7, QPN: 0x4711, PMTU: 1024}
+	byHand := envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), Epoch: 7, GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}}
 	for i := range 6 {
 		byHand.Members = append(byHand.Members, envelope.MemberRecord{
 			IP: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), QPN: rocev2.QPN(0x11 + i), SQPSN: 1, RQPSN: 2,
@@ -34,7 +35,7 @@ func TestConflict(t *testing.T) {
 		{"the same by hand", byHand, func(*envelope.Registration) {}, nil},
 		{"an update", masters, func(r *envelope.Registration) { r.Base = 7 }, nil},
 		{"a master's", masters, func(*envelope.Registration) {}, []string{"by its master at 10.77.0.1:4797", "epoch 7", "6 members", "10.77.0.4 qpn 0x14, …", "--replace"}},
-		{"another path MTU", byHand, func(r *envelope.Registration) { r.PMTU = 512 }, []string{"by hand", "--replace"}},
+		{"another path MTU", byHand, func(r *envelope.Registration) { r.PathMTU = 512 }, []string{"by hand", "--replace"}},
 		{"another PSN", byHand, func(r *envelope.Registration) {
 			r.Members = append([]envelope.MemberRecord(nil), r.Members...)
 			r.Members[3].RQPSN++

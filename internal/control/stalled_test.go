@@ -26,7 +26,7 @@ func TestSourceTimeout(t *testing.T) {
 		{14, 7, 2 * time.Second}, // 0.54 s
 		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
 	} {
-		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
+		r := envelope.Registration{GroupParams: mcast.GroupParams{SenderTimeout: c.timeout, SenderRetries: c.retries}}
 		d := directory{defaults: groupDefaults{sourceTimeout: 2 * time.Second}}
 		if got := d.makeSpec(0, &r, &dataplane.Table{}).SourceTimeout; got != c.want {
 			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
@@ -40,7 +40,7 @@ func TestSourceTimeout(t *testing.T) {
 // R59: the default follows what is measured, to half of what the sender waits; what
 // was set does not.
 func TestR59_OnlyTheDefaultFollows(t *testing.T) {
-	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), DeadAfter: envelope.DefaultDeadAfter}
+	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), GroupParams: mcast.GroupParams{DeadAfter: envelope.DefaultDeadAfter}}
 	at := func() time.Duration { return new(directory).makeSpec(0, r, &dataplane.Table{}).DeadAfterMax }
 	if d := at(); d < 200*time.Millisecond || d > 250*time.Millisecond {
 		t.Errorf("undeclared, with the usual sender: %v", d)

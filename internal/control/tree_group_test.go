@@ -41,7 +41,7 @@ func (f *fakeSwitch) meet(mtu uint32, session uint64) {
 // treeRegistration is a group of hosts 0 and 1, which are here, and of four members behind
 // the neighbours.
 func (f *fakeSwitch) treeRegistration() *envelope.Registration {
-	reg := &envelope.Registration{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Tree: &envelope.Tree{
+	reg := &envelope.Registration{Group: fakeGroup(0), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}, Tree: &envelope.Tree{
 		Parent:     2,
 		Neighbours: []envelope.TreeNeighbour{{Neighbour: 1, Levels: 1}, {Neighbour: 2, Levels: 2}},
 		Legs:       []mcast.Neighbor{2, 0, 1, 2, 0, 2},

@@ -269,7 +269,7 @@ func (s *Simulation) put(t tree, x *branch, place mcast.TreeSpec) error {
 	p, sw := s.partitionOf(x.node), s.switchAt(x.node)
 	place.Parent, place.Epoch = x.parent, 1
 	spec := mcast.GroupSpec{
-		ID: x.id(), IP: groupAddr(x.group), QPN: groupQPN, PMTU: s.cfg.PathMTU, SourceTimeout: -1,
+		ID: x.id(), IP: groupAddr(x.group), GroupParams: mcast.GroupParams{QPN: groupQPN, PathMTU: s.cfg.PathMTU}, SourceTimeout: -1,
 		Repair: s.cfg.Repair, Tree: place,
 	}
 	table := groupTable{hosts: hosts}
@@ -286,7 +286,7 @@ func (s *Simulation) put(t tree, x *branch, place mcast.TreeSpec) error {
 		table.legOf = append(table.legOf, id)
 		m := memberOf(x.group, h)
 		spec.Members = append(spec.Members, mcast.MemberSpec{
-			IP: hostAddr(h), QPN: hostQPN, SQPSN: s.firstPSN(m), RQPSN: s.firstPSN(m ^ fromHost), Leg: id, Number: uint32(i) + 1,
+			MemberRecord: mcast.MemberRecord{IP: hostAddr(h), QPN: hostQPN, SQPSN: s.firstPSN(m), RQPSN: s.firstPSN(m ^ fromHost)}, Leg: id, Number: uint32(i) + 1,
 		})
 	}
 	sw.groups[x.id()] = table

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -35,7 +36,7 @@ func (a *attacker) stranger(i int) (netip.Addr, rocev2.MAC) {
 // under a key.
 func (a *attacker) registration(keys envelope.Keys, src netip.Addr, mac rocev2.MAC, i int) []byte {
 	a.r.t.Helper()
-	body := &envelope.Register{GroupBody: envelope.GroupBody{QPN: virtualQPN, PMTU: 1024, TotalMembers: len(a.r.hosts)}}
+	body := &envelope.Register{GroupBody: envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: virtualQPN, PathMTU: 1024}, TotalMembers: len(a.r.hosts)}}
 	for _, h := range a.r.hosts {
 		body.Members = append(body.Members, envelope.MemberRecord{IP: h.ip, QPN: h.qp.Info().QPN})
 	}

@@ -99,7 +99,7 @@ func (r *rig) registerBy() envelope.Body {
 	defer conn.Close()
 	reg := r.registration()
 	w := mcast.Window{Base: reg.Window.VA, Len: reg.Window.Len, RKey: reg.Window.RKey}
-	body := envelope.GroupBody{QPN: virtualQPN, PMTU: reg.PMTU, Policy: mcast.Strict, TotalMembers: len(reg.Members), Lease: time.Minute, Window: w}
+	body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: virtualQPN, PathMTU: reg.PMTU, Policy: mcast.Strict}, TotalMembers: len(reg.Members), Lease: time.Minute, Window: w}
 	for _, m := range reg.Members {
 		body.Members = append(body.Members, envelope.MemberRecord{
 			IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN),

@@ -72,7 +72,7 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 			behind[n] = append(behind[n], nameOf(&spec.Members[i]))
 		}
 	}
-	fmt.Fprintf(t, "group members=(%s) pmtu=%d", strings.Join(all, ","), spec.PMTU)
+	fmt.Fprintf(t, "group members=(%s) pmtu=%d", strings.Join(all, ","), spec.PathMTU)
 	for n := mcast.Neighbor(1); behind[n] != nil; n++ {
 		key := "fwd"
 		if n > 1 {

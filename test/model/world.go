@@ -292,7 +292,7 @@ func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 
 // addSwitch makes switch sw, with its view of the group.
 func (w *World) addSwitch(sw int) error {
-	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled, TurnTime: -1}
+	g := mcast.GroupSpec{IP: groupIP, GroupParams: mcast.GroupParams{QPN: groupQPN, PathMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum}, SourceTimeout: stalled, TurnTime: -1}
 	if w.cfg.Restart > 0 && w.cfg.Tree != Flat {
 		g.SourceTimeout = 3 * stalled // longer than a source waits for a switch that resumes
 	}
@@ -384,7 +384,7 @@ func legSpec(nbr mcast.Neighbor) mcast.LegSpec {
 // memberSpec returns the first registration of host i.
 func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 	h := w.cfg.host(i)
-	m := mcast.MemberSpec{IP: hostIP(i), Number: uint32(i) + 1, QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
+	m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ}, Number: uint32(i) + 1, Leg: l}
 	if w.cfg.Write {
 		m.Window = mcast.Window{Base: memberVA(i), Len: 1 << 13, RKey: w.hosts[i].rkey}
 	}

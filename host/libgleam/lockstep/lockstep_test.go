@@ -219,7 +219,7 @@ func TestFaultyRegistrations(t *testing.T) {
 		"no members": func(r *envelope.Registration) { r.Members = nil }, "one": func(r *envelope.Registration) { r.Members = r.Members[:1] },
 		"twice": func(r *envelope.Registration) { r.Members[2].IP = r.Members[0].IP }, "group": func(r *envelope.Registration) { r.Members[1].IP = r.Group },
 		"qpn": func(r *envelope.Registration) { r.Members[1].QPN = 1 }, "psn": func(r *envelope.Registration) { r.Members[1].SQPSN = 1 << 24 },
-		"virtual": func(r *envelope.Registration) { r.QPN = 0xffffff }, "mtu": func(r *envelope.Registration) { r.PMTU = 1000 },
+		"virtual": func(r *envelope.Registration) { r.QPN = 0xffffff }, "mtu": func(r *envelope.Registration) { r.PathMTU = 1000 },
 		"policy": func(r *envelope.Registration) { r.Policy = 3 }, "quorum": func(r *envelope.Registration) { r.Quorum = 99 },
 		"lag": func(r *envelope.Registration) { r.LagPSNs = 1 << 23 }, "dead": func(r *envelope.Registration) { r.DeadAfter = time.Millisecond },
 		"long dead": func(r *envelope.Registration) { r.Policy, r.DeadAfter = mcast.Evict, time.Minute }, "timeout": func(r *envelope.Registration) { r.SenderTimeout = 0 },

@@ -132,7 +132,7 @@ func newMaster(c *process, number int, cfg envelope.MasterConfig, r envelope.Reg
 	x := &twin{name: fmt.Sprintf("master %d", number), c: c, number: number, local: cfg.Local}
 	x.giveRecords(r.Members)
 	got := c.ask("master %d %s %d %d %d %d %d 0 %d %s %d %d %d %d %d %d %d %d %d %d %d %s %d %d", number, cfg.Local.Addr(), cfg.Local.Port(), cfg.Port, cfg.Seed,
-		cfg.MTU, cfg.Deadline, cfg.RenewWithin, r.Group, r.Epoch, r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime, r.SenderTimeout, r.SenderRetries,
+		cfg.MTU, cfg.Deadline, cfg.RenewWithin, r.Group, r.Epoch, r.QPN, r.PathMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime, r.SenderTimeout, r.SenderRetries,
 		r.Lease, windowArgs(r.Window), r.TargetKey, flag(r.NoRepair))
 	m, err := envelope.NewMaster(cfg, r)
 	if err != nil {
@@ -158,7 +158,7 @@ func newMember(c *process, number int, cfg envelope.MemberConfig) *twin {
 
 func (x *twin) join(ms envelope.Membership) {
 	if x.member.Join(ms) == nil {
-		x.c.ask("join %d %s %d %d %d %d %d %s", x.number, ms.Group, ms.VirtualQPN, ms.QPN, ms.SQPSN, ms.RQPSN, ms.PMTU, windowArgs(ms.Window))
+		x.c.ask("join %d %s %d %d %d %d %d %s", x.number, ms.Group, ms.VirtualQPN, ms.QPN, ms.SQPSN, ms.RQPSN, ms.PathMTU, windowArgs(ms.Window))
 	}
 }
 

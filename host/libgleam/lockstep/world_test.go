@@ -128,8 +128,8 @@ func (w *world) record(i int, windows bool) envelope.MemberRecord {
 func (w *world) registration(n int) envelope.Registration {
 	windows := w.r.IntN(2) == 0
 	r := envelope.Registration{
-		Group: w.group, QPN: 0x4711, PMTU: 1024, Policy: mcast.Policy(w.r.IntN(3)), Lease: []time.Duration{0, 2, 20, 20}[w.r.IntN(4)] * time.Second,
-		SenderTimeout: 14, SenderRetries: 7, NoRepair: w.r.IntN(2) == 0,
+		Group: w.group, GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Policy(w.r.IntN(3)), SenderTimeout: 14, SenderRetries: 7},
+		Lease: []time.Duration{0, 2, 20, 20}[w.r.IntN(4)] * time.Second, NoRepair: w.r.IntN(2) == 0,
 	}
 	if r.Policy == mcast.Quorum {
 		r.Quorum = 1
@@ -177,7 +177,7 @@ func (w *world) addMember(number int, m envelope.MemberRecord, r *envelope.Regis
 		x = newMember(w.c, number, envelope.MemberConfig{Local: at, Port: envelope.DefaultPort, Auth: w.auth, Seed: uint64(number), Deadline: 3 * time.Second, AskEvery: time.Duration(w.r.IntN(3)) * 200 * time.Millisecond})
 		w.add(x)
 	}
-	x.join(envelope.Membership{Group: r.Group, VirtualQPN: r.QPN, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, PMTU: r.PMTU, Window: m.Window})
+	x.join(envelope.Membership{MemberRecord: m, Group: r.Group, VirtualQPN: r.QPN, PathMTU: r.PathMTU})
 }
 
 // send puts what a machine wants sent on the network.

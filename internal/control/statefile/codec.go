@@ -322,7 +322,7 @@ func appendGroup(b []byte, g *Group) []byte {
 	reg := &g.Registration
 	b = appendUvarint(b, reg.Epoch)
 	b = append24(b, uint32(reg.QPN))
-	b = appendCount(b, reg.PMTU)
+	b = appendCount(b, reg.PathMTU)
 	b = appendUvarint(b, uint64(reg.Policy))
 	b = appendCount(b, reg.Quorum)
 	b = appendDuration(b, reg.DeadAfter)
@@ -351,12 +351,10 @@ func appendGroup(b []byte, g *Group) []byte {
 }
 
 func (r *reader) group(ip netip.Addr) *Group {
-	g := &Group{Registration: envelope.Registration{
-		Group: ip, Epoch: r.uvarint(), QPN: rocev2.QPN(r.u24()), PMTU: r.count(),
-		Policy: mcast.Policy(r.upTo(uint64(mcast.Quorum))), Quorum: r.count(), DeadAfter: r.duration(),
-		LagPSNs: r.count(), LagTime: r.duration(), SenderTimeout: r.u8(), SenderRetries: r.u8(),
-		Base: r.uvarint(), Lease: r.duration(), Window: r.window(), TargetKey: r.u32(), NoRepair: r.flag(),
-	}}
+	g := &Group{Registration: envelope.Registration{Group: ip, Epoch: r.uvarint(), GroupParams: mcast.GroupParams{
+		QPN: rocev2.QPN(r.u24()), PathMTU: r.count(), Policy: mcast.Policy(r.upTo(uint64(mcast.Quorum))), Quorum: r.count(),
+		DeadAfter: r.duration(), LagPSNs: r.count(), LagTime: r.duration(), SenderTimeout: r.u8(), SenderRetries: r.u8(),
+	}, Base: r.uvarint(), Lease: r.duration(), Window: r.window(), TargetKey: r.u32(), NoRepair: r.flag()}}
 	master := r.addr()
 	if port := uint16(r.upTo(0xFFFF)); master.IsValid() {
 		g.Registration.Master = netip.AddrPortFrom(master, port)

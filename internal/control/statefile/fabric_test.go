@@ -66,7 +66,7 @@ func newFabric(t *testing.T, personality rc.Personality, probe time.Duration, se
 
 // newFabricOf makes the queue pairs with the personality and the retries of cfg.
 func newFabricOf(t *testing.T, cfg rc.Config, probe time.Duration, seed uint64) *fabric {
-	f := &fabric{t: t, random: rand.New(rand.NewPCG(seed, 0)), spec: mcast.GroupSpec{IP: groupIP, QPN: virtualQPN, PMTU: pmtu, PSNProbe: probe, DeadAfter: 0}}
+	f := &fabric{t: t, random: rand.New(rand.NewPCG(seed, 0)), spec: mcast.GroupSpec{IP: groupIP, GroupParams: mcast.GroupParams{QPN: virtualQPN, PathMTU: pmtu, DeadAfter: 0}, PSNProbe: probe}}
 	for i := range 3 {
 		h := &member{ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
 		sq, rq := rocev2.PSN(1000*(i+1)), rocev2.PSN(5000+10*i)
@@ -84,7 +84,7 @@ func newFabricOf(t *testing.T, cfg rc.Config, probe time.Duration, seed uint64) 
 		h.send = sq
 		f.hosts = append(f.hosts, h)
 		f.spec.Legs = append(f.spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		f.spec.Members = append(f.spec.Members, mcast.MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x20 + i), SQPSN: sq, RQPSN: rq, Leg: mcast.LegID(i)})
+		f.spec.Members = append(f.spec.Members, mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: h.ip, QPN: rocev2.QPN(0x20 + i), SQPSN: sq, RQPSN: rq}, Leg: mcast.LegID(i)})
 	}
 	f.start(f.spec)
 	return f

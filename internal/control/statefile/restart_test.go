@@ -146,7 +146,7 @@ func throughFile(t *testing.T, f *fabric, turn *statefile.Turn) *statefile.Turn 
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &statefile.Group{Registration: envelope.Registration{Group: groupIP, Epoch: 1, QPN: virtualQPN, PMTU: pmtu}, Joined: []uint64{1, 1, 1}, Turn: turn}
+	g := &statefile.Group{Registration: envelope.Registration{Group: groupIP, Epoch: 1, GroupParams: mcast.GroupParams{QPN: virtualQPN, PathMTU: pmtu}}, Joined: []uint64{1, 1, 1}, Turn: turn}
 	for _, m := range f.spec.Members {
 		g.Registration.Members = append(g.Registration.Members, envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN})
 	}

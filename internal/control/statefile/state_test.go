@@ -31,8 +31,10 @@ func addr(i int) netip.Addr {
 func testGroup(i, members int) *Group {
 	g := &Group{
 		Registration: envelope.Registration{
-			Group: addr(i), Epoch: 1790000000000 + uint64(i), QPN: mcast.DefaultQPN, PMTU: 1024, Policy: mcast.Quorum, Quorum: 3,
-			DeadAfter: 100 * time.Millisecond, LagPSNs: 1000, LagTime: time.Second, SenderTimeout: 14, SenderRetries: 7,
+			Group: addr(i), Epoch: 1790000000000 + uint64(i), GroupParams: mcast.GroupParams{
+				QPN: mcast.DefaultQPN, PathMTU: 1024, Policy: mcast.Quorum, Quorum: 3,
+				DeadAfter: 100 * time.Millisecond, LagPSNs: 1000, LagTime: time.Second, SenderTimeout: 14, SenderRetries: 7,
+			},
 			Base: 1789999999999, Lease: time.Minute, Window: mcast.Window{Base: 1 << 40, Len: 1 << 20, RKey: 7}, TargetKey: 99, NoRepair: true,
 			Master: netip.AddrPortFrom(addr(100000+i), 40000),
 		},
