@@ -32,12 +32,12 @@ func TestReasonsMatchProgram(t *testing.T) {
 		t.Fatalf("the program has %d reasons, Go has %d", len(enum.Values)-1, NumReasons)
 	}
 	for i, v := range enum.Values {
-		want := "NUM_REASONS"
-		if Reason(i) < NumReasons {
-			want = strings.ToUpper(Reason(i).String())
+		r, want := Reason(i), "NUM_REASONS"
+		if r < NumReasons {
+			want = strings.ToUpper(r.String())
 		}
-		if v.Value != uint64(i) || v.Name != want {
-			t.Errorf("reason %d is %s = %d in the program, %s in Go", i, v.Name, v.Value, want)
+		if v.Value != uint64(i) || v.Name != want || (r.Text() == "") != (r == NumReasons) {
+			t.Errorf("reason %d is %s = %d in the program, %s in Go: %q", i, v.Name, v.Value, want, r.Text())
 		}
 	}
 	for name, want := range map[string]uint32{

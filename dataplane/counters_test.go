@@ -32,9 +32,9 @@ func TestReasons(t *testing.T) {
 	for i := range c.drop {
 		c.drop[i] = uint64(3000 + i)
 	}
-	counts := make(map[uint64]string)
-	for _, r := range reasonCounters() {
-		n := r.count(&c)
+	counts, all := make(map[uint64]string), c.drops()
+	for _, r := range Reasons() {
+		n := all[r.Name]
 		switch {
 		case r.Name == "" || seen[r.Name]:
 			t.Errorf("the name %q is no reason's own", r.Name)

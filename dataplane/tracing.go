@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/dataplane/trace"
@@ -122,39 +123,13 @@ func (t *tracing) account(now *counters, reason *string) {
 	t.seen = *now
 }
 
-// decodeNames are the names of the decoder's reasons, as of reasonCounters.
-var decodeNames = func() (names [rocev2.NumReasons]string) {
-	for r := range names {
-		names[r] = "decode_" + rocev2.Reason(r).String()
-	}
-	return names
-}()
-
 // grown returns the name of a reason that was counted between two states of the counters; "" if
 // there is none.
 func grown(was, now *counters) string {
-	if was.drop != now.drop {
-		for d := range now.drop {
-			if was.drop[d] != now.drop[d] {
-				return dropNames[d]
-			}
-		}
+	if was.drop == now.drop && was.core == now.core && was.decode == now.decode {
+		return ""
 	}
-	if was.core != now.core {
-		for r := range now.core {
-			if was.core[r] != now.core[r] {
-				return mcast.Reason(r).String()
-			}
-		}
-	}
-	if was.decode != now.decode {
-		for r := range now.decode {
-			if was.decode[r] != now.decode[r] {
-				return decodeNames[r]
-			}
-		}
-	}
-	return ""
+	return cmp.Or(workerReasons.grown(was.drop[:], now.drop[:]), CoreReasons.grown(was.core[:], now.core[:]), decodeReasons.grown(was.decode[:], now.decode[:]))
 }
 
 // traceRetained notes that the packet which is being served is in the repair store.
@@ -229,7 +204,7 @@ func (w *worker) copyTraced(kind trace.Kind, c *mcast.Copy, f *rocev2.Frame, ds 
 	}
 	t.copying, x.Kind = false, trace.NotSent
 	if t.account(&w.count, &x.Drop); x.Drop == "" { // the core has taken it back
-		x.Drop = dropNames[dropQueueFull]
+		x.Drop = dropQueueFull.String()
 		x.Flags |= trace.Deferred
 	}
 	t.Send(x, l.port, f.Bytes(), f.Rest())

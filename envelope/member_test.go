@@ -289,6 +289,7 @@ func TestEnumsHaveNames(t *testing.T) {
 	}
 	for d := range NumDrops {
 		check("drop", d.String())
+		check("meaning", d.Text())
 	}
 	for y := Type(1); y < numTypes; y++ {
 		check("type", y.String())

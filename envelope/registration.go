@@ -97,60 +97,30 @@ func (p *Problem) Error() string {
 	if p.Member.IP.IsValid() {
 		s += ": " + p.Member.String()
 	}
-	if p.Value == 0 {
-		return s
-	}
-	switch p.Reason {
-	case PathMTUMismatch:
-		s += fmt.Sprintf(" (must be %s, and at most %d here)", rocev2.PathMTUText, p.Value)
-	case TableFull:
-		s += fmt.Sprintf(" (room for %d groups)", p.Value)
-	case TooManyMembers, QuotaExceeded:
-		s += fmt.Sprintf(" (at most %d)", p.Value)
-	case StaleTransaction:
-		s += fmt.Sprintf(" (the newest is %d)", p.Value)
-	case StaleEpoch, EpochConflict:
-		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
-	case EpochTooFar:
-		s += fmt.Sprintf(" (at most %d now; without a number the switch's next one is taken)", p.Value)
-	case WrongBase:
-		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
-	case LocationUnconfirmed:
-		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; gleam events at the switch names the port)", macOfValue(p.Value))
-	case FixedParameter:
-		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
-	case BadPolicy:
-		s += fmt.Sprintf(" (there are %d receivers)", p.Value)
-	case NoWay:
-		s += fmt.Sprintf(" (next hop %s)", hopText(p.Value))
-	case SwitchSilent, SecondParent, KeyMissing, Contended:
-		s += fmt.Sprintf(" (switch %v)", SwitchID(p.Value))
-	case TreeTooDeep:
-		s += fmt.Sprintf(" (at most %d)", p.Value)
-	case NotInTrees:
-		s += ": " + TreeLimit(p.Value).String()
-	case NeverFast:
-		s += ": " + FastLimit(p.Value).String()
-	case BadDeadAfter:
-		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
+	if value := reasons[min(p.Reason, NumReasons)].value; value != nil && p.Value != 0 {
+		s += value(p.Value)
 	}
 	return s
 }
 
-// hopText returns the address of a next hop in the Value of a NoWay: an IPv4 address, or
-// the lower half of an IPv6 address.
-func hopText(v uint64) string {
+// hopValue is the address of a next hop in the Value of a NoWay: an IPv4 address, or the lower
+// half of an IPv6 address.
+type hopValue uint64
+
+func (v hopValue) String() string {
 	if v>>32 == 0 {
 		return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
 	}
-	return fmt.Sprintf("with interface ID %04x:%04x:%04x:%04x", v>>48, v>>32&0xFFFF, v>>16&0xFFFF, v&0xFFFF)
+	return fmt.Sprintf("with interface ID %04x:%04x:%04x:%04x", uint64(v>>48), uint64(v>>32&0xFFFF), uint64(v>>16&0xFFFF), uint64(v&0xFFFF))
 }
 
-// macOfValue decodes the MAC address in the Value of a LocationUnconfirmed.
-func macOfValue(v uint64) rocev2.MAC {
+// macValue is the MAC address in the Value of a LocationUnconfirmed.
+type macValue uint64
+
+func (v macValue) String() string {
 	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], v)
-	return rocev2.MAC(b[2:])
+	binary.BigEndian.PutUint64(b[:], uint64(v))
+	return rocev2.MAC(b[2:]).String()
 }
 
 // Validate checks all that does not depend on a switch's configuration: that the

@@ -224,7 +224,7 @@ func (x *explainer) judge() {
 		x.Verdict = VerdictRecorded
 	}
 	if r := &x.was.refusal; x.Reason != None && r.syndrome != 0 && r.reason == x.Reason && x.isFromSource() && r.psn.Less(x.psn) {
-		x.add(append(rules("R28"), reasonRules[r.reason]...), "Packet 0x%06x was refused, reason %s: what is behind it is dropped for the same reason, until it comes again as one that a group can execute.", r.psn, r.reason)
+		x.add(append(rules("R28"), r.reason.Rules()...), "Packet 0x%06x was refused, reason %s: what is behind it is dropped for the same reason, until it comes again as one that a group can execute.", r.psn, r.reason)
 	} else if x.Reason != None {
 		x.add(x.rulesOfReason(), "Not served, reason %s: %s.", x.Reason, x.Reason.Text())
 	}

@@ -132,7 +132,7 @@ func (x *ackExplainer) blocked() {
 		x.add(rules("R96"), "%d packets are held until then.", len(g.repair.store.held.packets)-g.repair.store.held.first)
 	}
 	if g.refusal.syndrome != 0 {
-		x.add(reasonRules[g.refusal.reason], "Packet 0x%06x of the source was refused: %s.", g.refusal.psn, g.refusal.reason.Text())
+		x.add(g.refusal.reason.Rules(), "Packet 0x%06x of the source was refused: %s.", g.refusal.psn, g.refusal.reason.Text())
 	}
 	if g.src.member != none && g.src.frozen {
 		x.add(rules("R84", "R86"), "The right to send is elsewhere in the tree of switches: nothing new of this source is forwarded.")

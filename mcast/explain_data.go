@@ -10,53 +10,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// reasonRules are the rules by which packets are not served, by the reason.
-var reasonRules = [NumReasons][]string{
-	UnknownOpcode:      {"R22"},
-	WrongQPN:           {"R72"},
-	NotMember:          {"R17", "R21", "R31"},
-	NotSource:          {"R29"},
-	FromSource:         {"R15"},
-	PSNOutOfRange:      {"R61"},
-	FeedbackAhead:      {"R54"},
-	FeedbackStale:      {"R06"},
-	DuplicateData:      {"R12"},
-	NotMulticastable:   {"R28"},
-	WindowViolation:    {"R27"},
-	FailedGroup:        {"R25"},
-	BadLength:          {"R28", "R67"},
-	CNPFiltered:        {"R32"},
-	ResponseToGroup:    {"R22"},
-	NoSource:           {"R17"},
-	QuorumLost:         {"R40"},
-	BadTargetMessage:   {"R41"},
-	TargetMessagesFull: {"R41"},
-	AwaitsVerification: {"R52", "R53"},
-	NotSender:          {"R76"},
-	TurnOver:           {"R77"},
-	AwaitsStorage:      {"R83"},
-	Resuming:           {"R83"},
-	NoToken:            {"R84"},
-	NoSession:          {"R111"},
-	LaterEpoch:         {"R111"},
-	ConflictingReport:  {"R111"},
-	OtherRegistration:  {"R87"},
-	BehindGap:          {"R103"},
-	DiscardedReply:     {"R107"},
-}
-
-// Rules returns the rules by which packets are not served for reason r.
-func (r Reason) Rules() []string {
-	if r < NumReasons {
-		return reasonRules[r]
-	}
-	return nil
-}
-
 // rulesOfReason returns the rules by which the packet is not served.
 func (x *explainer) rulesOfReason() []string {
 	g := x.was
-	r := reasonRules[x.Reason]
+	r := x.Reason.Rules()
 	switch {
 	case x.Reason == PSNOutOfRange && x.op&rocev2.OpRequest != 0 && (x.g.src.quarantined || x.g.extra != nil && len(x.g.extra.history) != 0):
 		return rules("R63", "R68")

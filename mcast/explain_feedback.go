@@ -232,7 +232,7 @@ func (x *explainer) rulesOfFatal(f *Feedback) []string {
 	case x.Reason == FailedGroup && int32(f.To) != x.g.src.member:
 		return rules("R80")
 	case x.g.refusal.syndrome != 0:
-		return append(rules("R14"), reasonRules[x.g.refusal.reason]...)
+		return append(rules("R14"), x.g.refusal.reason.Rules()...)
 	case x.g.failed && f.Syndrome == rocev2.SyndromeNAKOpErr && x.g.failure.syndrome == f.Syndrome:
 		return rules("R25", "R39", "R75")
 	}
@@ -259,7 +259,7 @@ func (x *explainer) describeEvents() {
 			}
 			x.add(r, "The group fails, because of %s: nothing is acknowledged any more.", who)
 		case SourceRefused:
-			x.add(reasonRules[x.Reason], "An event says that the request of %s was refused.", who)
+			x.add(x.Reason.Rules(), "An event says that the request of %s was refused.", who)
 		case PositionsDue:
 			x.add(rules("R83"), "The members' positions are to be written to the state file.")
 		case NumberMismatch:

@@ -7,12 +7,12 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to tell operators and users what is going on.
 var _ = []mutant.Mutant{
-	mutant.New("stale feedback is shown as a loss", "user", mutant.In(Reason.Normal,
-		"\tcase None, NotSource, FromSource, FeedbackStale, DuplicateData",
-		"\tcase None, NotSource, FromSource, DuplicateData")),
-	mutant.New("a wrong QPN is shown as normal", "user", mutant.In(Reason.Normal,
-		"\tcase None, NotSource, FromSource, FeedbackStale, DuplicateData",
-		"\tcase None, NotSource, FromSource, FeedbackStale, $1, DuplicateData", WrongQPN)),
+	mutant.New("stale feedback is shown as a loss", "user", mutant.In(reasons,
+		`{name: "feedback_stale", normal: true,`,
+		`{name: "feedback_stale", normal: false,`)),
+	mutant.New("a wrong QPN is shown as normal", "user", mutant.In(reasons,
+		`{name: "wrong_qpn", rules: []string{"R72"},`,
+		`{name: "wrong_qpn", normal: true, rules: []string{"R72"},`)),
 	mutant.New("a failure for silence is told as the NAK that the source got", "user", mutant.In((*group).failBecauseOf,
 		"g.fail(m, g.agg.nout, code, why, out)",
 		"g.fail(m, g.agg.nout, code, code, out)")),

@@ -182,11 +182,12 @@ func TestMessagesCorrect(t *testing.T) {
 	}
 }
 
+// Each reason has a row, with a name of its own.
 func TestReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for r := range NumReasons {
-		if r.String() == "" || r.String() == "invalid" || seen[r.String()] {
-			t.Errorf("reason %d is %q", r, r)
+		if r.String() == "" || r.String() == NumReasons.String() || seen[r.String()] || r.Text() == "" {
+			t.Errorf("reason %d is %q: %q", r, r, r.Text())
 		}
 		seen[r.String()] = true
 	}

@@ -273,8 +273,8 @@ func TestBuildRefuses(t *testing.T) {
 func TestReasonNames(t *testing.T) {
 	seen := map[string]bool{}
 	for r := OK; r < NumReasons; r++ {
-		if s := r.String(); s == "" || seen[s] || s == NumReasons.String() {
-			t.Errorf("reason %d is called %q", r, s)
+		if s := r.String(); s == "" || seen[s] || s == NumReasons.String() || r.Text() == "" {
+			t.Errorf("reason %d is called %q: %q", r, s, r.Text())
 		}
 		seen[r.String()] = true
 	}

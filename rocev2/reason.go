@@ -7,91 +7,62 @@ package rocev2
 // and dense so that a driver can count them in an array of NumReasons.
 type Reason uint8
 
-// Reasons of Decode, DecodeChain, DecodeARP and DecodeNeighborSolicitation.
+// Reasons of Decode, DecodeChain, DecodeARP and DecodeNeighborSolicitation. What each means is in
+// the table reasons.
 const (
-	OK                   Reason = iota
-	ReasonTruncated             // the frame ends before the length that its headers claim
-	ReasonVLANDepth             // more than two VLAN tags
-	ReasonNotIP                 // an EtherType other than IPv4, IPv6 and ARP
-	ReasonBadIPHeader           // impossible version, header length or total length
-	ReasonIPChecksum            // IPv4 header checksum is wrong
-	ReasonFragment              // an IP fragment; RoCEv2 is never fragmented
-	ReasonIPv6Extension         // an IPv6 extension header
-	ReasonBadUDPLength          // UDP length differs from the length of the IP payload
-	ReasonBadBTHLength          // too short for BTH, its extension headers and ICRC, or not of the length that its opcode requires
-	ReasonBadTVer               // BTH transport version is not 0
-	ReasonUnknownOpcode         // no RC opcode, no CNP and no management datagram
-	ReasonBadPad                // BTH pad count exceeds or misaligns the payload
-	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
-	ReasonBadND                 // a neighbour discovery message that violates RFC 4861 §7.1
-	ReasonICMPv6Checksum        // ICMPv6 checksum is wrong
-	ReasonBadEcho               // an ICMP or ICMPv6 message that is no valid echo request
-	ReasonSplitHeaders          // in several buffers, and not all headers are in the first one
-	ReasonSplitOther            // in several buffers, and not RoCEv2
-	ReasonBadQKey               // a management datagram with another Q_Key than that of queue pair 1
-	NumReasons                  // the number of reasons
+	OK Reason = iota
+	ReasonTruncated
+	ReasonVLANDepth
+	ReasonNotIP
+	ReasonBadIPHeader
+	ReasonIPChecksum
+	ReasonFragment
+	ReasonIPv6Extension
+	ReasonBadUDPLength
+	ReasonBadBTHLength
+	ReasonBadTVer
+	ReasonUnknownOpcode
+	ReasonBadPad
+	ReasonBadARP
+	ReasonBadND
+	ReasonICMPv6Checksum
+	ReasonBadEcho
+	ReasonSplitHeaders
+	ReasonSplitOther
+	ReasonBadQKey
+	NumReasons
 )
 
-var reasonNames = [NumReasons]string{
-	OK:                   "ok",
-	ReasonTruncated:      "truncated",
-	ReasonVLANDepth:      "vlan_depth",
-	ReasonNotIP:          "not_ip",
-	ReasonBadIPHeader:    "bad_ip_header",
-	ReasonIPChecksum:     "ip_checksum",
-	ReasonFragment:       "fragment",
-	ReasonIPv6Extension:  "ipv6_extension",
-	ReasonBadUDPLength:   "bad_udp_length",
-	ReasonBadBTHLength:   "bad_bth_length",
-	ReasonBadTVer:        "bad_tver",
-	ReasonUnknownOpcode:  "unknown_opcode",
-	ReasonBadPad:         "bad_pad",
-	ReasonBadARP:         "bad_arp",
-	ReasonBadND:          "bad_nd",
-	ReasonICMPv6Checksum: "icmpv6_checksum",
-	ReasonBadEcho:        "bad_echo",
-	ReasonSplitHeaders:   "split_headers",
-	ReasonSplitOther:     "split_not_roce",
-	ReasonBadQKey:        "bad_qkey",
+// reasons has a row for each Reason, and a last one for all other values: the name as counters show it, and
+// the meaning for an operator. docs/COUNTERS.md is made of it.
+var reasons = [NumReasons + 1]struct {
+	name, text string
+}{
+	OK:                   {name: "ok", text: "not refused"},
+	ReasonTruncated:      {name: "truncated", text: "a frame that ends before the length that its headers claim: cut off on the way, or longer than its buffers"},
+	ReasonVLANDepth:      {name: "vlan_depth", text: "more than two VLAN tags"},
+	ReasonNotIP:          {name: "not_ip", text: "an EtherType other than IPv4, IPv6 and ARP"},
+	ReasonBadIPHeader:    {name: "bad_ip_header", text: "an IP header whose version, header length or total length cannot be"},
+	ReasonIPChecksum:     {name: "ip_checksum", text: "the IPv4 header checksum is wrong: the frame was damaged, or its sender leaves the checksum to a NIC that it does not pass"},
+	ReasonFragment:       {name: "fragment", text: "an IP fragment: RoCEv2 is never fragmented, so the sender's path MTU is larger than an MTU on the way"},
+	ReasonIPv6Extension:  {name: "ipv6_extension", text: "an IPv6 extension header, which RNICs never send"},
+	ReasonBadUDPLength:   {name: "bad_udp_length", text: "the UDP length differs from what IP carries"},
+	ReasonBadBTHLength:   {name: "bad_bth_length", text: "too short for the headers that the opcode demands, or not of the length that it demands"},
+	ReasonBadTVer:        {name: "bad_tver", text: "the transport version of the BTH is not 0"},
+	ReasonUnknownOpcode:  {name: "unknown_opcode", text: "no opcode of RC, and no CNP: the queue pair is of another type"},
+	ReasonBadPad:         {name: "bad_pad", text: "the pad count of the BTH exceeds or misaligns the payload"},
+	ReasonBadARP:         {name: "bad_arp", text: "an ARP packet that is not Ethernet and IPv4"},
+	ReasonBadND:          {name: "bad_nd", text: "a neighbour discovery message against RFC 4861 §7.1"},
+	ReasonICMPv6Checksum: {name: "icmpv6_checksum", text: "the ICMPv6 checksum is wrong"},
+	ReasonBadEcho:        {name: "bad_echo", text: "an ICMP or ICMPv6 message to a group that is no echo request, or one whose checksum is wrong"},
+	ReasonSplitHeaders:   {name: "split_headers", text: "a packet in several buffers whose headers are not all in the first one"},
+	ReasonSplitOther:     {name: "split_not_roce", text: "a packet in several buffers that is not RoCEv2: envelopes are never that long"},
+	ReasonBadQKey:        {name: "bad_qkey", text: "a management datagram (RDMA-CM) whose Q_Key is not that of queue pair 1"},
+	NumReasons:           {name: "unknown_reason"},
 }
 
 // String returns the name of r as counters show it.
-func (r Reason) String() string {
-	if r < NumReasons {
-		return reasonNames[r]
-	}
-	return "unknown_reason"
-}
-
-// reasonTexts tell an operator the meaning and the origin of each reason.
-// docs/COUNTERS.md is generated from them.
-var reasonTexts = [NumReasons]string{
-	OK:                   "not refused",
-	ReasonTruncated:      "a frame that ends before the length that its headers claim: cut off on the way, or longer than its buffers",
-	ReasonVLANDepth:      "more than two VLAN tags",
-	ReasonNotIP:          "an EtherType other than IPv4, IPv6 and ARP",
-	ReasonBadIPHeader:    "an IP header whose version, header length or total length cannot be",
-	ReasonIPChecksum:     "the IPv4 header checksum is wrong: the frame was damaged, or its sender leaves the checksum to a NIC that it does not pass",
-	ReasonFragment:       "an IP fragment: RoCEv2 is never fragmented, so the sender's path MTU is larger than an MTU on the way",
-	ReasonIPv6Extension:  "an IPv6 extension header, which RNICs never send",
-	ReasonBadUDPLength:   "the UDP length differs from what IP carries",
-	ReasonBadBTHLength:   "too short for the headers that the opcode demands, or not of the length that it demands",
-	ReasonBadTVer:        "the transport version of the BTH is not 0",
-	ReasonUnknownOpcode:  "no opcode of RC, and no CNP: the queue pair is of another type",
-	ReasonBadPad:         "the pad count of the BTH exceeds or misaligns the payload",
-	ReasonBadARP:         "an ARP packet that is not Ethernet and IPv4",
-	ReasonBadND:          "a neighbour discovery message against RFC 4861 §7.1",
-	ReasonICMPv6Checksum: "the ICMPv6 checksum is wrong",
-	ReasonBadEcho:        "an ICMP or ICMPv6 message to a group that is no echo request, or one whose checksum is wrong",
-	ReasonSplitHeaders:   "a packet in several buffers whose headers are not all in the first one",
-	ReasonSplitOther:     "a packet in several buffers that is not RoCEv2: envelopes are never that long",
-	ReasonBadQKey:        "a management datagram (RDMA-CM) whose Q_Key is not that of queue pair 1",
-}
+func (r Reason) String() string { return reasons[min(r, NumReasons)].name }
 
 // Text returns the meaning of r, for people.
-func (r Reason) Text() string {
-	if r < NumReasons {
-		return reasonTexts[r]
-	}
-	return ""
-}
+func (r Reason) Text() string { return reasons[min(r, NumReasons)].text }

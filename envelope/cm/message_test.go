@@ -163,3 +163,14 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Each drop has a row, with a name of its own.
+func TestDropsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for d := range NumDrops {
+		if s := d.String(); s == "" || seen[s] || s == NumDrops.String() || d.Text() == "" {
+			t.Errorf("drop %d is called %q: %q", d, s, d.Text())
+		}
+		seen[d.String()] = true
+	}
+}

@@ -9,63 +9,51 @@ import "fmt"
 // dense, so that a driver can count them in an array of NumDrops.
 type Drop uint8
 
-// Reasons of Decode.
+// Reasons of Decode. What each means is in the table drops.
 const (
-	OK               Drop = iota
-	BadLength             // not 256 bytes
-	BadClass              // not of the communication manager, or of another version
-	BadMethod             // not sent as a message (method Send, status 0)
-	UnknownAttribute      // none of the messages of a connection
-	BadAddress            // the addresses in a REQ are none of RDMA-CM, or of two families
-	BadField              // a field whose value cannot be
-	NumDecodeDrops        // those of Decode
+	OK Drop = iota
+	BadLength
+	BadClass
+	BadMethod
+	UnknownAttribute
+	BadAddress
+	BadField
+	NumDecodeDrops // those of Decode
 )
 
 // Reasons of Manager.
 const (
-	WrongSource       = NumDecodeDrops + iota // the addresses in a REQ are not those of the packet, or the packet comes from elsewhere than its host is
-	Unlocated                                 // the caller does not know where its host is
-	UnknownConnection                         // of no connection; a DREQ is answered nevertheless
-	Unexpected                                // has no place in the state of its connection
-	NumDrops                                  // the number of reasons
+	WrongSource = NumDecodeDrops + iota
+	Unlocated
+	UnknownConnection
+	Unexpected
+	NumDrops
 )
 
-var dropNames = [NumDrops]string{
-	OK: "ok", BadLength: "bad_length", BadClass: "bad_class", BadMethod: "bad_method",
-	UnknownAttribute: "unknown_attribute", BadAddress: "bad_address", BadField: "bad_field",
-	WrongSource: "wrong_source", Unlocated: "unlocated", UnknownConnection: "unknown_connection", Unexpected: "unexpected",
+// drops has a row for each Drop, and a last one for all other values: the name as counters show it, and the
+// meaning for an operator. docs/COUNTERS.md is made of it.
+var drops = [NumDrops + 1]struct {
+	name, text string
+}{
+	OK:                {name: "ok", text: "read"},
+	BadLength:         {name: "bad_length", text: "a management datagram that has not 256 bytes"},
+	BadClass:          {name: "bad_class", text: "a management datagram of another class than RDMA-CM, or of another version of it"},
+	BadMethod:         {name: "bad_method", text: "a management datagram that is no message: RDMA-CM has neither requests nor answers of management"},
+	UnknownAttribute:  {name: "unknown_attribute", text: "a message of RDMA-CM that is none of a connection, such as those of UD (SIDR)"},
+	BadAddress:        {name: "bad_address", text: "a REQ without the addresses of librdmacm, or with addresses of two families: the program has dialled a GID, not an address"},
+	BadField:          {name: "bad_field", text: "a message of RDMA-CM with a value that cannot be, or a DREQ for another queue pair"},
+	WrongSource:       {name: "wrong_source", text: "a REQ whose addresses (of the packet, the GIDs, the program) are not one, or a message from elsewhere than its host is: forged, from behind a NAT, or the host has moved"},
+	Unlocated:         {name: "unlocated", text: "a message of RDMA-CM of a host that the kernel does not find: its address is not in use"},
+	UnknownConnection: {name: "unknown_connection", text: "a message of RDMA-CM of no connection: late, or from before a restart of gleamd. A DREQ is answered nevertheless"},
+	Unexpected:        {name: "unexpected", text: "a message of RDMA-CM that has no place in the state of its connection: late, or repeated"},
+	NumDrops:          {name: "invalid"},
 }
 
 // String returns the name of d as counters show it.
-func (d Drop) String() string {
-	if d < NumDrops {
-		return dropNames[d]
-	}
-	return "invalid"
-}
-
-// dropTexts explain the reasons to an operator. docs/COUNTERS.md is generated from them.
-var dropTexts = [NumDrops]string{
-	OK:                "read",
-	BadLength:         "a management datagram that has not 256 bytes",
-	BadClass:          "a management datagram of another class than RDMA-CM, or of another version of it",
-	BadMethod:         "a management datagram that is no message: RDMA-CM has neither requests nor answers of management",
-	UnknownAttribute:  "a message of RDMA-CM that is none of a connection, such as those of UD (SIDR)",
-	BadAddress:        "a REQ without the addresses of librdmacm, or with addresses of two families: the program has dialled a GID, not an address",
-	BadField:          "a message of RDMA-CM with a value that cannot be, or a DREQ for another queue pair",
-	WrongSource:       "a REQ whose addresses (of the packet, the GIDs, the program) are not one, or a message from elsewhere than its host is: forged, from behind a NAT, or the host has moved",
-	Unlocated:         "a message of RDMA-CM of a host that the kernel does not find: its address is not in use",
-	UnknownConnection: "a message of RDMA-CM of no connection: late, or from before a restart of gleamd. A DREQ is answered nevertheless",
-	Unexpected:        "a message of RDMA-CM that has no place in the state of its connection: late, or repeated",
-}
+func (d Drop) String() string { return drops[min(d, NumDrops)].name }
 
 // Text returns the meaning of d, for an operator.
-func (d Drop) Text() string {
-	if d < NumDrops {
-		return dropTexts[d]
-	}
-	return ""
-}
+func (d Drop) Text() string { return drops[min(d, NumDrops)].text }
 
 // RejectReason is the reason in a REJ (IBTA §12.6.7.2).
 type RejectReason uint16

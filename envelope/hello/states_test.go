@@ -181,3 +181,14 @@ func walk(t *testing.T, column, event, want string) {
 		t.Errorf("dropped with events %v, state %s", r.out.Events, r.describe())
 	}
 }
+
+// Each drop has a row, with a name of its own.
+func TestDropsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for d := range NumDrops {
+		if s := d.String(); s == "" || seen[s] || s == NumDrops.String() || (d.Text() == "") != (d == NoDrop) {
+			t.Errorf("drop %d is called %q: %q", d, s, d.Text())
+		}
+		seen[d.String()] = true
+	}
+}

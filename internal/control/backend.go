@@ -388,7 +388,8 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		}
 		a.Members = append(a.Members, am)
 	}
-	a.Normal, a.Drops = unservedOf(&st.Counters)
+	a.Normal, a.Drops = make(map[string]uint64), make(map[string]uint64)
+	dataplane.CoreReasons.AddTo(a.Normal, a.Drops, st.Counters.Drops[:])
 	a.Tree = c.describeTree(g, st)
 	a.FastPath = c.describeFastPath(&now.Fast)
 	return a
@@ -400,19 +401,6 @@ func joinTexts(s, more string) string {
 		return s + more
 	}
 	return s + "; " + more
-}
-
-// unservedOf is counters.unserved for the core's counters of one group.
-func unservedOf(c *mcast.Counters) (normal, drops map[string]uint64) {
-	normal, drops = make(map[string]uint64), make(map[string]uint64)
-	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
-		if n := c.Drops[r]; n > 0 && r.Normal() {
-			normal[r.String()] = n
-		} else if n > 0 {
-			drops[r.String()] = n
-		}
-	}
-	return normal, drops
 }
 
 // pendingName returns the API's name of a pending NAK.

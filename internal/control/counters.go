@@ -4,6 +4,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -51,48 +52,33 @@ func (c *counters) noteAccepted(e *envelope.Event, now time.Duration) {
 	}
 }
 
+// The reasons under which the control loop counts messages.
+var (
+	envelopeReasons = dataplane.NewReasonTable("envelope_", envelope.NumDrops)
+	cmReasons       = dataplane.NewReasonTable("cm_", cm.NumDrops)
+	helloReasons    = dataplane.NewReasonTable("hello_", hello.NumDrops)
+)
+
+// outboxFull is the reason of counters.outboxFull.
+var outboxFull = dataplane.CountedReason{
+	Name: "outbox_full",
+	Text: "a request that was not served, or an answer that was not sent, as many others wait until the state file has what they say, or this one has for 30 s: its disk is slow, or it cannot be written",
+}
+
 // addTo adds the counts to those of the workers, by name.
 func (c *counters) addTo(normal, drops map[string]uint64) {
-	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
-		if n := c.envelope[d]; n > 0 && d.Normal() {
-			normal[envelopeReason(d)] = n
-		} else if n > 0 {
-			drops[envelopeReason(d)] = n
-		}
-	}
-	for d := cm.OK + 1; d < cm.NumDrops; d++ {
-		if n := c.cm[d]; n > 0 {
-			drops[cmReason(d)] = n
-		}
-	}
+	envelopeReasons.AddTo(normal, drops, c.envelope[:])
+	cmReasons.AddTo(normal, drops, c.cm[:])
 	if c.unsent > 0 {
 		drops[dataplane.NoLocation] += c.unsent
 	}
 	if c.outboxFull > 0 {
-		drops[outboxFull] = c.outboxFull
+		drops[outboxFull.Name] = c.outboxFull
 	}
 }
-
-// outboxFull is the name of counters.outboxFull.
-const outboxFull = "outbox_full"
-
-func envelopeReason(d envelope.Drop) string { return "envelope_" + d.String() }
-
-func cmReason(d cm.Drop) string { return "cm_" + d.String() }
 
 // Reasons returns all reasons under which api.Stats counts packets, in a fixed order:
 // those of the data plane, of envelopes, of RDMA-CM, and of hellos.
 func Reasons() []dataplane.CountedReason {
-	list := dataplane.Reasons()
-	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
-		list = append(list, dataplane.CountedReason{Name: envelopeReason(d), Text: d.Text(), Normal: d.Normal()})
-	}
-	for d := cm.OK + 1; d < cm.NumDrops; d++ {
-		list = append(list, dataplane.CountedReason{Name: cmReason(d), Text: d.Text()})
-	}
-	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
-		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})
-	}
-	list = append(list, dataplane.CountedReason{Name: outboxFull, Text: "a request that was not served, or an answer that was not sent, as many others wait until the state file has what they say, or this one has for 30 s: its disk is slow, or it cannot be written"})
-	return list
+	return slices.Concat(dataplane.Reasons(), envelopeReasons[1:], cmReasons[1:], helloReasons[1:], []dataplane.CountedReason{outboxFull})
 }

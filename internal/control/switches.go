@@ -157,16 +157,6 @@ func (c *control) helloDrops(normal, drops map[string]uint64) {
 		return
 	}
 	for _, l := range c.switches.hellos.Links() {
-		for d, n := range l.Drops {
-			switch d := hello.Drop(d); {
-			case n == 0:
-			case d.Normal():
-				normal[helloReason(d)] += n
-			default:
-				drops[helloReason(d)] += n
-			}
-		}
+		helloReasons.AddTo(normal, drops, l.Drops[:])
 	}
 }
-
-func helloReason(d hello.Drop) string { return "hello_" + d.String() }

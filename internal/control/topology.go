@@ -63,13 +63,9 @@ func (c *control) describeLink(l *neighbours.Link, now time.Duration) api.Link {
 		Port: p.Name, MAC: p.MAC.String(), MTU: p.mtu, State: linkStates[l.State], Reason: l.Reason.String(),
 		Sent: l.Sent, Received: l.Received, NotSent: l.NotSent,
 	}
-	for d, n := range l.Drops {
-		if n > 0 {
-			if a.Drops == nil {
-				a.Drops = make(map[string]uint64)
-			}
-			a.Drops[helloReason(hello.Drop(d))] = n
-		}
+	if l.Drops != ([hello.NumDrops]uint64{}) {
+		a.Drops = make(map[string]uint64)
+		helloReasons.AddTo(a.Drops, a.Drops, l.Drops[:])
 	}
 	if x := l.LastDrop; x.Drop != hello.NoDrop {
 		a.LastDrop, a.LastDropMAC, a.LastDropAge = x.Drop.Text(), x.From.String(), (now - x.At).Seconds()

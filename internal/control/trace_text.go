@@ -10,7 +10,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/dataplane/trace"
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -200,27 +199,18 @@ func count(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// dropTexts are the reasons' explanations, by name.
-var dropTexts = sync.OnceValue(func() map[string]string {
-	texts := make(map[string]string)
+// reasonsByName are the reasons of the workers.
+var reasonsByName = sync.OnceValue(func() map[string]dataplane.CountedReason {
+	m := make(map[string]dataplane.CountedReason)
 	for _, r := range dataplane.Reasons() {
-		texts[r.Name] = r.Text
+		m[r.Name] = r
 	}
-	return texts
+	return m
 })
 
 // dropped adds a reason of docs/COUNTERS.md, with its explanation.
 func (s *sentence) dropped(what, name string) {
-	s.add("%s: %s (%s)", what, name, dropTexts()[name])
-	s.by(dropRules()[name]...)
+	r := reasonsByName()[name]
+	s.add("%s: %s (%s)", what, name, r.Text)
+	s.by(r.Rules...)
 }
-
-// dropRules are the rules by which the core does not serve packets, by the reason's name. Reasons
-// of decoder and worker have none.
-var dropRules = sync.OnceValue(func() map[string][]string {
-	m := make(map[string][]string)
-	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
-		m[r.String()] = r.Rules()
-	}
-	return m
-})

@@ -28,7 +28,7 @@ func TestRulesOfDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
-		rules := dropRules()[r.String()]
+		rules := reasonsByName()[r.String()].Rules
 		if outside := slices.Contains(outsideRules, r); outside == (len(rules) > 0) {
 			t.Errorf("%s has the rules %q; outside the rules: %v", r, rules, outside)
 		}

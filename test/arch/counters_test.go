@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 var write = flag.Bool("write", false, "write the documents that are made of the code")
@@ -28,9 +29,14 @@ func counters() string {
 What is not served has a counter and a reason. ` + "`gleam stats`" + ` prints those of the whole switch in two sections (` + "`normal` and `drops`" + ` in the API);
 ` + "`gleam group show`" + ` those of one group, ` + "`gleam port show`" + ` the exits of a port's XDP program. ` + "`gleam explain counter NAME`" + ` prints a row of this page.
 
-Explanations and traces link a reason of the core to the rules of [AGGREGATION.md](AGGREGATION.md#rules) that it comes from. No rule is about ` + "`unknown_group` and `reserved_syndrome`" + `.
-
-`)
+Explanations and traces link a reason of the core to the rules of [AGGREGATION.md](AGGREGATION.md#rules) that it comes from. No rule is about `)
+	var outside []string
+	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
+		if len(r.Rules()) == 0 {
+			outside = append(outside, "`"+r.String()+"`")
+		}
+	}
+	b.WriteString(strings.Join(outside, " and ") + ".\n\n")
 	for _, section := range []struct {
 		normal      bool
 		title, text string
