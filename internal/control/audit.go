@@ -23,7 +23,7 @@ func (e *Engine) Audit(c *api.Change) {
 		kv = append(kv, "group", c.Group)
 	}
 	e.notify(false, AuditMark, kv...)
-	e.control.journal.add(api.Event{Kind: api.EventAudit, Group: c.Group, By: c.By, Reason: c.Action + ": " + result})
+	e.control.journal.Add(api.Event{Kind: api.EventAudit, Group: c.Group, By: c.By, Reason: c.Action + ": " + result})
 }
 
 // audit logs a change by an authenticated envelope. It returns the key and address for

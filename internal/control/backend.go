@@ -173,7 +173,7 @@ func (e *Engine) MoveMember(group, member netip.Addr, m *api.MoveMember) (err er
 
 // Events implements api.Backend.
 func (e *Engine) Events(ctx context.Context, after uint64) (*api.Events, error) {
-	return e.control.journal.after(ctx, after), nil
+	return e.control.journal.After(ctx, after), nil
 }
 
 func window(w *api.Window) mcast.Window {
@@ -275,7 +275,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.totals(), own.registrations()
+	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.Totals(), own.registrations()
 	s.Workers, s.Queues, s.Times.ACK, s.Times.Stall = w.Workers, w.Queues, w.ACK, w.Stalls
 	s.RxBytes, s.Resent, s.PSNProbes = w.DataBytes, w.Resent, w.Keepalives
 	for i := range s.Workers {

@@ -259,7 +259,7 @@ const connectionSrcPort = 0xC000
 
 func (c *control) reportConnection(e *cm.Event) {
 	if e.Left {
-		c.journal.add(api.Event{Kind: api.EventLeft, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: c.connections.leftText(e)})
+		c.journal.Add(api.Event{Kind: api.EventLeft, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: c.connections.leftText(e)})
 	}
 	if e.Refusal.Reason == 0 {
 		c.notify(false, "connection", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
@@ -296,7 +296,7 @@ func (c *control) logRefused(e cm.Event, suppressed uint64) {
 	}
 	reason += c.atText(e.Member)
 	c.notify(true, "connection refused or ended", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
-	c.journal.add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: "RDMA-CM: " + reason})
+	c.journal.Add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: "RDMA-CM: " + reason})
 }
 
 // serveConnections lets the manager's timers expire, tells it what the registrar has

@@ -153,7 +153,7 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	}
 	c.notify(false, "members may connect by RDMA-CM again", "group", ip, "port", l.Port, "connections", n, "registered", reg != nil)
 	if n > 0 && reg == nil {
-		c.journal.add(api.Event{Kind: api.EventEnded, Group: ip, Reason: fmt.Sprintf("gleamd has restarted, which ends %d connections by RDMA-CM", n)})
+		c.journal.Add(api.Event{Kind: api.EventEnded, Group: ip, Reason: fmt.Sprintf("gleamd has restarted, which ends %d connections by RDMA-CM", n)})
 	}
 	return nil
 }

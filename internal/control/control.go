@@ -16,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -35,7 +36,7 @@ type control struct {
 	reads            chan reading // requests that change nothing
 	ended            chan struct{}
 	out              envelope.Output
-	journal          *journal
+	journal          *store.Journal
 	endedGroups      []api.Group         // the last states of groups that have ended, oldest first
 	refusals         *sampler[refusal]   // by envelope.Drop
 	rejected         *sampler[rejection] // by envelope.Reason
@@ -93,7 +94,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), reresolvePolicer: dataplane.NewPolicer(maxReresolved), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), reads: make(chan reading), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
-		journal:      newJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
+		journal:      store.NewJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval), unchanged: newSampler[unchanged](2, refusalInterval),
 	}
@@ -218,7 +219,7 @@ func (c *control) report(e *envelope.Event) {
 	default:
 		return
 	}
-	c.journal.addBy(e.By, j)
+	c.journal.AddBy(e.By, j)
 }
 
 // warnUndeclared warns that a group's dead_after cannot be checked, if the sender's

@@ -131,7 +131,7 @@ func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
 		j.Reason += fmt.Sprintf("; %d such events of other groups are left out before this one", n)
 	}
 	c.notify(j.Kind == api.EventStalled, "group "+j.Kind, "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)
-	c.journal.add(j)
+	c.journal.Add(j)
 }
 
 // andMore says that others share what is said of one.
@@ -210,7 +210,7 @@ func (c *control) portChanged(p *port, state string) {
 	if len(names) > 0 {
 		state += "; members there: " + strings.Join(names, ", ")
 	}
-	c.journal.add(api.Event{Kind: api.EventPort, Port: p.Name, Reason: state})
+	c.journal.Add(api.Event{Kind: api.EventPort, Port: p.Name, Reason: state})
 }
 
 // wentDown notes that a port has gone down.

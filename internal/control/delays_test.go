@@ -121,7 +121,7 @@ func TestPortEvents(t *testing.T) {
 
 // portEvents are the journal's events of ports.
 func portEvents(f *fakeSwitch) []api.Event {
-	return slices.DeleteFunc(f.control.journal.after(ended(), 0).Events, func(e api.Event) bool { return e.Kind != api.EventPort })
+	return slices.DeleteFunc(f.control.journal.After(ended(), 0).Events, func(e api.Event) bool { return e.Kind != api.EventPort })
 }
 
 // A loss that has cost nobody any time is told as one.

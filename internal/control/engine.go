@@ -134,7 +134,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		locator.Close()
 		return nil, err
 	}
-	e.control.journal.add(startedEvent(api.Build(e.started), e.keeper))
+	e.control.journal.Add(startedEvent(api.Build(e.started), e.keeper))
 	e.control.watcher = e.watcher
 	if e.filter != nil {
 		e.control.dir.hosts.filter = e.filter

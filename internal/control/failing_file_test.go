@@ -218,7 +218,7 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 
 // storageEvents are the reasons of the events about the state file.
 func (f *fakeSwitch) storageEvents() (reasons []string) {
-	for _, e := range f.control.journal.after(ended(), 0).Events {
+	for _, e := range f.control.journal.After(ended(), 0).Events {
 		if e.Kind == api.EventStorage {
 			reasons = append(reasons, e.Reason)
 		}

@@ -317,12 +317,19 @@ func answer(i int, psn rocev2.PSN, s rocev2.Syndrome) mcast.Packet {
 
 // events returns the journal's events of group n, without time and number.
 func (f *fakeSwitch) events(n int, kinds ...string) (es []api.Event) {
-	for _, e := range f.control.journal.after(ended(), 0).Events {
+	for _, e := range f.control.journal.After(ended(), 0).Events {
 		if e.Group == fakeGroup(n) && slices.Contains(kinds, e.Kind) {
 			es = append(es, e)
 		}
 	}
 	return es
+}
+
+// ended is a context that has ended.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // eventually waits for what the control loop learns on its own time.

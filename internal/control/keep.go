@@ -360,7 +360,7 @@ func (c *control) followFile() {
 		if failing {
 			e.Reason = failure.Error()
 		}
-		c.journal.add(e)
+		c.journal.Add(e)
 	}
 	for g, w := range k.storing {
 		if w.change <= stored || failing {

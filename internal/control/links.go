@@ -127,10 +127,10 @@ func (c *control) checkPMTU(g *group) {
 	switch {
 	case narrow != "" && was == "":
 		c.notify(true, "copies of a group do not fit", "group", g.reg.Group, "reason", narrow)
-		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: narrow})
+		c.journal.Add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: narrow})
 	case narrow == "" && was != "":
 		c.notify(false, "copies of a group fit again", "group", g.reg.Group)
-		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: "packets of all lengths fit all ports again"})
+		c.journal.Add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: "packets of all lengths fit all ports again"})
 	}
 }
 

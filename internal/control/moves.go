@@ -228,7 +228,7 @@ func (c *control) relocate(h *host, s dataplane.Origin, why string, match func(*
 	}
 	for g := range h.groups {
 		if match(g) {
-			c.journal.add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.locationText(at) + ": " + why})
+			c.journal.Add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.locationText(at) + ": " + why})
 		}
 	}
 	c.dir.setLocation(h, at, nil, match)

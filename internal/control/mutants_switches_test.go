@@ -30,6 +30,6 @@ var _ = []mutant.Mutant{
 		"c.dir.hosts.enqueue(h)",
 		"")),
 	mutant.New("a restart of a neighbour is not reported", "Routes", mutant.In((*control).reportNeighbour,
-		`c.journal.add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})`,
+		`c.journal.Add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})`,
 		"")),
 }

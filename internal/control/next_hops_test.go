@@ -278,7 +278,7 @@ func TestNeighboursAreReported(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, e := range f.control.journal.events {
+	for _, e := range f.control.journal.After(ended(), 0).Events {
 		if e.Kind == api.EventNeighbour {
 			got = append(got, e.Reason)
 		}

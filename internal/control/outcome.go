@@ -195,7 +195,7 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 	default:
 		return
 	}
-	c.journal.add(j)
+	c.journal.Add(j)
 }
 
 func (c *control) warnEviction(g *group, d *newOutcome) {

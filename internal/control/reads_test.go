@@ -95,7 +95,7 @@ func TestWhatIsReadIsInTheJournal(t *testing.T) {
 				}
 			}
 			top, err := f.Topology()
-			told := slices.ContainsFunc(f.control.journal.after(ended(), 0).Events, func(e api.Event) bool { return e.Kind == api.EventNeighbour })
+			told := slices.ContainsFunc(f.control.journal.After(ended(), 0).Events, func(e api.Event) bool { return e.Kind == api.EventNeighbour })
 			if err != nil || len(top.Neighbours) != 1 || top.Neighbours[0].Switch != hello.SwitchID(0x20).String() || !told {
 				return fmt.Errorf("%+v, %v, in the journal %v", top, err, told)
 			}

@@ -77,7 +77,7 @@ func (c *control) logRefusal(x refusal, suppressed uint64) {
 	if !x.reason.Unanswered() {
 		return
 	}
-	c.journal.add(api.Event{
+	c.journal.Add(api.Event{
 		Kind: api.EventRejected, Group: x.group, Member: x.from.Addr(),
 		Reason: fmt.Sprintf("%s: %s (from %s at port %s, without an answer)", x.reason, x.detail, x.from, x.port),
 	})
@@ -118,7 +118,7 @@ func (c *control) logRejection(x rejection, suppressed uint64) {
 	if suppressed > 0 {
 		j.Reason += fmt.Sprintf(" (and %d others for the same reason since the last report)", suppressed)
 	}
-	c.journal.addBy(x.by, j)
+	c.journal.AddBy(x.by, j)
 }
 
 // unchanged is a registration that is identical to the live one.

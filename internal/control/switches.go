@@ -89,11 +89,11 @@ func (c *control) reportNeighbour(x *neighbours.Change) {
 	port := c.ports[x.Is.Port].Name
 	if x.Ended() {
 		c.notify(true, "a neighbour switch is down", "port", port, "switch", x.Is.ID, "reason", x.Lost, "session", sessionText(x.Was.Session))
-		c.journal.add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})
+		c.journal.Add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})
 	}
 	if x.Began() {
 		c.notify(false, "a neighbour switch is up", "port", port, "switch", x.Is.ID, "mac", x.Is.MAC, "session", sessionText(x.Is.Session))
-		c.journal.add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is up, session %s", x.Is.ID, port, sessionText(x.Is.Session))})
+		c.journal.Add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is up, session %s", x.Is.ID, port, sessionText(x.Is.Session))})
 	}
 	if x.Began() && x.Is.MTU > 0 && x.Is.MTU != c.ports[x.Is.Port].mtu {
 		c.notify(true, "the ends of a link have different MTUs: frames beyond the lower one are lost there", "port", port, "mtu", c.ports[x.Is.Port].mtu, "switch", x.Is.ID, "its_mtu", x.Is.MTU)

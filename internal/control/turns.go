@@ -90,5 +90,5 @@ func (c *control) logTurn(g *group, t turn) {
 	if t.turns > 1 {
 		j.Reason = fmt.Sprintf("the last of %d turns", t.turns)
 	}
-	c.journal.add(j)
+	c.journal.Add(j)
 }

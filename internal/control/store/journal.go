@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package store
 
 import (
 	"cmp"
@@ -18,12 +18,12 @@ import (
 // journalSize is the number of events that the journal keeps.
 const journalSize = 4096
 
-// journal is the record of events of groups and members, for operators. It may be used
+// Journal is the record of events of groups and members, for operators. It may be used
 // from any goroutine.
 //
 // When it is full, older events of the origin that has the most make room: a holder of a
 // key who causes events without end loses its own ones.
-type journal struct {
+type Journal struct {
 	mu      sync.Mutex
 	events  []journalEntry    // in order of Seq; gaps are events that made room
 	last    uint64            // Seq of the newest event
@@ -44,20 +44,21 @@ type origin struct {
 	key       envelope.KeyID
 }
 
-func newJournal() *journal {
-	return &journal{changed: make(chan struct{}), total: make(map[string]uint64)}
+// NewJournal makes an empty journal.
+func NewJournal() *Journal {
+	return &Journal{changed: make(chan struct{}), total: make(map[string]uint64)}
 }
 
-// add appends an event of the switch itself, or of a user of the API.
-func (j *journal) add(e api.Event) { j.append(journalEntry{Event: e}) }
+// Add appends an event of the switch itself, or of a user of the API.
+func (j *Journal) Add(e api.Event) { j.append(journalEntry{Event: e}) }
 
-// addBy appends an event that a request of by has caused.
-func (j *journal) addBy(by envelope.Actor, e api.Event) {
+// AddBy appends an event that a request of by has caused.
+func (j *Journal) AddBy(by envelope.Actor, e api.Event) {
 	j.append(journalEntry{e, origin{by.IsValid(), by.Key}})
 }
 
 // append numbers e, appends it, and wakes the waiting readers.
-func (j *journal) append(e journalEntry) {
+func (j *Journal) append(e journalEntry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last++
@@ -73,7 +74,7 @@ func (j *journal) append(e journalEntry) {
 
 // makeRoom removes the oldest events of the origin that has the most: several at once, to do
 // it rarely. The caller holds mu.
-func (j *journal) makeRoom() {
+func (j *Journal) makeRoom() {
 	count := make(map[origin]int)
 	var most origin
 	for i := range j.events {
@@ -92,9 +93,9 @@ func (j *journal) makeRoom() {
 	})
 }
 
-// after returns the events after seq. If there is none it waits until ctx ends. A seq
+// After returns the events after seq. If there is none it waits until ctx ends. A seq
 // beyond the last event is from an earlier run of the daemon: all events are returned.
-func (j *journal) after(ctx context.Context, seq uint64) *api.Events {
+func (j *Journal) After(ctx context.Context, seq uint64) *api.Events {
 	for {
 		j.mu.Lock()
 		page := &api.Events{Last: j.last, Events: []api.Event{}}
@@ -119,8 +120,8 @@ func (j *journal) after(ctx context.Context, seq uint64) *api.Events {
 	}
 }
 
-// totals returns the number of events by kind.
-func (j *journal) totals() map[string]uint64 {
+// Totals returns the number of events by kind.
+func (j *Journal) Totals() map[string]uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return maps.Clone(j.total)

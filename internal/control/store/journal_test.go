@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package store
 
 import (
 	"context"
@@ -19,21 +19,21 @@ func ended() context.Context {
 }
 
 func TestJournal(t *testing.T) {
-	j := newJournal()
-	if p := j.after(ended(), 0); len(p.Events) != 0 || p.Last != 0 || p.Lost != 0 {
+	j := NewJournal()
+	if p := j.After(ended(), 0); len(p.Events) != 0 || p.Last != 0 || p.Lost != 0 {
 		t.Errorf("empty: %+v", p)
 	}
 	waited := make(chan *api.Events)
-	go func() { waited <- j.after(t.Context(), 0) }()
-	j.add(api.Event{Kind: api.EventLeft})
+	go func() { waited <- j.After(t.Context(), 0) }()
+	j.Add(api.Event{Kind: api.EventLeft})
 	if p := <-waited; len(p.Events) != 1 || p.Events[0].Seq != 1 || p.Events[0].Time.IsZero() {
 		t.Errorf("waited for %+v", p)
 	}
 	const n = 3*journalSize + 7
 	for range n - 1 {
-		j.add(api.Event{Kind: api.EventLeft})
+		j.Add(api.Event{Kind: api.EventLeft})
 	}
-	p := j.after(ended(), 0)
+	p := j.After(ended(), 0)
 	if len(p.Events) > journalSize || p.Last != n || p.Lost+uint64(len(p.Events)) != n || p.Events[0].Seq != p.Lost+1 {
 		t.Errorf("%d events kept, %d lost, last %d", len(p.Events), p.Lost, p.Last)
 	}
@@ -42,14 +42,14 @@ func TestJournal(t *testing.T) {
 			t.Fatalf("event %d follows %d", e.Seq, p.Events[i-1].Seq)
 		}
 	}
-	if p := j.after(ended(), n-2); len(p.Events) != 2 || p.Lost != 0 {
+	if p := j.After(ended(), n-2); len(p.Events) != 2 || p.Lost != 0 {
 		t.Errorf("the last two: %+v", p)
 	}
-	if p := j.after(ended(), n); len(p.Events) != 0 {
+	if p := j.After(ended(), n); len(p.Events) != 0 {
 		t.Errorf("after the last: %+v", p)
 	}
 	// The asker knows a later one: the daemon has been restarted.
-	if again := j.after(ended(), n+100); len(again.Events) != len(p.Events) {
+	if again := j.After(ended(), n+100); len(again.Events) != len(p.Events) {
 		t.Errorf("after a restart: %d events", len(again.Events))
 	}
 }
@@ -57,19 +57,19 @@ func TestJournal(t *testing.T) {
 // A holder of a key who causes events without end, from many addresses, leaves those of others
 // in the journal, and loses its own ones. Events that made room are counted as lost.
 func TestJournalOfOthersStays(t *testing.T) {
-	j := newJournal()
+	j := NewJournal()
 	by := func(key envelope.KeyID, host int) envelope.Actor {
 		return envelope.Actor{Key: key, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(host >> 16), byte(host >> 8), byte(host)}), 4797)}
 	}
 	const honest, flood = 300, 10 * journalSize
 	for i := range flood {
-		j.addBy(by(7, i), api.Event{Kind: api.EventRegistered})
+		j.AddBy(by(7, i), api.Event{Kind: api.EventRegistered})
 		if i%(flood/honest) == 0 && i/(flood/honest) < honest {
-			j.addBy(by(1, 1), api.Event{Kind: api.EventEnded})
-			j.add(api.Event{Kind: api.EventEvicted})
+			j.AddBy(by(1, 1), api.Event{Kind: api.EventEnded})
+			j.Add(api.Event{Kind: api.EventEvicted})
 		}
 	}
-	p := j.after(ended(), 0)
+	p := j.After(ended(), 0)
 	kept := make(map[string]int)
 	for i, e := range p.Events {
 		if kept[e.Kind]++; i > 0 && e.Seq <= p.Events[i-1].Seq {
@@ -82,7 +82,7 @@ func TestJournalOfOthersStays(t *testing.T) {
 	if n := p.Lost + uint64(len(p.Events)); n != p.Last || len(p.Events) > journalSize {
 		t.Errorf("%d events are kept and %d lost, of %d", len(p.Events), p.Lost, p.Last)
 	}
-	if p := j.after(ended(), p.Last-1); len(p.Events) != 1 || p.Lost != 0 {
+	if p := j.After(ended(), p.Last-1); len(p.Events) != 1 || p.Lost != 0 {
 		t.Errorf("the last one: %d events, %d lost", len(p.Events), p.Lost)
 	}
 }
