@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -37,25 +38,30 @@ var classTexts = map[string]string{
 	CounterLoss:   "loss: these were lost or refused, or come from a mistake or an attack",
 }
 
-// totals are the counters of api.Stats that have no reason, by their names in JSON.
-var totals = []Counter{
-	{"rx", "gleam stats (data packets in)", CounterTotal, "data packets of members that came, with repetitions and refused ones"},
-	{"rx_bytes", "gleam stats -o json", CounterTotal, "bytes of payload of the data packets that came"},
-	{"copies", "gleam stats (copies out)", CounterTotal, "copies that went to receivers, those of the fast path and of the store included"},
-	{"resent", "gleam stats -o json", CounterTotal, "of copies, those from packet memory: repairs (R43), packets that waited for a port (R51) and packets that were held (R96)"},
-	{"psn_probes", "gleam stats -o json", CounterTotal, "keepalive probes, by which members show which PSN they expect (R52)"},
-	{"ce_marked", "gleam stats (copies marked CE)", CounterTotal, "copies that were marked for congestion, as the queue of their port was long"},
-	{"feedback_in", "gleam stats (feedback in)", CounterTotal, "ACKs, NAKs, RNR NAKs and CNPs of receivers"},
-	{"feedback_out", "gleam stats (feedback out)", CounterTotal, "ACKs, NAKs, RNR NAKs and CNPs to sources"},
-	{"neighbour", "gleam stats (ARP and ND answers)", CounterTotal, "answers to ARP requests and neighbour solicitations for group addresses, and announcements"},
-	{"envelope_in", "gleam stats (envelopes in)", CounterTotal, "messages of the registration protocol that came"},
-	{"envelope_out", "gleam stats (envelopes out)", CounterTotal, "messages of the registration protocol that went out"},
-	{"envelope_partial", "gleam stats (partial checksum)", CounterTotal, "envelopes whose UDP checksum the host has left to its interface, as hosts behind a veth do"},
-	{"frames_free", "gleam stats (UMEM frames free)", CounterTotal, "frames of packet memory that are free; near 0 new packets are dropped as no_frame"},
-	{"frames", "gleam stats (UMEM frames free)", CounterTotal, "frames of packet memory in all: umem.frames of the configuration"},
-	{"groups", "gleam stats", CounterTotal, "groups that are registered"},
-	{"epoch", "gleam stats -o json", CounterTotal, "the number of this start of gleamd: each later start has a higher one, and counters begin at 0"},
-	{"uptime", "gleam stats", CounterTotal, "seconds since gleamd has started"},
+// totals are the counters of api.Stats that have no reason, in the order of gleam stats.
+var totals = []struct {
+	name  string                  // in JSON
+	line  string                  // in gleam stats; empty: only in its JSON
+	value func(*api.Stats) uint64 // of a line that is a number alone; else nil
+	text  string
+}{
+	{"uptime", "uptime", nil, "seconds since gleamd has started"},
+	{"groups", "groups", func(s *api.Stats) uint64 { return uint64(s.Groups) }, "groups that are registered"},
+	{"rx", "data packets in", func(s *api.Stats) uint64 { return s.Rx }, "data packets of members that came, with repetitions and refused ones"},
+	{"rx_bytes", "", nil, "bytes of payload of the data packets that came"},
+	{"copies", "copies out", func(s *api.Stats) uint64 { return s.Copies }, "copies that went to receivers, those of the fast path and of the store included"},
+	{"resent", "", nil, "of copies, those from packet memory: repairs (R43), packets that waited for a port (R51) and packets that were held (R96)"},
+	{"psn_probes", "", nil, "keepalive probes, by which members show which PSN they expect (R52)"},
+	{"ce_marked", "copies marked CE", func(s *api.Stats) uint64 { return s.CEMarked }, "copies that were marked for congestion, as the queue of their port was long"},
+	{"feedback_in", "feedback in", func(s *api.Stats) uint64 { return s.FeedbackIn }, "ACKs, NAKs, RNR NAKs and CNPs of receivers"},
+	{"feedback_out", "feedback out", func(s *api.Stats) uint64 { return s.FeedbackOut }, "ACKs, NAKs, RNR NAKs and CNPs to sources"},
+	{"neighbour", "ARP and ND answers", func(s *api.Stats) uint64 { return s.Neighbour }, "answers to ARP requests and neighbour solicitations for group addresses, and announcements"},
+	{"envelope_in", "envelopes in", func(s *api.Stats) uint64 { return s.EnvelopeIn }, "messages of the registration protocol that came"},
+	{"envelope_partial", "  partial checksum", func(s *api.Stats) uint64 { return s.EnvelopePartial }, "envelopes whose UDP checksum the host has left to its interface, as hosts behind a veth do"},
+	{"envelope_out", "envelopes out", func(s *api.Stats) uint64 { return s.EnvelopeOut }, "messages of the registration protocol that went out"},
+	{"frames_free", "UMEM frames free", nil, "frames of packet memory that are free; near 0 new packets are dropped as no_frame"},
+	{"frames", "UMEM frames free", nil, "frames of packet memory in all: umem.frames of the configuration"},
+	{"epoch", "", nil, "the number of this start of gleamd: each later start has a higher one, and counters begin at 0"},
 }
 
 func explainCounterCommand(env *Env) *cobra.Command {
@@ -97,8 +103,16 @@ docs/COUNTERS.md has the same texts.`,
 }
 
 // counters returns all counters.
-func (e *Env) counters() []Counter {
-	list := slices.Clone(totals)
+func (e *Env) counters() (list []Counter) {
+	for _, t := range totals {
+		k := Counter{Name: t.name, Where: "gleam stats", Class: CounterTotal, Text: t.text}
+		if line := strings.TrimSpace(t.line); line == "" {
+			k.Where += " -o json"
+		} else if line != t.name {
+			k.Where += " (" + line + ")"
+		}
+		list = append(list, k)
+	}
 	if e.Counters != nil {
 		list = append(list, e.Counters()...)
 	}
@@ -120,6 +134,7 @@ func (e *Env) findCounters(name string) (found []Counter, err error) {
 	case len(found) != 0:
 		return found, nil
 	case len(near) != 0:
+		slices.Sort(near)
 		return nil, fmt.Errorf("no counter has the name %s: is it %s?", name, strings.Join(near, " or "))
 	}
 	return nil, fmt.Errorf("no counter has the name %s: gleam stats and docs/COUNTERS.md have the names", name)

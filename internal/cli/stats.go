@@ -41,18 +41,14 @@ are somebody's mistake. docs/COUNTERS.md says what each reason means.`,
 func statsTable(w io.Writer, s *api.Stats) {
 	row := func(key string, value any) { fmt.Fprintf(w, "%s\t%v\n", key, value) }
 	row("uptime", seconds(s.Uptime).Round(time.Second))
-	row("groups", s.Groups)
-	row("data packets in", s.Rx)
-	row("copies out", s.Copies)
-	row("copies marked CE", s.CEMarked)
-	row("feedback in", s.FeedbackIn)
-	row("feedback out", s.FeedbackOut)
-	row("ARP and ND answers", s.Neighbour)
-	row("envelopes in", s.EnvelopeIn)
-	if s.EnvelopePartial > 0 {
-		row("  partial checksum", s.EnvelopePartial)
+	for _, t := range totals {
+		if t.value == nil {
+			continue
+		}
+		if n := t.value(s); n > 0 || !strings.HasPrefix(t.line, " ") { // a part of the line before
+			row(t.line, n)
+		}
 	}
-	row("envelopes out", s.EnvelopeOut)
 	row("moves confirmed", s.Moves.Confirmed)
 	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))

@@ -6,7 +6,6 @@
 package metrics
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,31 +32,71 @@ type section struct {
 var catalog []*section
 
 // begin begins a section of the catalog.
-func begin(title, text string) *section {
-	s := &section{Title: title, Text: text}
-	catalog = append(catalog, s)
-	return s
+func begin(title, text string) { catalog = append(catalog, &section{Title: title, Text: text}) }
+
+// subject is what metrics are about: each has a value for each T that a sample has.
+type subject[T any] struct {
+	labels []string // names of the labels that tell one T from another
+	each   func(s *sample, found func(x *T, labels ...string))
+	rows   []row[T]
 }
 
-func (s *section) add(kind, name, help string, labels []string) *Metric {
+// row is how a metric is read.
+type row[T any] struct {
+	metric *Metric
+	read   func(a adder, x *T)
+}
+
+// parts returns the subject of what find finds in each T, with labels beside its own.
+func parts[T, U any](j *subject[T], labels []string, find func(x *T, found func(*U, ...string))) subject[U] {
+	return subject[U]{labels: slices.Concat(j.labels, labels), each: func(s *sample, found func(*U, ...string)) {
+		j.each(s, func(x *T, of ...string) {
+			find(x, func(u *U, labels ...string) { found(u, slices.Concat(of, labels)...) })
+		})
+	}}
+}
+
+// part returns the subject of what get gets from each T, if that is not nil.
+func part[T, U any](j *subject[T], get func(*T) *U) subject[U] {
+	return parts(j, nil, func(x *T, found func(*U, ...string)) {
+		if u := get(x); u != nil {
+			found(u)
+		}
+	})
+}
+
+func (j *subject[T]) add(kind, name, help string, read func(adder, *T), labels []string) {
+	labels = slices.Concat(j.labels, labels)
 	m := &Metric{Name: "gleam_" + name, Type: kind, Labels: labels, Help: help}
 	for i := range labels {
 		m.byName = append(m.byName, i)
 	}
 	slices.SortFunc(m.byName, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
+	s := catalog[len(catalog)-1]
 	s.Metrics = append(s.Metrics, m)
-	return m
+	j.rows = append(j.rows, row[T]{m, read})
 }
 
-func (s *section) counter(name, help string, labels ...string) *Metric {
-	return s.add("counter", name, help, labels)
+func (j *subject[T]) counter(name, help string, read func(adder, *T), labels ...string) {
+	j.add("counter", name, help, read, labels)
 }
 
-func (s *section) gauge(name, help string, labels ...string) *Metric {
-	return s.add("gauge", name, help, labels)
+func (j *subject[T]) gauge(name, help string, read func(adder, *T), labels ...string) {
+	j.add("gauge", name, help, read, labels)
 }
 
-func (s *section) histogram(name, help string) *Metric { return s.add("histogram", name, help, nil) }
+func (j *subject[T]) histogram(name, help string, read func(adder, *T)) {
+	j.add("histogram", name, help, read, nil)
+}
+
+// collect adds the values of all metrics about j.
+func (j *subject[T]) collect(s *sample, o out) {
+	j.each(s, func(x *T, labels ...string) {
+		for _, r := range j.rows {
+			r.read(adder{o, r.metric, labels}, x)
+		}
+	})
+}
 
 // All returns all metrics.
 func All() (list []*Metric) {
@@ -67,27 +106,39 @@ func All() (list []*Metric) {
 	return list
 }
 
-// count adds a value of m.
-func (o out) count(m *Metric, n uint64, labels ...string) { o.put(m, float64(n), labels...) }
+// adder adds values of one metric about one thing.
+type adder struct {
+	o      out
+	metric *Metric
+	labels []string // of the thing
+}
 
-// each adds a value of m for each of counts, whose key is the last label.
-func (o out) each(m *Metric, counts map[string]uint64, labels ...string) {
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		o.count(m, counts[key], append(slices.Clone(labels), key)...)
+// put adds a value with more labels.
+func (a adder) put(value float64, labels ...string) {
+	a.o.put(a.metric, value, append(slices.Clip(a.labels), labels...)...)
+}
+
+func (a adder) count(n uint64, labels ...string) { a.put(float64(n), labels...) }
+
+// each adds each of counts, whose key is the last label; 0 for those of names that are not there.
+func (a adder) each(counts map[string]uint64, names []string) {
+	for _, name := range names {
+		if _, ok := counts[name]; !ok {
+			a.put(0, name)
+		}
+	}
+	for name, n := range counts {
+		a.count(n, name)
 	}
 }
 
 // flag adds 1 or 0.
-func (o out) flag(m *Metric, on bool, labels ...string) {
+func (a adder) flag(on bool, labels ...string) {
 	value := 0.0
 	if on {
 		value = 1
 	}
-	o.put(m, value, labels...)
+	a.put(value, labels...)
 }
 
-// ring adds the fill and the size of a ring or queue.
-func (o out) ring(used, size *Metric, r api.Ring, labels ...string) {
-	o.put(used, float64(r.Used), labels...)
-	o.put(size, float64(r.Size), labels...)
-}
+func (a adder) histogram(h *api.Histogram) { a.o.histogram(a.metric, h) }

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,11 +90,66 @@ func TestEveryMetricIsServed(t *testing.T) {
 	}
 }
 
+// noMetrics are counters of the API that no metric has, with the reason.
+var noMetrics = map[string]string{
+	"Group.Epoch":           "a number of the registration",
+	"FastPath.Packets":      "of data_in, and only gleam group show tells them apart",
+	"FastPath.Copies":       "of copies, and only gleam group show tells them apart",
+	"FastPath.Grants":       "for who looks at one group",
+	"FastPath.Revokes":      "for who looks at one group",
+	"Moves.Inquiries":       "each ends as confirmed or unconfirmed",
+	"Moves.Stray":           "an answer that changes nothing",
+	"Stats.EnvelopePartial": "of envelope_in, and no fault",
+}
+
+// Each counter of the API has a row in the catalog, or a reason to have none.
+func TestEveryCounterHasAMetric(t *testing.T) {
+	b := full()
+	text := func() string { return string((&collector{backend: b, config: config()}).collect().text()) }
+	before, counters := text(), make(map[string]bool)
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() {
+				walk(path, v.Elem())
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				walk(path, v.Index(i))
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if f := v.Type().Field(i); f.IsExported() {
+					walk(v.Type().Name()+"."+f.Name, v.Field(i))
+				}
+			}
+		case reflect.Uint64:
+			was := v.Uint()
+			v.SetUint(was + 1e9)
+			counters[path] = counters[path] || text() != before
+			v.SetUint(was)
+		}
+	}
+	walk("", reflect.ValueOf(&b.PortList))
+	walk("", reflect.ValueOf(&b.GroupList))
+	walk("", reflect.ValueOf(b.Totals))
+	for _, path := range slices.Sorted(maps.Keys(counters)) {
+		if none := noMetrics[path] != ""; counters[path] == none {
+			t.Errorf("%s has a metric: %v; listed as having none: %v", path, counters[path], none)
+		}
+	}
+	if len(counters) < 50 {
+		t.Errorf("%d counters", len(counters))
+	}
+}
+
 // Values of labels are escaped, as Prometheus reads them, and values beyond numbers are written.
 func TestEscapes(t *testing.T) {
 	o := make(out)
-	o.put(portUp, math.Inf(1), "a\\b\"c\nd\xff")
-	o.put(portUp, math.NaN(), "a")
+	m := All()[slices.IndexFunc(All(), func(m *Metric) bool { return m.Name == "gleam_port_up" })]
+	o.put(m, math.Inf(1), "a\\b\"c\nd\xff")
+	o.put(m, math.NaN(), "a")
 	if got, want := string(o.text()), "gleam_port_up{port=\"a\"} NaN\ngleam_port_up{port=\"a\\\\b\\\"c\\nd\uFFFD\"} +Inf\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -302,7 +358,7 @@ func TestNoAnswer(t *testing.T) {
 	b := full()
 	b.Fail = errors.New("the switch has stopped")
 	text := scrape(t, b, config())
-	if !strings.Contains(text, "\ngleam_sample_failed 1\n") || !strings.Contains(text, "gleam_build_info{") || strings.Contains(text, "gleam_groups ") {
+	if !strings.Contains(text, "\ngleam_sample_failed 1\n") || !strings.Contains(text, "gleam_build_info{") || strings.Contains(text, "gleam_groups ") || strings.Contains(text, "gleam_group_members{") {
 		t.Errorf("without an answer:\n%s", text)
 	}
 }
