@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -99,7 +100,7 @@ func (x *fastLab) transmitted() (n uint64) {
 	return n
 }
 
-func (p *Plane) stats(t *testing.T) *Stats {
+func (p *Plane) stats(t *testing.T) *api.Stats {
 	t.Helper()
 	s, err := p.Stats()
 	if err != nil {
@@ -110,7 +111,7 @@ func (p *Plane) stats(t *testing.T) *Stats {
 
 // compare compares what the switch has counted with what was on the wire. The core counts an ACK,
 // too, that a later one of the same batch has replaced; the workers do not.
-func (x *fastLab) compare(before, is wireCounts, was, s *GroupState, transmitted uint64, allWas, all *Stats) string {
+func (x *fastLab) compare(before, is wireCounts, was, s *GroupState, transmitted uint64, allWas, all *api.Stats) string {
 	a, b := &s.Status.Counters, &was.Status.Counters
 	byXDP := s.Fast.Packets - was.Fast.Packets
 	for r := range s.Fast.Left {

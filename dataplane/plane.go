@@ -317,28 +317,9 @@ func (p *Plane) Outcomes(worker int, to []mcast.Outcomes) (n, left int, err erro
 	return n, left, nil
 }
 
-// Stats are the counters of all workers.
-type Stats struct {
-	DataIn, Copies          uint64
-	DataBytes, Resent       uint64
-	Keepalives              uint64
-	FeedbackIn, FeedbackOut uint64
-	Neighbour               uint64
-	EnvelopeIn, EnvelopeOut uint64
-	EnvelopePartial         uint64
-	CEMarked                uint64
-	FramesFree              int
-	// Normal and Drops are the packets that were not served, by the name of the reason.
-	Normal, Drops map[string]uint64
-
-	Workers     []api.Worker
-	Queues      api.Queues
-	ACK, Stalls api.Histogram
-}
-
-// Stats reads the counters. Any goroutine may call it.
-func (p *Plane) Stats() (*Stats, error) {
-	var s Stats
+// Stats reads the counters of all workers. Any goroutine may call it.
+func (p *Plane) Stats() (*api.Stats, error) {
+	var s api.Stats
 	var c counters
 	if !p.workers.do(func(w *worker) {
 		c.add(&w.count)
@@ -348,8 +329,8 @@ func (p *Plane) Stats() (*Stats, error) {
 			s.CEMarked += x.ceMarked
 		}
 		s.Workers = append(s.Workers, w.describe())
-		w.meters.ack.AddTo(&s.ACK)
-		w.meters.stalls.AddTo(&s.Stalls)
+		w.meters.ack.AddTo(&s.Times.ACK)
+		w.meters.stalls.AddTo(&s.Times.Stall)
 	}) {
 		return nil, ErrStopped
 	}
@@ -357,8 +338,8 @@ func (p *Plane) Stats() (*Stats, error) {
 		s.FramesFree += p.workers.depot.Len()
 	}
 	s.Queues = p.slowPath.queues()
-	s.DataBytes, s.Resent, s.Keepalives = c.dataBytes, c.resent, c.keepalives
-	s.DataIn, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
+	s.RxBytes, s.Resent, s.PSNProbes = c.dataBytes, c.resent, c.keepalives
+	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
 	s.Normal, s.Drops = c.unserved()
 	return &s, nil

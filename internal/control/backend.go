@@ -259,32 +259,28 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 
 // Stats implements api.Backend.
 func (e *Engine) Stats() (*api.Stats, error) {
-	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
+	var now api.Stats // of the control loop
 	var own counters
 	var load []int
 	if !e.control.read(func() {
-		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
-		s.Control = e.control.stats()
+		now.Groups, now.Moves = len(e.control.dir.groups), e.control.moves.count
+		now.Control = e.control.stats()
 		own = e.control.count
 		load = e.control.plane.GroupsPerWorker()
-		own.registration.AddTo(&s.Times.Registration)
+		own.registration.AddTo(&now.Times.Registration)
 	}) {
 		return nil, errStopped
 	}
-	w, err := e.plane.Stats()
+	s, err := e.plane.Stats()
 	if err != nil {
 		return nil, err
 	}
+	s.Uptime, s.Frames = time.Since(e.started).Seconds(), e.cfg.UMEM.Frames
+	s.Groups, s.Moves, s.Control, s.Times.Registration = now.Groups, now.Moves, now.Control, now.Times.Registration
 	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.Totals(), own.registrations()
-	s.Workers, s.Queues, s.Times.ACK, s.Times.Stall = w.Workers, w.Queues, w.ACK, w.Stalls
-	s.RxBytes, s.Resent, s.PSNProbes = w.DataBytes, w.Resent, w.Keepalives
 	for i := range s.Workers {
 		s.Workers[i].Groups = load[s.Workers[i].Worker]
 	}
-	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = w.DataIn, w.Copies, w.FeedbackIn, w.FeedbackOut
-	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = w.Neighbour, w.EnvelopeIn, w.EnvelopeOut, w.EnvelopePartial
-	s.FramesFree, s.CEMarked = w.FramesFree, w.CEMarked
-	s.Normal, s.Drops = w.Normal, w.Drops
 	own.addTo(s.Normal, s.Drops)
 	e.control.helloDrops(s.Normal, s.Drops)
 	return s, nil
