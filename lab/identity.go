@@ -4,11 +4,8 @@
 package lab
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,21 +21,11 @@ type processID struct {
 
 // identify returns the identity of a running process.
 func identify(pid int) (processID, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	start, err := statFields(pid, 22, 1)
 	if err != nil {
 		return processID{}, fmt.Errorf("identify process %d: %w", pid, err)
 	}
-	// The second field is the command in parentheses and may hold any text, so count
-	// from the last ')': field 3 follows it.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return processID{}, fmt.Errorf("identify process %d: /proc/%d/stat has too few fields", pid, pid)
-	}
-	start, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err != nil {
-		return processID{}, fmt.Errorf("identify process %d: start time: %w", pid, err)
-	}
-	return processID{PID: pid, Start: start}, nil
+	return processID{PID: pid, Start: start[0]}, nil
 }
 
 // alive reports whether the very process p still runs.

@@ -127,6 +127,12 @@ func (n *Namespace) Do(fn func() error) error {
 	})
 }
 
+// In runs fn in a namespace, as Do does, and returns its result.
+func In[T any](n *Namespace, fn func() (T, error)) (result T, err error) {
+	err = n.Do(func() (err error) { result, err = fn(); return err })
+	return result, err
+}
+
 // enter moves the calling thread into the namespace.
 func (n *Namespace) enter() error {
 	n.mu.RLock()

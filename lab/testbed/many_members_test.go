@@ -6,10 +6,8 @@ package testbed
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
-	"regexp"
 	"runtime"
 	"strconv"
 	"testing"
@@ -21,19 +19,13 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// resident returns the memory of a process that is in RAM, in bytes.
-func resident(t *testing.T, pid int) int {
+func resident(t *testing.T, g *Gleamd) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	n, err := g.Process.Resident()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
-		t.Fatalf("%s", text)
-	}
-	n, _ := strconv.Atoi(string(m[1]))
-	return n << 10
+	return n
 }
 
 // neighbourTable makes room in the kernel's neighbour table, which all namespaces share.
@@ -77,9 +69,9 @@ func TestManyMembers(t *testing.T) {
 	}
 	defer f.Close()
 	const size, message, deadline = 128 << 10, 32 << 10, 2 * time.Minute
-	before := make(map[string]int)
+	before := make(map[string]int64)
 	for name, g := range f.Gleamds {
-		before[name] = resident(t, g.Process.PID())
+		before[name] = resident(t, g)
 	}
 	var members []*treeMember
 	free := make(map[*fabric.Switch]netip.Addr) // the next address of no host
@@ -119,7 +111,7 @@ func TestManyMembers(t *testing.T) {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
 		answered := time.Since(asked).Round(100 * time.Microsecond)
-		after := resident(t, f.Gleamds[s.Name].Process.PID())
+		after := resident(t, f.Gleamds[s.Name])
 		t.Logf("%s: %d members, %d legs to switches, %.1f MB resident, %.1f MB more than without the group; described in %v", s.Name, len(g.Members), len(g.Tree.Legs), float64(after)/1e6, float64(after-before[s.Name])/1e6, answered)
 	}
 	source := members[0].mr

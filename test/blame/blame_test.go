@@ -271,19 +271,9 @@ func (s *stage) play(c cell, number int) (r run, err error) {
 
 // used is the CPU time that the hosts' programs and gleamd have used so far.
 func (s *stage) used(all []*lab.Process) (sum time.Duration) {
-	const tick = 10 * time.Millisecond // USER_HZ is 100
 	for _, p := range append(slices.Clone(all), s.gleamd.Process) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err != nil {
-			continue // it has ended
-		}
-		// The fields after the name, which is in parentheses: utime is the 14th of all, stime the 15th (proc(5)).
-		_, rest, _ := strings.Cut(string(text), ") ")
-		if f := strings.Fields(rest); len(f) > 12 {
-			user, _ := strconv.ParseInt(f[11], 10, 64)
-			system, _ := strconv.ParseInt(f[12], 10, 64)
-			sum += time.Duration(user+system) * tick
-		}
+		t, _ := p.CPUTime() // 0 of one that has ended
+		sum += t
 	}
 	return sum
 }

@@ -8,13 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
@@ -46,7 +42,10 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 	if err := lab.Supported(); err != nil {
 		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
 	}
-	worker, pumpCPU := cpus()
+	worker, pumpCPU, err := lab.TwoCPUs()
+	if err != nil {
+		return nil, err
+	}
 	r := &run{opts: &o, log: log, res: &Result{Machine: m, Groups: o.Groups, Members: o.Members, Payload: o.Payload}}
 	r.bed, err = testbed.Build(ctx, testbed.Config{
 		Dir: runDir, Star: lab.StarConfig{Hosts: o.Members}, Gleamd: o.Gleamd, Groups: o.Groups, Frames: umemFrames,
@@ -76,7 +75,7 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 
 // register makes the groups, and measures the time and gleamd's memory.
 func (r *run) register(ctx context.Context, mk *maker) error {
-	before, err := memory(r.bed.Daemon.PID())
+	before, err := r.bed.Daemon.Resident()
 	if err != nil {
 		return err
 	}
@@ -91,7 +90,7 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	if err != nil {
 		return err
 	}
-	after, err := memory(r.bed.Daemon.PID())
+	after, err := r.bed.Daemon.Resident()
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 // rounds runs in a goroutine of its own, whose thread ends with it: it stays on a CPU.
 func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
 	runtime.LockOSThread()
-	if err := stayOn(cpu); err != nil {
+	if err := lab.StayOn(cpu); err != nil {
 		return err
 	}
 	for _, warm := range [][]*group{r.groups[:1], r.groups} {
@@ -175,7 +174,7 @@ func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
 
 // measure returns the packets a second, and gleamd's CPU time for each in microseconds.
 func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu float64, err error) {
-	before, err := cpuTime(r.bed.Daemon.PID())
+	before, err := r.bed.Daemon.CPUTime()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -183,27 +182,8 @@ func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu f
 	if pps, err = p.run(ctx, groups, r.opts.Duration); err != nil {
 		return 0, 0, err
 	}
-	after, err := cpuTime(r.bed.Daemon.PID())
+	after, err := r.bed.Daemon.CPUTime()
 	return pps, float64((after - before).Microseconds()) / float64(p.sent-sent), err
-}
-
-// cpuTime returns the CPU time that a process has had, in ticks of 10 ms.
-func cpuTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
-	}
-	// The second field is the name in parentheses, which may have spaces.
-	_, rest, _ := strings.Cut(string(b), ") ")
-	fields := strings.Fields(rest)
-	var user, system int64
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("CPU time of gleamd: process %d has %d fields", pid, len(fields))
-	}
-	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
-		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond, nil
 }
 
 // end deletes all groups, as their masters do.
@@ -215,52 +195,6 @@ func (r *run) end() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// memory returns the resident bytes of a process.
-func memory(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("memory of gleamd: %w", err)
-	}
-	for line := range strings.Lines(string(b)) {
-		var kb int64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
-			return kb << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("memory of gleamd: process %d has no VmRSS", pid)
-}
-
-// cpus chooses a CPU for gleamd's worker and one for the pump; -1: any.
-func cpus() (worker, pump int) {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil || set.Count() < 2 {
-		return -1, -1
-	}
-	worker = -1
-	for i := range len(set) * 64 {
-		if set.IsSet(i) {
-			if worker < 0 {
-				worker = i
-			}
-			pump = i
-		}
-	}
-	return worker, pump
-}
-
-// stayOn keeps the calling thread on a CPU; -1: on any.
-func stayOn(cpu int) error {
-	if cpu < 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("stay on CPU %d: %w", cpu, err)
-	}
-	return nil
 }
 
 // account checks that gleamd has counted what was sent, and that it lost nothing.

@@ -62,38 +62,3 @@ func scheduled(dirs []string) (sum time.Duration, err error) {
 	}
 	return sum, nil
 }
-
-// pin keeps the calling thread, which must be locked, on a CPU; -1 on any.
-func pin(cpu int) error {
-	if cpu < 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("stay on CPU %d: %w", cpu, err)
-	}
-	return nil
-}
-
-// cpus chooses a CPU for the row's own thread and one for the generator: the
-// first and the last that this process may use; -1 twice if there is only one.
-func cpus() (worker, generator int, err error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return 0, 0, fmt.Errorf("ask for this process's CPUs: %w", err)
-	}
-	if set.Count() < 2 {
-		return -1, -1, nil
-	}
-	worker, generator = -1, -1
-	for i := range len(set) * 64 {
-		if set.IsSet(i) {
-			if worker < 0 {
-				worker = i
-			}
-			generator = i
-		}
-	}
-	return worker, generator, nil
-}

@@ -108,7 +108,7 @@ func RunOverhead(ctx context.Context, o Options, say func(format string, args ..
 	own := newResult(&o)
 	r := &Overhead{Machine: own.Machine, Rounds: o.Rounds, Seconds: own.Seconds, Payload: c.payload, Legs: c.legs}
 	b := &switchBench{opts: o, log: say, meter: meter{softirqThreads: softirqThreads()}, result: own}
-	if b.worker, b.generator, err = cpus(); err != nil {
+	if b.worker, b.generator, err = lab.TwoCPUs(); err != nil {
 		return nil, err
 	}
 	if r.Others, err = machineLoad(ctx); err != nil {

@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	}
 	b := &switchBench{opts: o, log: say, meter: meter{softirqThreads: softirqThreads()}, rows: o.rows(), result: newResult(&o)}
 	var err error
-	if b.worker, b.generator, err = cpus(); err != nil {
+	if b.worker, b.generator, err = lab.TwoCPUs(); err != nil {
 		return nil, err
 	}
 	others, err := machineLoad(ctx)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // thread is a function that runs on a thread of its own.
@@ -26,7 +28,7 @@ func onCPU(cpu int, f func(stopped <-chan struct{}) error) *thread {
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends, with its affinity
 		ids <- unix.Gettid()
-		err := pin(cpu)
+		err := lab.StayOn(cpu)
 		if err == nil {
 			err = f(t.stopped)
 		}
