@@ -74,12 +74,16 @@ type port struct {
 
 // Host is a host of a Fabric.
 type Host struct {
-	Name   string
-	NS     *lab.Namespace
-	MAC    net.HardwareAddr
-	IPv4   netip.Addr
-	IPv6   netip.Addr
+	lab.Host
 	Switch *Switch
+}
+
+// Plain returns hosts as those of any lab.
+func Plain(hosts []*Host) (plain []lab.Host) {
+	for _, h := range hosts {
+		plain = append(plain, h.Host)
+	}
+	return plain
 }
 
 const linkTimeout = 30 * time.Second
@@ -171,7 +175,7 @@ func (f *Fabric) makeNodes() error {
 		f.Switches, f.byName[name] = append(f.Switches, s), s
 	}
 	for _, name := range f.topology.Hosts {
-		h := &Host{Name: name}
+		h := &Host{Host: lab.Host{Name: name, Interface: HostInterface, Port: name}}
 		var err error
 		if h.NS, err = f.Lab.Namespace(name); err != nil {
 			return err

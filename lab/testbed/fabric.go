@@ -39,7 +39,7 @@ type FabricConfig struct {
 type Fabric struct {
 	*fabric.Fabric
 	Gleamds map[string]*Gleamd // by the switch's name
-	Key     []byte             // with which envelopes are authenticated; its number is KeyID
+	Key     Key                // of envelopes
 
 	wired     bool   // each link
 	switchKey []byte // with which switches know each other

@@ -1,8 +1,10 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testbed sets up what the demo and the benchmarks play on: a lab.Star
-// with a real gleamd in its middle, configured for it, running and answering.
+// Package testbed sets up what experiments play on, the demo, the benchmarks and the tests: a lab.Star
+// with a real gleamd in its middle (Build), or a fabric with one in every switch (BuildFabric), configured
+// for it, running and answering; hosts with software devices (Open, OpenAll), which form groups (Join) or
+// pairs (Connect); and traffic between them (Messages, Send, Repeat).
 package testbed
 
 import (
@@ -45,8 +47,8 @@ type Testbed struct {
 	Gleamd *Gleamd
 	Daemon *lab.Process // Gleamd's first one
 	Client *api.Client
-	Key    []byte // with which envelopes are authenticated; its number is KeyID
-	Keep   bool   // Close leaves the lab up; its Config has a name
+	Key    Key  // of envelopes
+	Keep   bool // Close leaves the lab up; its Config has a name
 
 	dir string // configuration and socket
 }

@@ -77,7 +77,7 @@ var rooms = []room{
 	{dir: "lab", knows: []string{"config/linkrate", "config/yamlpanic"}},
 	{dir: "docs", pure: true, knows: []string{}},
 	{dir: "internal/cli", knows: []string{"docs", "rocev2", "envelope/cm", "internal/cli/terminal", "config/linkrate", "config/identity", "api", "internal/observe/watch"}},
-	{dir: "lab/testbed", knows: []string{"api", "bpf", "lab"}},
+	{dir: "lab/testbed", knows: []string{"api", "bpf", "envelope", "host/endpoint", "lab"}},
 	{dir: "lab/block/nbd", knows: []string{"internal/connlimit"}},
 	{dir: "lab/block", knows: []string{"mcast", "host/endpoint", "envelope", "lab/block/nbd"},
 		words: map[string]map[string]bool{"mcast": set("Evict", "Quorum")}},
