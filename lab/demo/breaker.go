@@ -58,7 +58,7 @@ func newBreaker(r *run, quit func()) *breaker {
 // help prints what the keys do.
 func (b *breaker) help() {
 	var text strings.Builder
-	fmt.Fprintf(&text, "keys, for receiver %s (%s at port %s); the page shows what each does:\n", b.run.hosts[b.at].Name, b.run.hosts[b.at].ip, b.run.hosts[b.at].Port)
+	fmt.Fprintf(&text, "keys, for receiver %s (%s at port %s); the page shows what each does:\n", b.run.hosts[b.at].Name, b.run.hosts[b.at].IP, b.run.hosts[b.at].Port)
 	for _, a := range keyActions {
 		fmt.Fprintf(&text, "  %c  %s\n", a.key, a.text)
 	}
@@ -119,7 +119,7 @@ func (b *breaker) key(ctx context.Context, k byte) error {
 func (b *breaker) take(at int) {
 	b.at = at
 	h := b.run.hosts[at]
-	b.run.log.printf("the keys are about %s (%s at port %s) now", h.Name, h.ip, h.Port)
+	b.run.log.printf("the keys are about %s (%s at port %s) now", h.Name, h.IP, h.Port)
 }
 
 func (b *breaker) lose(_ context.Context, h *host, x *breakage) (string, error) {
@@ -130,7 +130,7 @@ func (b *breaker) lose(_ context.Context, h *host, x *breakage) (string, error) 
 	if x.resume != nil {
 		return "", errors.New("it is stopped: p has it go on first")
 	}
-	if err := h.dev.SetInboundLoss(m); err != nil {
+	if err := h.Device.SetInboundLoss(m); err != nil {
 		return "", err
 	}
 	if x.loses = !x.loses; !x.loses {
@@ -159,7 +159,7 @@ func (b *breaker) pause(_ context.Context, h *host, x *breakage) (string, error)
 		x.resume = nil
 		return "it goes on", nil
 	}
-	resume, err := h.dev.Suspend()
+	resume, err := h.Device.Suspend()
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +186,7 @@ func (b *breaker) kill(_ context.Context, h *host, x *breakage) (string, error) 
 		x.resume = nil
 	}
 	x.killed = true
-	_ = h.dev.Close() // it is dead, whatever the end of its sockets says
+	_ = h.Device.Close() // it is dead, whatever the end of its sockets says
 	said := "it is dead: the group stalls"
 	if b.run.opts.Policy != "strict" {
 		said += fmt.Sprintf(", and goes on without it after %v", pageDeadAfter)
@@ -228,7 +228,7 @@ func (b *breaker) mend() error {
 			x.resume()
 		}
 		if x.loses && !x.killed {
-			errs = append(errs, h.dev.SetInboundLoss(soft.LossModel{}))
+			errs = append(errs, h.Device.SetInboundLoss(soft.LossModel{}))
 		}
 		if x.slow {
 			errs = append(errs, b.run.client.SetPort(context.Background(), h.Port, &api.SetPort{Rate: new(linkrate.Rate)}))

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/demo/tree"
 	"github.com/gleam-rdma/gleam/lab/fabric"
@@ -46,13 +44,13 @@ func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.fabric.Close()) }()
-	r.log.printf("all switches are up, with all routes, after %.1f s; one host sends %s to %d", time.Since(start).Seconds(), sizeString(r.plan.total), o.Members-1)
+	r.log.printf("all switches are up, with all routes, after %.1f s; one host sends %s to %d", time.Since(start).Seconds(), sizeString(r.plan.Len), o.Members-1)
 	hosts := f.members()
 	defer r.closeHosts()
+	r.client, r.key, r.said = f.fabric.Gleamds[hosts[0].Port].Client, f.fabric.Key, f.output
 	if err := r.open(hosts, 0); err != nil { // losses are those of links
 		return nil, err
 	}
-	r.client, r.key, r.said = f.fabric.Gleamds[hosts[0].Port].Client, f.fabric.Key, f.output
 	return f.transfers(ctx)
 }
 
@@ -74,8 +72,9 @@ func (f *fabricRun) members() []lab.Host {
 	for i := 0; len(all) < f.opts.Members; i++ {
 		for _, s := range f.fabric.Switches {
 			if i < len(s.Hosts) && len(all) < f.opts.Members {
-				h := s.Hosts[i]
-				all = append(all, lab.Host{Name: h.Name, NS: h.NS, Interface: fabric.HostInterface, MAC: h.MAC, IPv4: h.IPv4, IPv6: h.IPv6, Port: s.Name})
+				h := s.Hosts[i].Host
+				h.Port = s.Name
+				all = append(all, h)
 			}
 		}
 	}
@@ -107,9 +106,6 @@ func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
 	// The farthest receiver is one of another switch, if there is one.
 	farthest := f.hosts[len(f.hosts)-1:]
 	if err := f.sendByUnicast(ctx, farthest, res); err != nil {
-		return nil, err
-	}
-	if err := unix.Madvise(farthest[0].mem, unix.MADV_DONTNEED); err != nil { // zeroes it
 		return nil, err
 	}
 	start := time.Now()
@@ -168,8 +164,8 @@ func (f *fabricRun) count() (counts, error) {
 // packets is the number of data packets of the payload.
 func (r *run) packets() uint64 {
 	n := int64(0)
-	for i := range r.plan.messages() {
-		size := min(r.plan.message, r.plan.total-int64(i)*r.plan.message)
+	for i := range r.plan.Count() {
+		size := min(r.plan.Message, r.plan.Len-int64(i)*r.plan.Message)
 		n += max(1, (size+int64(r.opts.MTU)-1)/int64(r.opts.MTU))
 	}
 	return uint64(n)

@@ -30,7 +30,7 @@ func (f *fabricRun) disturbances(ctx context.Context) *disturbances {
 		names = append(names, h.Name)
 	}
 	d.pauses = watchPauses(names, f.packets(), func(i int) uint64 { return f.hosts[i+1].group.QP().Stats().Accepted })
-	return newDisturbances(ctx, f.opts.planned, f.plan.messages(), d)
+	return newDisturbances(ctx, f.opts.planned, f.plan.Count(), d)
 }
 
 // change makes a change, and replaces auto by the element.

@@ -78,7 +78,7 @@ func (k *victimKiller) completed() {
 	now := time.Now()
 	switch {
 	case k.done == k.at:
-		k.victim.dev.Close() // an error does not matter here
+		k.victim.Device.Close() // an error does not matter here
 		k.last = time.Now()
 	case k.done > k.at:
 		k.stall = max(k.stall, now.Sub(k.last))
@@ -100,16 +100,15 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	k := &victimKiller{victim: r.hosts[v], at: max(1, r.plan.messages()/2)}
-	boxes := make([]*receiveQueue, len(r.hosts))
-	for i, h := range r.hosts[1:] {
-		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, killed: i+1 == v}
+	k := &victimKiller{victim: r.hosts[v], at: max(1, r.plan.Count()/2)}
+	boxes, err := r.inboxes(r.hosts[1:])
+	if err != nil {
+		return err
 	}
-	window := r.hosts[0].group.Info().Window
-	sender := r.hosts[0].group.QP()
-	bar := r.log.begin("group", r.plan.total)
-	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
-		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); k.completed() })
+	boxes[v-1].killed = true
+	bar := r.log.begin("group", r.plan.Len)
+	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
+		return r.send(ctx, r.hosts[0], func(n int) { bar.add(n); k.completed() })
 	})
 	bar.end()
 	res.Killed = &Killed{Member: r.hosts[v].Name, Policy: r.opts.Policy, After: k.at, Completed: k.done, StallMS: float64(k.stall.Microseconds()) / 1000}
@@ -133,13 +132,13 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	}
 	res.Switch = difference(before, after)
 	res.Seconds, res.SenderLinkBytes, res.Messages = m.seconds, m.linkBytes, k.done
-	res.SenderRetransmitted = sender.Stats().Retransmitted
-	complete := min(int64(k.done)*r.plan.message, r.plan.total)
+	res.SenderRetransmitted = r.hosts[0].group.QP().Stats().Retransmitted
+	complete := min(int64(k.done)*r.plan.Message, r.plan.Len)
 	for i, h := range r.hosts[1:] {
 		if i+1 == v {
 			continue
 		}
-		got := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: m.seconds, SHA256: digest(h.mem)}
+		got := Receiver{Name: h.Name, IP: h.IP.String(), Seconds: m.seconds, SHA256: digest(h.mem)}
 		got.Bytes = int64(samePrefix(h.mem, r.data.bytes))
 		got.OK = got.Bytes >= complete
 		if m.seconds > 0 {

@@ -52,8 +52,8 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*receiveQueue, se
 
 // receiver compares the bytes of h with the source's, whose digest is sum.
 func (r *run) receiver(h *host, b *receiveQueue, seconds float64, source []byte, sum string) Receiver {
-	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
-	if r.plan.op == endpoint.Write { // a WRITE has no completion at a receiver: compare memory
+	v := Receiver{Name: h.Name, IP: h.IP.String(), Seconds: seconds, SHA256: digest(h.mem)}
+	if r.plan.Op == endpoint.Write { // a WRITE has no completion at a receiver: compare memory
 		v.Bytes = int64(samePrefix(h.mem, source))
 	} else {
 		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.lastProgress).Seconds()

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
 func TestSize(t *testing.T) {
@@ -81,25 +79,6 @@ func TestOptions(t *testing.T) {
 		err := o.check()
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
-		}
-	}
-}
-
-// Every byte of a payload is in exactly one message, also where the last one is
-// shorter.
-func TestPlan(t *testing.T) {
-	for _, c := range []struct{ total, message int64 }{{1, 1}, {1, 100}, {100, 100}, {101, 100}, {199, 100}, {1 << 20, 4096}} {
-		p := transferPlan{op: endpoint.Send, total: c.total, message: c.message}
-		at := 0
-		for i := range p.messages() {
-			s := p.segment(nil, i)
-			if s.Offset != at || s.Len < 1 || s.Len > int(c.message) {
-				t.Errorf("%d in messages of %d: number %d is %+v, want it at %d", c.total, c.message, i, s, at)
-			}
-			at += s.Len
-		}
-		if int64(at) != c.total {
-			t.Errorf("%d in messages of %d: they have %d bytes", c.total, c.message, at)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
 func example() *Result {
@@ -123,9 +124,9 @@ func TestDifferingBytesAreAFailure(t *testing.T) {
 // receiver judges by the bytes, not by reports of the switch or the sender.
 func TestReceiverIsJudgedByItsBytes(t *testing.T) {
 	source := []byte("what was sent")
-	r := &run{plan: transferPlan{op: endpoint.Write, total: int64(len(source)), message: 100}}
+	r := &run{plan: testbed.Messages{Op: endpoint.Write, Len: int64(len(source)), Message: 100}}
 	for have, ok := range map[string]bool{"what was sent": true, "what was sett": false, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00": false} {
-		v := r.receiver(&host{mem: []byte(have)}, &receiveQueue{}, 1, source, digest(source))
+		v := r.receiver(&host{Host: &testbed.Host{}, mem: []byte(have)}, &receiveQueue{}, 1, source, digest(source))
 		if v.OK != ok || (v.Bytes == int64(len(source))) != ok {
 			t.Errorf("%q: %+v", have, v)
 		}

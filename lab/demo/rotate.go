@@ -6,10 +6,10 @@ package demo
 import (
 	"context"
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"slices"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
 // SourceTurn is one transfer of a rotation: another source, other bytes.
@@ -30,9 +30,9 @@ func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 		return err
 	}
 	for _, h := range r.hosts {
-		res.Receivers = append(res.Receivers, Receiver{Name: h.Name, IP: h.ip.String(), OK: true})
+		res.Receivers = append(res.Receivers, Receiver{Name: h.Name, IP: h.IP.String(), OK: true})
 	}
-	bar := r.log.begin("rotation", r.plan.total*int64(turns))
+	bar := r.log.begin("rotation", r.plan.Len*int64(turns))
 	defer bar.end()
 	for t := range turns {
 		from := t % len(r.hosts)
@@ -45,7 +45,7 @@ func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 		return err
 	}
 	res.Switch = difference(before, after)
-	res.PayloadBytes = r.plan.total * int64(turns)
+	res.PayloadBytes = r.plan.Len * int64(turns)
 	for i := range res.Receivers {
 		if v := &res.Receivers[i]; v.Seconds > 0 {
 			v.Goodput = float64(v.Bytes) / v.Seconds
@@ -59,38 +59,28 @@ func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) er
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	source := r.hosts[from]
-	generate(source.out.Bytes(), r.opts.Seed+uint64(t))
+	_, _ = testbed.Random(r.opts.Seed + uint64(t)).Read(source.out.Bytes())
 	sum := digest(source.out.Bytes())
-	var boxes []*receiveQueue
-	var receivers []int
-	for i, h := range r.hosts {
-		if i == from {
-			continue
-		}
-		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
-			return err
-		}
-		boxes = append(boxes, &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
-		receivers = append(receivers, i)
+	receivers := slices.Delete(slices.Clone(r.hosts), from, from+1)
+	boxes, err := r.inboxes(receivers)
+	if err != nil {
+		return err
 	}
-	window := source.group.Info().Window
-	m, err := r.measure(ctx, source, boxes, func() error {
-		return r.plan.send(ctx, source.group.QP(), source.out, window.Base, window.RKey, bar.add)
-	})
+	m, err := r.measure(ctx, source, boxes, func() error { return r.send(ctx, source, bar.add) })
 	if err != nil {
 		return err
 	}
 	turn := SourceTurn{Source: source.Name, OK: true, SHA256: sum, Seconds: m.seconds}
-	for k, i := range receivers {
-		got := r.receiver(r.hosts[i], boxes[k], m.seconds, source.out.Bytes(), sum)
-		v := &res.Receivers[i]
+	for i, h := range receivers {
+		got := r.receiver(h, boxes[i], m.seconds, source.out.Bytes(), sum)
+		v := &res.Receivers[slices.Index(r.hosts, h)]
 		v.OK, v.Bytes, v.Seconds, v.SHA256 = v.OK && got.OK, v.Bytes+got.Bytes, v.Seconds+got.Seconds, got.SHA256
 		turn.OK = turn.OK && got.OK
 	}
 	res.Turns = append(res.Turns, turn)
 	res.Seconds += m.seconds
 	res.SenderLinkBytes += m.linkBytes
-	res.Messages += r.plan.messages()
+	res.Messages += r.plan.Count()
 	res.SenderRetransmitted = r.retransmitted()
 	return nil
 }
@@ -109,13 +99,13 @@ func (r *run) outgoing(h *host, i int) (err error) {
 	buf := r.data.bytes
 	switch {
 	case r.opts.Rotate > 0:
-		if buf, err = anonymous(r.plan.total); err != nil {
+		if buf, err = anonymous(r.plan.Len); err != nil {
 			return err
 		}
 		h.maps = append(h.maps, buf)
 	case i > 0:
 		return nil
 	}
-	h.out, err = h.dev.RegisterMemory(buf, outBase, endpoint.Access(0))
+	h.out, err = h.Device.RegisterMemory(buf, outBase, endpoint.Access(0))
 	return err
 }

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
@@ -22,13 +21,12 @@ import (
 )
 
 const (
-	exchangePort = 4798                     // TCP, at which the master collects the members' connection states
-	groupBase    = uint64(0x5000_0000_0000) // of the group's WRITE window
-	outBase      = uint64(0x1000_0000_0000) // of a host's data to send; no peer addresses it
-	joinTimeout  = 30 * time.Second
-	deadAfter    = 100 * time.Millisecond // a silent member is dead, where one is killed
-	retries      = 7                      // of a queue pair
-	keptLease    = 10 * time.Minute       // of the group in a lab that is kept, where no master renews it
+	groupBase   = uint64(0x5000_0000_0000) // of the group's WRITE window
+	outBase     = uint64(0x1000_0000_0000) // of a host's data to send; no peer addresses it
+	joinTimeout = 30 * time.Second
+	deadAfter   = 100 * time.Millisecond // a silent member is dead, where one is killed
+	retries     = 7                      // of a queue pair
+	keptLease   = 10 * time.Minute       // of the group in a lab that is kept, where no master renews it
 )
 
 // run is one demo under way.
@@ -37,9 +35,9 @@ type run struct {
 	testbed *testbed.Testbed // nil in a fabric
 	client  *api.Client      // of the gleamd to which the source is connected
 	said    func() string    // what gleamd has written
-	key     []byte           // of envelopes
+	key     testbed.Key      // of envelopes
 	data    *payload
-	plan    transferPlan
+	plan    testbed.Messages
 	hosts   []*host // hosts[0] sends
 	log     *progress
 	group   netip.Addr
@@ -49,9 +47,7 @@ type run struct {
 
 // host is a host of the lab with its device and memory.
 type host struct {
-	lab.Host
-	ip    netip.Addr
-	dev   *soft.Device
+	*testbed.Host
 	out   endpoint.MR // data to send; nil for a host that only receives
 	mr    endpoint.MR // received data; nil for a host that only sends
 	mem   []byte      // the bytes of mr
@@ -111,7 +107,7 @@ func newRun(o *Options, say *progress) (*run, error) {
 	if r.data, err = load(o); err != nil {
 		return nil, err
 	}
-	r.plan = transferPlan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
+	r.plan = testbed.Messages{Op: op, Len: int64(len(r.data.bytes)), Message: o.MessageSize}
 	return r, nil
 }
 
@@ -140,19 +136,22 @@ func (r *run) describe() string {
 
 // openHost makes host i's device, and the memory it sends from or receives into.
 func (r *run) openHost(i int, at lab.Host, loss float64) (*host, error) {
-	h := &host{Host: at}
-	h.ip = h.IPv4
-	if r.opts.IPv6 {
-		h.ip = h.IPv6
+	c := testbed.Endpoints{
+		Key: r.key, IPv6: r.opts.IPv6, Device: soft.Config{Loss: loss, Seed: r.opts.Seed + uint64(i)},
+		QP: endpoint.QPConfig{MaxSend: depth, MaxRecv: 2 * depth, Timeout: 14, RetryCount: retries, RNRRetry: 7},
 	}
-	cfg := soft.Config{Interface: h.Interface, Loss: loss, Seed: r.opts.Seed + uint64(i)}
-	if r.opts.Web != "" && i == 0 {
-		cfg.Rate = pageRate
+	if r.opts.Web != "" {
+		c.QP.Timeout = pageTimeout
+		if i == 0 {
+			c.Device.Rate = pageRate
+		}
 	}
-	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
-		return nil, fmt.Errorf("host %s: %w", h.Name, err)
+	x, err := testbed.Open(at, c)
+	if err != nil {
+		return nil, err
 	}
-	err := r.outgoing(h, i)
+	h := &host{Host: x}
+	err = r.outgoing(h, i)
 	if err == nil && (i > 0 || r.opts.Rotate > 0) {
 		err = r.incoming(h, i)
 	}
@@ -165,17 +164,20 @@ func (r *run) openHost(i int, at lab.Host, loss float64) (*host, error) {
 
 // incoming makes the region into which host i receives.
 func (r *run) incoming(h *host, i int) (err error) {
-	if h.mem, err = anonymous(r.plan.total); err != nil {
+	if h.mem, err = anonymous(r.plan.Len); err != nil {
 		return err
 	}
 	h.maps = append(h.maps, h.mem)
 	// Every host has it at another virtual address: the switch translates.
-	h.mr, err = h.dev.RegisterMemory(h.mem, uint64(i+1)<<40, endpoint.LocalWrite|endpoint.RemoteWrite)
+	err = h.Register(h.mem, uint64(i+1)<<40)
+	if h.mr = h.Memory; r.plan.Op == endpoint.Send {
+		h.Memory = nil // it is no window
+	}
 	return err
 }
 
 func (h *host) close() {
-	h.dev.Close()
+	_ = h.Host.Close()
 	for _, m := range h.maps {
 		_ = unix.Munmap(m)
 	}
@@ -236,7 +238,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 // result returns what is known before the transfer.
 func (r *run) result() *Result {
 	return &Result{
-		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
+		PayloadBytes: r.plan.Len, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
 		Members: len(r.hosts), Loss: r.opts.Loss, Group: r.group.String(), FastPath: r.opts.FastPath,
 	}
 }
@@ -245,11 +247,11 @@ func (r *run) result() *Result {
 func (r *run) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	all := make([]session.Participant, len(r.hosts))
+	all := make([]*testbed.Host, len(r.hosts))
 	for i, h := range r.hosts {
-		all[i] = session.Participant{Name: h.Name, Local: r.local(h), Do: h.NS.Do}
+		all[i] = h.Host
 	}
-	groups, err := session.Join(ctx, netip.AddrPortFrom(r.hosts[0].ip, exchangePort), r.masterConfig(), all)
+	groups, err := testbed.Join(ctx, r.masterConfig(), all)
 	for i, g := range groups {
 		r.hosts[i].group = g
 	}
@@ -273,29 +275,6 @@ func (r *run) masterConfig() endpoint.MasterConfig {
 	return c
 }
 
-func (r *run) local(h *host) endpoint.Local {
-	l := endpoint.Local{
-		Device:     h.dev,
-		QPConfig:   r.qpConfig(h),
-		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.key}, Send: testbed.KeyID}},
-	}
-	if h.mr != nil && r.plan.op != endpoint.Send {
-		l.Memory = h.mr
-	}
-	return l
-}
-
-func (r *run) qpConfig(h *host) endpoint.QPConfig {
-	c := endpoint.QPConfig{
-		LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
-		MaxSend: depth, MaxRecv: 2 * depth, Timeout: 14, RetryCount: retries, RNRRetry: 7,
-	}
-	if r.opts.Web != "" {
-		c.Timeout = pageTimeout
-	}
-	return c
-}
-
 // sendByGroup sends the payload once, to the group, and fills in the measurements.
 func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
@@ -304,15 +283,13 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	boxes := make([]*receiveQueue, len(r.hosts))
-	for i, h := range r.hosts[1:] {
-		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr}
+	boxes, err := r.inboxes(r.hosts[1:])
+	if err != nil {
+		return err
 	}
-	window := r.hosts[0].group.Info().Window
-	sender := r.hosts[0].group.QP()
-	bar := r.log.begin("group", r.plan.total)
-	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
-		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); r.disturb.completed() })
+	bar := r.log.begin("group", r.plan.Len)
+	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
+		return r.send(ctx, r.hosts[0], func(n int) { bar.add(n); r.disturb.completed() })
 	})
 	bar.end()
 	if err := errors.Join(err, r.disturb.end()); err != nil {
@@ -322,11 +299,11 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	res.Seconds, res.SenderLinkBytes, res.Messages = m.seconds, m.linkBytes, r.plan.messages()
-	res.SenderRetransmitted = sender.Stats().Retransmitted
+	res.Seconds, res.SenderLinkBytes, res.Messages = m.seconds, m.linkBytes, r.plan.Count()
+	res.SenderRetransmitted = r.hosts[0].group.QP().Stats().Retransmitted
 	res.Switch = difference(before, after)
 	for i, h := range r.hosts[1:] {
-		res.Receivers = append(res.Receivers, r.receiver(h, boxes[i+1], m.seconds, r.data.bytes, r.data.sum))
+		res.Receivers = append(res.Receivers, r.receiver(h, boxes[i], m.seconds, r.data.bytes, r.data.sum))
 	}
 	return nil
 }
@@ -339,22 +316,22 @@ func (r *run) sendByUnicast(ctx context.Context, receivers []*host, res *Result)
 	boxes := make([]*receiveQueue, n)
 	out := make([]endpoint.QP, n)
 	for i, h := range receivers {
-		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
-			return err
-		}
-		a, b, err := r.pair(ctx, r.hosts[0], h)
+		a, b, err := testbed.Connect(ctx, r.hosts[0].Host, h.Host, r.opts.MTU)
 		if err != nil {
 			return err
 		}
 		defer a.Close()
 		defer b.Close()
-		out[i], boxes[i] = a, &receiveQueue{plan: &r.plan, qp: b, mr: h.mr}
+		out[i] = a
+		if boxes[i], err = r.inbox(h, b); err != nil {
+			return err
+		}
 	}
-	bar := r.log.begin(plural(n, "unicast"), r.plan.total*int64(n))
+	bar := r.log.begin(plural(n, "unicast"), r.plan.Len*int64(n))
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
 		return session.Each(n, func(i int) error {
 			to := receivers[i].mr
-			return r.plan.send(ctx, out[i], r.hosts[0].out, to.Addr(), to.RKey(), bar.add)
+			return r.plan.Send(ctx, out[i], r.hosts[0].out, to.Addr(), to.RKey(), depth, bar.add)
 		})
 	})
 	bar.end()
@@ -369,23 +346,7 @@ func (r *run) sendByUnicast(ctx context.Context, receivers []*host, res *Result)
 	return nil
 }
 
-// pair connects a queue pair of a to one of b, as any RC application does.
-func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err error) {
-	if qa, err = a.dev.CreateQP(r.qpConfig(a)); err != nil {
-		return nil, nil, err
-	}
-	if qb, err = b.dev.CreateQP(r.qpConfig(b)); err != nil {
-		return nil, nil, err
-	}
-	return qa, qb, session.Pair(ctx, qa, qb, r.opts.MTU)
-}
-
 // explain adds the switch's state to an error of the group's transfer.
 func (r *run) explain(err error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if g, gerr := r.client.Group(ctx, r.group); gerr == nil && g.WaitsFor.IsValid() {
-		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.WaitsFor, g.State, g.AckPSN, g.NextPSN)
-	}
-	return fmt.Errorf("group transfer: %w", err)
+	return fmt.Errorf("group transfer: %w", testbed.Explain(r.client, r.group, err))
 }

@@ -7,10 +7,9 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
 // TargetMessages is the cost of a target message before each WRITE, against a window
@@ -28,7 +27,7 @@ type TargetMessages struct {
 type targetMessenger struct {
 	group   *endpoint.Group
 	hosts   []*host // receivers
-	plan    *transferPlan
+	plan    *testbed.Messages
 	mr      endpoint.MR
 	slots   int
 	slotLen int
@@ -46,7 +45,7 @@ func (r *run) newTargetMessenger() (*targetMessenger, error) {
 	}
 	first := r.hosts[0]
 	first.maps = append(first.maps, buf)
-	u.mr, err = first.dev.RegisterMemory(buf, outBase*2, endpoint.Access(0))
+	u.mr, err = first.Device.RegisterMemory(buf, outBase*2, endpoint.Access(0))
 	return u, err
 }
 
@@ -55,7 +54,7 @@ func (u *targetMessenger) targetMessage(i int) (endpoint.SendWR, error) {
 	var targets [256]endpoint.Target
 	to := targets[:0]
 	for _, h := range u.hosts {
-		to = append(to, endpoint.Target{IP: h.ip, VA: h.mr.Addr() + uint64(i)*uint64(u.plan.message), RKey: h.mr.RKey()})
+		to = append(to, endpoint.Target{IP: h.IP, VA: h.mr.Addr() + uint64(i)*uint64(u.plan.Message), RKey: h.mr.RKey()})
 	}
 	at := i % u.slots * u.slotLen
 	b, err := u.group.AppendTargets(u.mr.Bytes()[at:at], to)
@@ -67,41 +66,19 @@ func (u *targetMessenger) targetMessage(i int) (endpoint.SendWR, error) {
 
 // sendTargeted posts, for each message, first where it goes and then the WRITE.
 func (u *targetMessenger) sendTargeted(ctx context.Context, out endpoint.MR, done func(bytes int)) error {
-	qp, n := u.group.QP(), u.plan.messages()
-	var wc [depth]endpoint.Completion
-	posted, completed := 0, 0 // work requests: two for each message
-	for completed < 2*n {
-		for posted < 2*n && posted-completed < depth-1 {
-			i := posted / 2
-			wr, err := u.targetMessage(i)
-			if err != nil {
-				return err
-			}
-			m := u.group.TargetedWR(uint64(i), u.plan.op, u.plan.segment(out, i), 0)
-			m.Imm = uint32(i)
-			if _, err := qp.PostSend(wr, m); err != nil {
-				return fmt.Errorf("post message %d: %w", i, err)
-			}
-			posted += 2
+	return testbed.Send(ctx, u.group.QP(), 2*u.plan.Count(), depth-1, func(i int) (endpoint.SendWR, error) {
+		if i%2 == 0 {
+			return u.targetMessage(i / 2)
 		}
-		k, err := qp.Poll(ctx, wc[:])
-		if err != nil {
-			return fmt.Errorf("wait for message %d of %d: %w", completed/2, n, err)
+		wr := u.group.TargetedWR(0, u.plan.Op, u.plan.Segment(out, i/2), 0)
+		wr.Imm = uint32(i / 2)
+		return wr, nil
+	}, func(i int) error {
+		if i%2 == 1 {
+			done(u.plan.Segment(out, i/2).Len)
 		}
-		for _, c := range wc[:k] {
-			if err := c.Err(); err != nil {
-				return fmt.Errorf("message %d of %d: %w", c.ID, n, err)
-			}
-			if c.ID != uint64(completed/2) {
-				return fmt.Errorf("completion of message %d while that of %d was due", c.ID, completed/2)
-			}
-			if completed%2 == 1 {
-				done(u.plan.segment(out, completed/2).Len)
-			}
-			completed++
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // sendWithTargets sends the payload once more, with a target message before every WRITE
@@ -113,23 +90,20 @@ func (r *run) sendWithTargets(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	var boxes []*receiveQueue
-	for _, h := range r.hosts[1:] {
-		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
-			return err
-		}
-		boxes = append(boxes, &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
+	boxes, err := r.inboxes(r.hosts[1:])
+	if err != nil {
+		return err
 	}
 	sender := r.hosts[0].group.QP()
 	before := sender.Stats().Retransmitted
-	bar := r.log.begin("group, target message before each WRITE", r.plan.total)
+	bar := r.log.begin("group, target message before each WRITE", r.plan.Len)
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error { return u.sendTargeted(ctx, r.hosts[0].out, bar.add) })
 	bar.end()
 	if err != nil {
 		return r.explain(err)
 	}
 	x := &TargetMessages{OK: true, Seconds: m.seconds, SenderLinkBytes: m.linkBytes, Retransmitted: sender.Stats().Retransmitted - before}
-	x.ExtraPerWrite = float64(m.linkBytes-res.SenderLinkBytes) / float64(r.plan.messages())
+	x.ExtraPerWrite = float64(m.linkBytes-res.SenderLinkBytes) / float64(r.plan.Count())
 	for i, h := range r.hosts[1:] {
 		x.OK = x.OK && r.receiver(h, boxes[i], m.seconds, r.data.bytes, r.data.sum).OK
 	}

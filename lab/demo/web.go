@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -81,7 +80,7 @@ func (r *run) sendOn(ctx context.Context) error {
 	for rounds := 0; ; rounds++ {
 		err := r.round(ctx)
 		if ctx.Err() != nil {
-			r.log.printf("%s sent to each receiver, and more; every byte of it arrived", sizeString(int64(rounds)*r.plan.total))
+			r.log.printf("%s sent to each receiver, and more; every byte of it arrived", sizeString(int64(rounds)*r.plan.Len))
 			return nil
 		}
 		if err != nil {
@@ -97,16 +96,15 @@ func (r *run) round(ctx context.Context) error {
 	defer draining.Wait()
 	defer stop()
 	for _, h := range r.hosts[1:] {
-		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
+		q, err := r.inbox(h, h.group.QP())
+		if err != nil {
 			return err
 		}
-		// What becomes of receives does not matter, as hosts are killed: what arrived does.
-		q := &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, killed: true}
+		q.killed = true // what becomes of receives does not matter, as hosts are killed: what arrived does
 		_ = q.prime()
 		draining.Go(func() { _ = q.drain(drain) })
 	}
-	window := r.hosts[0].group.Info().Window
-	if err := r.plan.send(ctx, r.hosts[0].group.QP(), r.hosts[0].out, window.Base, window.RKey, func(int) {}); err != nil {
+	if err := r.send(ctx, r.hosts[0], nil); err != nil {
 		return r.explain(err)
 	}
 	time.AfterFunc(drainTime, stop)
@@ -122,7 +120,7 @@ func (r *run) compare(ctx context.Context) error {
 	}
 	for i := range g.Members {
 		for _, h := range r.hosts[1:] {
-			if g.Members[i].IP == h.ip && g.Members[i].Live && digest(h.mem) != r.data.sum {
+			if g.Members[i].IP == h.IP && g.Members[i].Live && digest(h.mem) != r.data.sum {
 				return fmt.Errorf("receiver %s does not have the sender's bytes", h.Name)
 			}
 		}
