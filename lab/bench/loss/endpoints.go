@@ -7,23 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
-	"github.com/gleam-rdma/gleam/host/endpoint/soft"
-	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
-const (
-	exchangePort = 4798 // TCP, at which the master collects the members' connection states
-	memoryBase   = uint64(1) << 40
-	retries      = 7 // for ever, in software
-)
+const memoryBase = uint64(1) << 40
 
 // endpoints are a set of devices with all the connections that are measured. The
 // rate of its links is fixed.
@@ -55,10 +47,8 @@ type connection struct {
 
 // host is a host of the lab.
 type host struct {
-	lab.Host
-	dev     *soft.Device
-	unicast *soft.Device // hosts[0]: another one, whose queue pairs share the link's rate
-	envs    *endpoint.Host
+	*testbed.Host
+	unicast *testbed.Host // hosts[0]: another device, whose queue pairs share the link's rate
 	mr      endpoint.MR
 }
 
@@ -74,7 +64,7 @@ func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *
 	}()
 	for i := range st.Star.Hosts {
 		if err := s.openHost(i, rate); err != nil {
-			return nil, fmt.Errorf("host %s: %w", st.Star.Hosts[i].Name, err)
+			return nil, err
 		}
 	}
 	for i, repair := range o.Repair {
@@ -97,51 +87,32 @@ func (s *endpoints) onClose(f func() error) { s.closes = append(s.closes, f) }
 
 // openHost makes host i's device and memory.
 func (s *endpoints) openHost(i int, rate int64) (err error) {
-	h := &host{Host: s.testbed.Star.Hosts[i]}
-	s.hosts = append(s.hosts, h)
-	cfg := soft.Config{Interface: h.Interface}
-	slots := recvDepth
+	at, slots := s.testbed.Star.Hosts[i], recvDepth
+	c := testbed.Endpoints{
+		Key: s.testbed.Key, Answer: true,
+		QP: endpoint.QPConfig{MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: s.o.Timeout, RetryCount: 7, RNRRetry: 7}, // retries without end
+	}
 	if i == 0 {
-		cfg.Rate, slots = rate, maxDepth
+		c.Device.Rate, slots = rate, maxDepth
 	}
-	if h.dev, err = s.device(h, cfg); err != nil {
+	h := &host{}
+	if h.Host, err = testbed.Open(at, c); err != nil {
 		return err
 	}
-	auth := envelope.Auth{Keys: envelope.Keys{testbed.KeyID: s.testbed.Key}, Send: testbed.KeyID}
-	err = h.NS.Do(func() (err error) {
-		h.envs, err = endpoint.NewHost(h.IPv4, endpoint.HostConfig{Auth: auth})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	s.onClose(h.envs.Close)
+	s.hosts = append(s.hosts, h)
+	s.onClose(h.Close)
 	memory := make([]byte, slots*int(s.o.MessageSize))
-	if h.mr, err = h.dev.RegisterMemory(memory, memoryBase, endpoint.LocalWrite); err != nil || i > 0 {
+	if h.mr, err = h.Device.RegisterMemory(memory, memoryBase, endpoint.LocalWrite); err != nil || i > 0 {
 		return err
 	}
-	fill(memory, s.o.Seed)
+	_, _ = testbed.Random(s.o.Seed).Read(memory)
 	if n := len(s.testbed.Star.Hosts) - 1; s.o.hasUnicast(n - 1) { // the control receiver has one too
-		cfg.Rate = rate / int64(n) // each queue pair's
-		h.unicast, err = s.device(h, cfg)
+		c.Device.Rate, c.Answer = rate/int64(n), false // each queue pair's
+		if h.unicast, err = testbed.Open(at, c); err == nil {
+			s.onClose(h.unicast.Close)
+		}
 	}
 	return err
-}
-
-func (s *endpoints) device(h *host, cfg soft.Config) (d *soft.Device, err error) {
-	if err = h.NS.Do(func() error { d, err = soft.Open(cfg); return err }); err == nil {
-		s.onClose(d.Close)
-	}
-	return d, err
-}
-
-// fill makes bytes that follow from seed.
-func fill(b []byte, seed uint64) {
-	var key [32]byte
-	for i := range 8 {
-		key[i] = byte(seed >> (8 * i))
-	}
-	_, _ = rand.NewChaCha8(key).Read(b) // never fails
 }
 
 // joinGroup makes a group of all hosts, the i-th. Host 0 is the master, and
@@ -149,31 +120,21 @@ func fill(b []byte, seed uint64) {
 func (s *endpoints) joinGroup(i int, repair bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, joinTimeout)
 	defer cancel()
-	all := make([]session.Participant, len(s.hosts))
+	all := make([]*testbed.Host, len(s.hosts))
 	for k, h := range s.hosts {
-		all[k] = session.Participant{Name: h.Name, Local: endpoint.Local{Device: h.dev, QPConfig: s.qpConfig(h), Host: h.envs}, Do: h.NS.Do}
+		all[k] = h.Host
 	}
-	first := s.hosts[0]
-	groups, err := session.Join(ctx, netip.AddrPortFrom(first.IPv4, exchangePort), endpoint.MasterConfig{
-		PathMTU: s.o.MTU, NoRepair: !repair, GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}),
-	}, all)
+	groups, err := testbed.Join(ctx, endpoint.MasterConfig{PathMTU: s.o.MTU, NoRepair: !repair, GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)})}, all)
 	s.onClose(func() error { return session.Leave(groups) })
 	if err != nil {
 		return err
 	}
-	c := &connection{group: groups[0], sources: []*source{newSource(groups[0].QP(), first.mr, int(s.o.MessageSize))}}
+	c := &connection{group: groups[0], sources: []*source{newSource(groups[0].QP(), s.hosts[0].mr, int(s.o.MessageSize))}}
 	for k, h := range s.hosts[1:] {
 		c.receivers = append(c.receivers, s.sink(h, groups[k+1].QP(), c.sources[0]))
 	}
 	s.lines[connectionKey{Group, repair}] = c
 	return nil
-}
-
-func (s *endpoints) qpConfig(h *host) endpoint.QPConfig {
-	return endpoint.QPConfig{
-		LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
-		MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: s.o.Timeout, RetryCount: retries, RNRRetry: 7,
-	}
 }
 
 func (s *endpoints) sink(h *host, qp endpoint.QP, from *source) *receiver {
@@ -187,20 +148,13 @@ func (s *endpoints) connectPairs() error {
 	c := &connection{}
 	for _, h := range s.hosts[1:] {
 		memory := make([]byte, maxDepth*int(s.o.MessageSize)) // of its own: each stream counts for itself
-		fill(memory, s.o.Seed)
-		mr, err := first.unicast.RegisterMemory(memory, memoryBase, 0)
+		_, _ = testbed.Random(s.o.Seed).Read(memory)
+		mr, err := first.unicast.Device.RegisterMemory(memory, memoryBase, 0)
 		if err != nil {
 			return err
 		}
-		a, err := first.unicast.CreateQP(s.qpConfig(first))
+		a, b, err := testbed.Connect(s.ctx, first.unicast, h.Host, s.o.MTU)
 		if err != nil {
-			return err
-		}
-		b, err := h.dev.CreateQP(s.qpConfig(h))
-		if err != nil {
-			return err
-		}
-		if err := session.Pair(s.ctx, a, b, s.o.MTU); err != nil {
 			return err
 		}
 		src := newSource(a, mr, int(s.o.MessageSize))

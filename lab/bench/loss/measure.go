@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -53,7 +54,7 @@ func (s *endpoints) read(c *connection) (n counters) {
 		n.sender.RNRs += q.RNRs
 	}
 	for _, h := range s.hosts[1:] {
-		d := h.dev.Stats()
+		d := h.Device.Stats()
 		n.lost += d.RxLoss
 		n.rxFrames += d.RxFrames
 		n.controlRx = d.RxBytes // the last host's stays
@@ -146,7 +147,7 @@ func (s *endpoints) wireBytes() int64 {
 func (s *endpoints) setLoss(c lossCase, seed uint64) error {
 	for i, h := range s.hosts[1 : len(s.hosts)-1] {
 		m := soft.LossModel{Rate: c.loss, Burst: c.burst, Seed: seed + uint64(i)}
-		if err := h.dev.SetInboundLoss(m); err != nil {
+		if err := h.Device.SetInboundLoss(m); err != nil {
 			return err
 		}
 	}
@@ -179,11 +180,5 @@ func (s *endpoints) explain(conn *connection, err error) error {
 	if conn.group == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	g, gerr := s.testbed.Client.Group(ctx, conn.group.Info().IP)
-	if gerr == nil && g.WaitsFor.IsValid() {
-		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.WaitsFor, g.State, g.AckPSN, g.NextPSN)
-	}
-	return err
+	return testbed.Explain(s.testbed.Client, conn.group.Info().IP, err)
 }

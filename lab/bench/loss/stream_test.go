@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 )
 
 // memory is an endpoint.MR without a device.
@@ -71,7 +72,7 @@ const testSize = 64
 func newLoop(t *testing.T, interval time.Duration) (*loop, *source) {
 	l := &loop{t: t, interval: interval, sends: make(chan endpoint.SendWR, 1000)}
 	mem := memory{b: make([]byte, 8*testSize)}
-	fill(mem.b, 3)
+	_, _ = testbed.Random(3).Read(mem.b)
 	src := newSource(l, mem, testSize)
 	l.sink = &receiver{name: "h2", mr: memory{b: make([]byte, 16*testSize)}, size: testSize, sources: src, slots: 16}
 	return l, src
