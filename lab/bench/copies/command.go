@@ -10,39 +10,39 @@
 package copies
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/bench/machine"
 	"github.com/gleam-rdma/gleam/lab/bench/options"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options are the parameters of a run.
 type Options struct {
-	Hosts  int
-	Bytes  int64 // of the file
-	Rounds int
-	Rate   linkrate.Rate // of each host's link, for what the host sends
-	MTU    int           // path MTU in bytes
-	Dir    string        // holds the files, once for each host
-	SCP    bool          // by scp too
+	options.Common
+	Hosts int
+	Bytes int64  // of the file
+	Dir   string // holds the files, once for each host
+	SCP   bool   // by scp too
 	// Without leaves out the cases whose names contain one of these.
 	Without []string
-	Gleamd  string // path; "": found
 }
 
 // defaults take two minutes.
 func defaults() Options {
-	return Options{Hosts: 8, Bytes: 32 << 20, Rounds: 2, Rate: 100_000_000, MTU: 1024, Dir: os.TempDir()}
+	return Options{Common: options.Common{Rounds: 2, Rate: 100_000_000, MTU: 1024}, Hosts: 8, Bytes: 32 << 20, Dir: os.TempDir()}
 }
+
+// shared are the flags that other benchmarks have too.
+var shared = []string{"rounds", "rate", "mtu"}
 
 // quick are the flags that --quick sets, unless they are given.
 var quick = map[string]string{"bytes": "8388608", "rounds": "1"}
@@ -53,25 +53,16 @@ func (o *Options) check() error {
 		return fmt.Errorf("--hosts %d: want 2 to %d", o.Hosts, lab.MaxHosts-1)
 	case o.Bytes < 1 || o.Bytes > 1<<40:
 		return fmt.Errorf("--bytes %d: want 1 to %d", o.Bytes, int64(1)<<40)
-	case o.Rounds < 1 || o.Rounds > 1000:
-		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
-	case o.Rate == linkrate.None || o.Rate.Validate() != nil:
-		return fmt.Errorf("--rate %v: want the rate of a link, such as 100mbit", o.Rate)
 	case slices.Contains(o.Without, "") || !slices.Contains(o.cases(), tcpOne) || !slices.Contains(o.cases(), tcpTurns):
 		return fmt.Errorf("--without %q: %q and %q are what the others are compared with", o.Without, tcpOne, tcpTurns)
-	case !rocev2.ValidPathMTU(o.MTU):
-		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	}
-	return nil
+	return o.Common.Check(shared...)
 }
 
 // Command is `gleam bench cp`.
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
-	rate := o.Rate.String()
-	var out cli.Output
-	var fast bool
-	c := &cobra.Command{
+	b := &options.Bench{
 		Use:   "cp",
 		Short: "Measure the copy of a file to many hosts, by gleam cp and by TCP",
 		Long: `cp copies a file to hosts of a lab on this machine: by "gleam cp" to one host and to
@@ -83,49 +74,20 @@ after the other and to all at once. It needs root, and two minutes; with --quick
 of one.`,
 		Example: `  gleam bench cp --quick
   gleam bench cp --bytes 1073741824 --rate 200mbit --rounds 1 --scp --without 'at once' -o json`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := options.NoArguments(c, args); err != nil {
-				return err
-			}
-			if fast {
-				if err := options.SetQuick(c, quick); err != nil {
-					return err
-				}
-			}
-			var err error
-			if o.Rate, err = linkrate.Parse(rate); err != nil {
-				return cli.UsageErrorf("--rate: %w", err)
-			}
-			if err := o.check(); err != nil {
-				return cli.UsageErrorf("%w", err)
-			}
-			if err := options.RequireRoot(); err != nil {
-				return err
-			}
-			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
-			if err != nil {
-				return err
-			}
-			return out.Print(env.Stdout, res, res.writeTable)
+		Common: &o.Common, Flags: shared, Quick: quick,
+		Read: func(*cobra.Command) error { return o.check() },
+		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (any, func(io.Writer) error, error) {
+			res, err := Run(ctx, o, here, say)
+			return res, res.writeTable, err
 		},
 	}
+	c := b.Command(env)
 	f := c.Flags()
 	f.IntVar(&o.Hosts, "hosts", o.Hosts, fmt.Sprintf("receivers, 2 to %d", lab.MaxHosts-1))
 	f.Int64Var(&o.Bytes, "bytes", o.Bytes, "of the file")
-	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure everything so often, and take medians")
-	f.StringVar(&rate, "rate", rate, "of each host's link, for what the host sends")
-	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
 	f.StringVar(&o.Dir, "dir", o.Dir, "`directory` that has room for the file, once for each host and the sender")
 	f.BoolVar(&o.SCP, "scp", o.SCP, "by scp too (openssh-server), with an sshd and keys of this run at each host")
 	f.StringSliceVar(&o.Without, "without", nil, "leave out the ways whose names contain one of these `words`, such as 'at once'")
-	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
-	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	out.AddTo(c)
-	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
 	return c
 }
 

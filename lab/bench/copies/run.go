@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/cli/cp"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/bench/machine"
@@ -187,7 +185,7 @@ func plan(c string, n int) (steps [][][]int) {
 func (r *run) group(ctx context.Context, n int) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	local := cp.DefaultLocal()
-	local.Host.Auth = envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.bed.Key}, Send: testbed.KeyID}
+	local.Host.Auth = r.bed.Key.Auth()
 	o := cp.DefaultSendOptions()
 	o.Local, o.Files, o.GroupIP, o.MTU = local, []string{r.file}, groupIP, r.o.MTU
 	var receivers sync.WaitGroup
@@ -220,7 +218,7 @@ func writeRandom(name string, n int64) error {
 		return err
 	}
 	defer f.Close()
-	_, err = io.CopyN(f, rand.NewChaCha8([32]byte{1}), n)
+	_, err = io.CopyN(f, testbed.Random(1), n)
 	return err
 }
 

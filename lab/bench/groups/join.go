@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/lab"
@@ -60,22 +59,17 @@ func newMaker(o *Options, bed *testbed.Testbed) (_ *maker, err error) {
 		if err := h.NS.AddRoute(lab.StarGroupsIPv6, lab.StarSwitchIPv6, h.Interface); err != nil {
 			return nil, err
 		}
-		err := h.NS.Do(func() error {
-			x, err := endpoint.NewHost(h.IPv6, m.hostConfig())
-			if err == nil {
-				m.hosts = append(m.hosts, x)
-			}
-			return err
-		})
+		x, err := lab.In(h.NS, func() (*endpoint.Host, error) { return endpoint.NewHost(h.IPv6, m.hostConfig()) })
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", h.Name, err)
 		}
+		m.hosts = append(m.hosts, x)
 	}
 	return m, nil
 }
 
 func (m *maker) hostConfig() endpoint.HostConfig {
-	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: m.bed.Key}, Send: testbed.KeyID}}
+	return endpoint.HostConfig{Auth: m.bed.Key.Auth()}
 }
 
 func (m *maker) close() error {
@@ -96,21 +90,18 @@ func groupIP(i int) netip.Addr {
 // lease is longer than a run.
 const lease = 10 * time.Minute
 
-// exchangePort is the TCP port of the first of the groups that are made at once.
-const exchangePort = 5000
-
 // make makes all groups, some at once. done is called for each.
 func (m *maker) make(ctx context.Context, done func()) ([]*group, error) {
 	all := make([]*group, m.opts.Groups)
 	var next atomic.Int64
-	err := session.Each(min(m.opts.Parallel, len(all)), func(worker int) error {
+	err := session.Each(min(m.opts.Parallel, len(all)), func(int) error {
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= len(all) {
 				return nil
 			}
 			var err error
-			if all[i], err = m.join(ctx, i, exchangePort+worker); err != nil {
+			if all[i], err = m.join(ctx, i); err != nil {
 				next.Store(int64(len(all))) // the others end
 				return fmt.Errorf("group %d: %w", i, err)
 			}
@@ -124,7 +115,7 @@ func (m *maker) make(ctx context.Context, done func()) ([]*group, error) {
 const joinTimeout = 30 * time.Second
 
 // join makes group number i of all hosts.
-func (m *maker) join(ctx context.Context, i, port int) (*group, error) {
+func (m *maker) join(ctx context.Context, i int) (*group, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	g := &group{ip: groupIP(i)}
@@ -134,7 +125,7 @@ func (m *maker) join(ctx context.Context, i, port int) (*group, error) {
 		g.qps = append(g.qps, q)
 		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{QP: q, Host: m.hosts[k], HostConfig: m.hostConfig()}})
 	}
-	at := netip.AddrPortFrom(m.bed.Star.Hosts[0].IPv6, uint16(port))
+	at := netip.AddrPortFrom(m.bed.Star.Hosts[0].IPv6, 0) // any port
 	var err error
 	g.joined, err = session.Join(ctx, at, endpoint.MasterConfig{GroupIP: g.ip, PathMTU: pathMTU, Lease: lease}, all)
 	return g, err

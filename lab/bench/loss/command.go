@@ -16,7 +16,9 @@
 package loss
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -26,7 +28,6 @@ import (
 	"github.com/gleam-rdma/gleam/lab/bench/machine"
 	"github.com/gleam-rdma/gleam/lab/bench/options"
 	"github.com/gleam-rdma/gleam/lab/demo"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Command is `gleam bench loss`.
@@ -34,10 +35,9 @@ func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
 	message, size := demo.Size(o.MessageSize), demo.Size(o.Size)
 	repair := []string{"on", "off"}
-	var out cli.Output
 	var svg string
-	var fast bool
-	c := &cobra.Command{
+	var res *Result
+	b := &options.Bench{
 		Use:   "loss",
 		Short: "Measure what lost packets cost: goodput, retransmissions, latency",
 		Long: `loss sends through a switch in a lab on this machine, to groups of receivers that
@@ -48,65 +48,45 @@ network and not of a busy machine. Every byte at every receiver is compared. It
 needs root, and 9 minutes; with --quick half a minute.`,
 		Example: `  gleam bench loss --quick
   gleam bench loss --receivers 16 --loss 0.001,0.01 --burst 0 --svg loss.svg -o json`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := options.NoArguments(c, args); err != nil {
-				return err
-			}
-			if fast {
-				if err := options.SetQuick(c, quick); err != nil {
-					return err
-				}
-			}
+		Common: &o.Common, Flags: shared, Quick: quick,
+		Read: func(c *cobra.Command) (err error) {
 			o.MessageSize, o.Size = int64(message), int64(size)
-			var err error
 			if o.Repair, err = onOff(repair); err != nil {
-				return cli.UsageErrorf("%w", err)
+				return err
 			}
 			if !c.Flags().Changed("unicast") { // the default is for those that are measured
 				o.Unicast = slices.DeleteFunc(o.Unicast, func(n int) bool { return !slices.Contains(o.Receivers, n) })
 			}
-			if err := o.check(); err != nil {
-				return cli.UsageErrorf("%w", err)
+			return o.check()
+		},
+		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (_ any, _ func(io.Writer) error, err error) {
+			res, err = Run(ctx, o, here, say)
+			return res, res.writeTable, err
+		},
+		Draw: func() error {
+			if svg == "" {
+				return nil
 			}
-			if err := options.RequireRoot(); err != nil {
-				return err
-			}
-			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
-			if err != nil {
-				return err
-			}
-			return report(env, res, &out, svg)
+			return chart.Save(svg, res.charts()...)
 		},
 	}
+	c := b.Command(env)
 	f := c.Flags()
 	f.IntSliceVar(&o.Receivers, "receivers", o.Receivers, fmt.Sprintf("receivers that lose packets, 1 to %d", maxReceivers))
 	f.Float64SliceVar(&o.Loss, "loss", o.Loss, "probability with which each packet is lost on the way to each receiver; none is always measured")
 	f.Float64SliceVar(&o.Burst, "burst", o.Burst, "mean number of packets lost in a row; 0: losses are independent")
 	f.StringSliceVar(&repair, "repair", repair, "on, off, or both")
 	f.IntSliceVar(&o.Unicast, "unicast", o.Unicast, "measure unicasts with so many of the receivers")
-	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure everything so often, and take medians")
-	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement")
 	f.Var(&size, "size", "end a measurement after so many bytes, if that is earlier; 0: never")
 	f.Var(&message, "message-size", "bytes of each message, a multiple of 4")
 	f.IntVar(&o.Depth, "depth", o.Depth, "messages posted at a time")
-	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
 	f.DurationVar(&o.RepairTimeout, "repair-timeout", o.RepairTimeout, "gleamd's repair.timeout, after which it probes a silent receiver; by default it has 4ms, for hosts that have a core for themselves")
 	f.Uint8Var(&o.Timeout, "timeout", o.Timeout, "of the queue pairs: 4.096 µs * 2^timeout; 14 is 67 ms")
 	f.Float64Var(&o.Rate, "rate", o.Rate, "of the sender's link in Mbit/s; 0: --load of what this machine can do")
 	f.Float64Var(&o.Load, "load", o.Load, "share of the unpaced maximum that the link's rate is")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the losses and the bytes")
 	f.StringVar(&svg, "svg", svg, "draw goodput against loss into this file")
-	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
-	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
-	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	out.AddTo(c)
-	for name, values := range map[string][]string{
-		"mtu": {"256", "512", "1024", "2048", "4096"}, "repair": {"on", "off", "on,off"},
-	} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	options.Complete(c, "repair", "on", "off", "on,off")
 	_ = c.MarkFlagFilename("svg", "svg")
 	return c
 }
@@ -124,12 +104,4 @@ func onOff(words []string) (is []bool, err error) {
 		}
 	}
 	return is, nil
-}
-
-// report prints a result, and draws it.
-func report(env *cli.Env, res *Result, out *cli.Output, svg string) error {
-	if err := out.Print(env.Stdout, res, res.writeTable); err != nil || svg == "" {
-		return err
-	}
-	return chart.Save(svg, res.charts()...)
 }

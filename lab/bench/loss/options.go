@@ -13,22 +13,18 @@ import (
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/bench/options"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options are the parameters of a run. Lists have no duplicates.
 type Options struct {
+	options.Common
 	Receivers []int     // that lose packets; one more, the control receiver, loses none
 	Unicast   []int     // of Receivers: those that are measured with unicasts too
 	Loss      []float64 // probability per packet and receiver; 0 is always measured
 	Burst     []float64 // mean length of a burst of losses in packets; 0: independent losses
 	Repair    []bool
 
-	Rounds   int
-	Duration time.Duration // of one measurement
-	Size     int64         // bytes after which it ends earlier; 0: never
-
-	MTU         int // path MTU in bytes
+	Size        int64 // bytes after which a measurement ends earlier; 0: never
 	MessageSize int64
 	Depth       int // messages posted and not complete
 	// RepairTimeout is gleamd's repair.timeout. Here some programs share few cores, and
@@ -38,18 +34,18 @@ type Options struct {
 	Rate          float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
 	Load          float64
 	Seed          uint64
-
-	FastPath bool   // of gleamd: XDP replicates
-	Gleamd   string // path; "": found
 }
 
 // Defaults take about 9 minutes, or with --quick half a minute.
 func defaults() Options {
 	return Options{
 		Receivers: []int{3, 16, 64}, Unicast: []int{3}, Loss: []float64{0, 1e-4, 1e-3, 1e-2}, Burst: []float64{0, 8}, Repair: []bool{true, false},
-		Rounds: 5, Duration: 1700 * time.Millisecond, MTU: 1024, MessageSize: 8 << 10, Depth: 16, Timeout: 14, RepairTimeout: 16 * time.Millisecond, Load: 0.4, Seed: 1,
+		Common: options.Common{Rounds: 5, Duration: 1700 * time.Millisecond, MTU: 1024}, MessageSize: 8 << 10, Depth: 16, Timeout: 14, RepairTimeout: 16 * time.Millisecond, Load: 0.4, Seed: 1,
 	}
 }
+
+// shared are the flags that other benchmarks have too.
+var shared = []string{"rounds", "duration", "mtu", "fast-path"}
 
 // quick are the flags that --quick sets, unless they are given.
 var quick = map[string]string{
@@ -85,12 +81,6 @@ func (o *Options) check() error {
 		return errors.New("--repair and --unicast: nothing is left to measure")
 	case options.Duplicates(o.Receivers) || options.Duplicates(o.Unicast) || options.Duplicates(o.Loss) || options.Duplicates(o.Burst) || len(o.Repair) > 2 || len(o.Repair) == 2 && o.Repair[0] == o.Repair[1]:
 		return errors.New("--receivers, --unicast, --loss, --burst, --repair: a value is there twice")
-	case o.Rounds < 1 || o.Rounds > 1000:
-		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
-	case o.Duration < 10*time.Millisecond || o.Duration > time.Hour:
-		return fmt.Errorf("--duration %v: want 10ms to 1h", o.Duration)
-	case !rocev2.ValidPathMTU(o.MTU):
-		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	case o.MessageSize < headerLen || o.MessageSize > 1<<20 || o.MessageSize%4 != 0:
 		return fmt.Errorf("--message-size %d: want %d bytes to 1MiB, a multiple of 4", o.MessageSize, headerLen)
 	case o.Size < 0 || o.Size > 0 && o.Size < o.MessageSize:
@@ -114,7 +104,7 @@ func (o *Options) check() error {
 	if o.Loss[0] != 0 { // the base of all comparisons
 		o.Loss = slices.Insert(o.Loss, 0, 0)
 	}
-	return nil
+	return o.Common.Check(shared...)
 }
 
 // minRate in Mbit/s: below it, a message takes longer than a measurement.

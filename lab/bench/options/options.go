@@ -1,7 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options has the flags and conditions that the commands of `gleam bench` have in common.
+// Package options has the options that the benchmarks of `gleam bench` have in common, and the command
+// of a benchmark.
 package options
 
 import (
@@ -9,14 +10,67 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// NoArguments checks that a command has none.
-func NoArguments(c *cobra.Command, args []string) error {
+// Common are options that several benchmarks have.
+type Common struct {
+	Rounds   int
+	Duration time.Duration // of one measurement
+	Rate     linkrate.Rate // of each host's link, for what the host sends
+	MTU      int           // path MTU in bytes
+	FastPath bool          // of gleamd: XDP replicates
+	Gleamd   string        // path; "": found
+}
+
+// addTo adds the flags that a benchmark has, by name, and --gleamd. Rate is a text first.
+func (o *Common) addTo(c *cobra.Command, rate *string, names []string) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure everything so often, and take medians")
+	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement")
+	f.StringVar(rate, "rate", *rate, "of each host's link, for what the host sends")
+	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
+	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
+	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
+	for _, name := range append([]string{"gleamd"}, names...) {
+		c.Flags().AddFlag(f.Lookup(name))
+	}
+	if slices.Contains(names, "mtu") {
+		Complete(c, "mtu", "256", "512", "1024", "2048", "4096")
+	}
+}
+
+// Complete has the shell complete a flag by some values.
+func Complete(c *cobra.Command, flag string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Check reports the first of the named options that cannot be.
+func (o *Common) Check(names ...string) error {
+	for _, name := range names {
+		switch {
+		case name == "rounds" && (o.Rounds < 1 || o.Rounds > 1000):
+			return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
+		case name == "duration" && (o.Duration < 10*time.Millisecond || o.Duration > time.Hour):
+			return fmt.Errorf("--duration %v: want 10ms to 1h", o.Duration)
+		case name == "rate" && (o.Rate == linkrate.None || o.Rate.Validate() != nil):
+			return fmt.Errorf("--rate %v: want the rate of a link, such as 100mbit", o.Rate)
+		case name == "mtu" && !rocev2.ValidPathMTU(o.MTU):
+			return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
+		}
+	}
+	return nil
+}
+
+// noArguments checks that a command has none.
+func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return cli.UsageErrorf("%q: %s takes no arguments", args[0], c.CommandPath())
 	}

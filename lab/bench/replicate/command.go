@@ -11,26 +11,23 @@
 package replicate
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/cli/perf"
 	"github.com/gleam-rdma/gleam/lab/bench/machine"
 	"github.com/gleam-rdma/gleam/lab/bench/options"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Command is `gleam bench replicate`.
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
-	rate := o.Rate.String()
-	var out cli.Output
-	var fast bool
-	c := &cobra.Command{
+	b := &options.Bench{
 		Use:   "replicate",
 		Short: "Measure the writes of a store to its replicas: IOPS, latency, bytes sent",
 		Long: `replicate runs the tests of "gleam perf replicate" through a switch in a lab on this
@@ -40,49 +37,19 @@ that the machine can easily do, so that the ratios are those of a network and no
 a busy machine. It needs root, and 10 minutes; with --quick a minute.`,
 		Example: `  gleam bench replicate --quick
   gleam bench replicate --replicas 3,8 --sizes 8192 --depths 32 --rounds 9 -o json`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := options.NoArguments(c, args); err != nil {
-				return err
-			}
-			if fast {
-				if err := options.SetQuick(c, quick); err != nil {
-					return err
-				}
-			}
-			var err error
-			if o.Rate, err = linkrate.Parse(rate); err != nil {
-				return cli.UsageErrorf("--rate: %w", err)
-			}
-			if err := o.check(); err != nil {
-				return cli.UsageErrorf("%w", err)
-			}
-			if err := options.RequireRoot(); err != nil {
-				return err
-			}
-			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
-			if err != nil {
-				return err
-			}
-			return out.Print(env.Stdout, res, res.writeTable)
+		Common: &o.Common, Flags: shared, Quick: quick,
+		Read: func(*cobra.Command) error { return o.check() },
+		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (any, func(io.Writer) error, error) {
+			res, err := Run(ctx, o, here, say)
+			return res, res.writeTable, err
 		},
 	}
+	c := b.Command(env)
 	f := c.Flags()
 	f.IntSliceVar(&o.Replicas, "replicas", o.Replicas, fmt.Sprintf("copies of each write, 1 to %d", maxReplicas))
 	f.StringSliceVar(&o.Modes, "modes", o.Modes, "some of "+strings.Join(perf.Modes, ", "))
 	f.IntSliceVar(&o.Sizes, "sizes", o.Sizes, "bytes of a write")
 	f.IntSliceVar(&o.Depths, "depths", o.Depths, "writes under way at a time")
-	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure everything so often, and take medians")
-	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement")
-	f.StringVar(&rate, "rate", rate, "of each host's link, for what the host sends")
-	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
-	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
-	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
-	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	out.AddTo(c)
-	for name, values := range map[string][]string{"mtu": {"256", "512", "1024", "2048", "4096"}, "modes": perf.Modes} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	options.Complete(c, "modes", perf.Modes...)
 	return c
 }

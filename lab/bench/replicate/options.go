@@ -8,36 +8,30 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/cli/perf"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/bench/options"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options are the parameters of a run. Lists have no duplicates.
 type Options struct {
+	options.Common
 	Replicas []int    // copies of each write
 	Modes    []string // of perf: group, unicasts, chain, tree
 	Sizes    []int    // bytes of a write
 	Depths   []int    // writes under way at a time
-
-	Rounds   int
-	Duration time.Duration // of one measurement
-	Rate     linkrate.Rate // of each host's link, for what the host sends
-	MTU      int           // path MTU in bytes
-
-	FastPath bool   // of gleamd: XDP replicates
-	Gleamd   string // path; "": found
 }
 
 // defaults take about ten minutes.
 func defaults() Options {
 	return Options{
 		Replicas: []int{3, 8}, Modes: []string{perf.Group, perf.Unicasts, perf.Chain}, Sizes: []int{4 << 10, 8 << 10, 64 << 10, 512 << 10}, Depths: []int{1, 32},
-		Rounds: 3, Duration: 2 * time.Second, Rate: 100_000_000, MTU: 1024,
+		Common: options.Common{Rounds: 3, Duration: 2 * time.Second, Rate: 100_000_000, MTU: 1024},
 	}
 }
+
+// shared are the flags that other benchmarks have too.
+var shared = []string{"rounds", "duration", "rate", "mtu", "fast-path"}
 
 // quick are the flags that --quick sets, unless they are given.
 var quick = map[string]string{"replicas": "3", "sizes": "8192,524288", "rounds": "1"}
@@ -59,16 +53,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--sizes %v: want different numbers of bytes from 1 to %d", o.Sizes, 8<<20)
 	case !within(o.Depths, 1, 256):
 		return fmt.Errorf("--depths %v: want different numbers from 1 to 256", o.Depths)
-	case o.Rounds < 1 || o.Rounds > 1000:
-		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
-	case o.Duration < 10*time.Millisecond || o.Duration > time.Hour:
-		return fmt.Errorf("--duration %v: want 10ms to 1h", o.Duration)
-	case o.Rate == linkrate.None || o.Rate.Validate() != nil:
-		return fmt.Errorf("--rate %v: want the rate of a link, such as 100mbit", o.Rate)
-	case !rocev2.ValidPathMTU(o.MTU):
-		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	}
-	return nil
+	return o.Common.Check(shared...)
 }
 
 // writeCase is one of the measurements of a round.

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/internal/cli/perf"
 	"github.com/gleam-rdma/gleam/internal/cli/port"
@@ -78,7 +77,7 @@ func measure(ctx context.Context, o *Options, st *testbed.Testbed, c writeCase) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	local := perf.Local{Backend: port.Soft, QPTimeout: qpTimeout, Timeout: timeout}
-	local.Host = endpoint.HostConfig{Deadline: timeout, Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: st.Key}, Send: testbed.KeyID}}
+	local.Host = endpoint.HostConfig{Deadline: timeout, Auth: st.Key.Auth()}
 	send := &perf.SendOptions{Params: perf.Defaults(perf.Replicate), Local: local}
 	send.Mode, send.Size, send.Depth, send.Duration, send.PathMTU = c.mode, c.size, c.depth, o.Duration, o.MTU
 	if c.mode == perf.Group {
