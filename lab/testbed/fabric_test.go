@@ -10,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
-	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -34,41 +32,41 @@ func leafSpine(t *testing.T, leaves, spines, hosts int) *Fabric {
 // of each.
 func join(t *testing.T, f *Fabric, n int, group netip.Addr, memory int) (groups []*endpoint.Group, memories []endpoint.MR) {
 	t.Helper()
-	var all []session.Participant
-	for i, h := range f.Hosts[:n] {
-		ip := h.IPv4
-		if group.Is6() {
-			ip = h.IPv6
-		}
-		var dev *soft.Device
-		open := func() (err error) {
-			dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: uint64(i)})
-			return err
-		}
-		if err := h.NS.Do(open); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { dev.Close() })
-		mr, err := dev.RegisterMemory(make([]byte, memory), 0x1000_0000, endpoint.LocalWrite|endpoint.RemoteWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
-		memories = append(memories, mr)
-		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
-			Device: dev, Memory: mr,
-			QPConfig: endpoint.QPConfig{
-				LocalIP: ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 16, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7,
-			},
-			HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{KeyID: f.Key}, Send: KeyID}},
-		}})
+	hosts := openHosts(t, f, n, Endpoints{IPv6: group.Is6(), Memory: memory})
+	for _, h := range hosts {
+		memories = append(memories, h.Memory)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	groups, err := session.Join(ctx, netip.AddrPortFrom(all[0].Local.QPConfig.LocalIP, 7000), endpoint.MasterConfig{GroupIP: group, PathMTU: 1024, WindowBase: 0x5000_0000_0000}, all)
+	groups, err := Join(ctx, endpoint.MasterConfig{GroupIP: group, PathMTU: 1024, WindowBase: windowBase}, hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return groups, memories
+}
+
+const windowBase = 0x5000_0000_0000
+
+// openHosts opens the first n hosts of a fabric until the test ends.
+func openHosts(t *testing.T, f *Fabric, n int, c Endpoints) []*Host {
+	t.Helper()
+	c.Key = f.Key
+	hosts, err := OpenAll(fabric.Plain(f.Hosts[:n]), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = CloseAll(hosts) })
+	return hosts
+}
+
+// sendAll sends a member's memory as one message.
+func sendAll(t *testing.T, g *endpoint.Group, mr endpoint.MR) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := Writes(mr, mr.Len()).SendToGroup(ctx, g, mr, 1, nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestFabric: a group whose members are all behind one leaf is served by its gleamd, although
@@ -139,17 +137,7 @@ func transferAtOneLeaf(t *testing.T, f *Fabric, group netip.Addr, size, hosts in
 		return x
 	}
 	before := traffic("h1", "l1")
-	w := groups[0].Info().Window
-	wr := endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: source, Len: size}, RemoteAddr: w.Base, RKey: w.RKey}
-	if _, err := groups[0].QP().PostSend(wr); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var wc [1]endpoint.Completion
-	if _, err := groups[0].QP().Poll(ctx, wc[:]); err != nil || wc[0].Err() != nil {
-		t.Fatal(err, wc[0].Err())
-	}
+	sendAll(t, groups[0], source)
 	for i, mr := range memories[1:] {
 		if string(mr.Bytes()) != string(source.Bytes()) {
 			t.Errorf("%s does not have the bytes of h1", f.Hosts[i+1].Name)

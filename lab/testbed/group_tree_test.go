@@ -83,21 +83,7 @@ func sending(t *testing.T, g *endpoint.Group, mr endpoint.MR) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		w := g.Info().Window
-		for ctx.Err() == nil {
-			if _, err := g.QP().PostSend(endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: mr, Len: mr.Len()}, RemoteAddr: w.Base, RKey: w.RKey}); err != nil {
-				ended <- err
-				return
-			}
-			var wc [1]endpoint.Completion
-			if _, err := g.QP().Poll(t.Context(), wc[:]); err != nil || wc[0].Err() != nil {
-				ended <- fmt.Errorf("%w, %w", err, wc[0].Err())
-				return
-			}
-		}
-		ended <- nil
-	}()
+	go func() { ended <- Repeat(ctx, g, mr) }()
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {

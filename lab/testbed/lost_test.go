@@ -37,42 +37,32 @@ func sendAndKill(t *testing.T, f *Fabric, name string, groups []*endpoint.Group,
 // completion, or the error, after the failure.
 func sendAndFail(t *testing.T, fail func() error, groups []*endpoint.Group, memories []endpoint.MR) (done int, waited time.Duration, err error) {
 	t.Helper()
-	source, w, qp := memories[0], groups[0].Info().Window, groups[0].QP()
+	source := memories[0]
 	for i := range source.Bytes() {
 		source.Bytes()[i] = byte(i * 11 >> 4)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
-	var failed time.Time
-	for posted := 0; done < lostMessages; {
-		for ; posted < lostMessages && posted < done+8; posted++ {
-			wr := endpoint.SendWR{
-				ID: uint64(posted), Op: endpoint.Write, RemoteAddr: w.Base + uint64(posted*lostSize), RKey: w.RKey,
-				Local: endpoint.Segment{MR: source, Offset: posted * lostSize, Len: lostSize},
-			}
-			if _, err := qp.PostSend(wr); err != nil {
-				t.Fatal(err)
-			}
+	var last time.Time // of a completion, from the failure on
+	wait := func() {
+		if now := time.Now(); !last.IsZero() {
+			waited, last = max(waited, now.Sub(last)), now
 		}
-		last := time.Now()
-		var wc [1]endpoint.Completion
-		if _, err := qp.Poll(ctx, wc[:]); err != nil {
-			t.Fatalf("after %d messages: %v", done, err)
-		}
-		if !failed.IsZero() {
-			waited = max(waited, time.Since(last))
-		}
-		if err := wc[0].Err(); err != nil {
-			return done, waited, err
-		}
+	}
+	err = Writes(source, lostSize).SendToGroup(ctx, groups[0], source, 8, func(int) {
+		wait()
 		if done++; done == lostAt {
 			if err := fail(); err != nil {
 				t.Fatal(err)
 			}
-			failed = time.Now()
+			last = time.Now()
 		}
+	})
+	if ctx.Err() != nil {
+		t.Fatalf("after %d messages: %v", done, err)
 	}
-	return done, waited, nil
+	wait()
+	return done, waited, err
 }
 
 // complete checks that all members have the messages that are complete.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -26,6 +27,21 @@ func resident(t *testing.T, g *Gleamd) int64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// alias is a member at another address of a host.
+func alias(t *testing.T, h *Host, ip netip.Addr, memory int) *Host {
+	t.Helper()
+	x := *h
+	err := x.Register(make([]byte, memory), memoryBase)
+	if x.IP = ip; err == nil {
+		x.Envelopes, err = lab.In(h.NS, func() (*endpoint.Host, error) { return endpoint.NewHost(ip, h.config) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Envelopes.Close() })
+	return &x
 }
 
 // neighbourTable makes room in the kernel's neighbour table, which all namespaces share.
@@ -73,33 +89,32 @@ func TestManyMembers(t *testing.T) {
 	for name, g := range f.Gleamds {
 		before[name] = resident(t, g)
 	}
-	var members []*treeMember
+	var members []*Host
 	free := make(map[*fabric.Switch]netip.Addr) // the next address of no host
 	left := make(map[*fabric.Switch]int)        // members still to be made
 	for _, h := range f.Hosts {
 		free[h.Switch], left[h.Switch] = h.IPv4.Next(), perLeaf
 	}
-	for i, h := range f.Hosts {
+	for i, h := range openHosts(t, f, len(f.Hosts), Endpoints{Memory: size, Deadline: deadline, Answer: true}) {
 		// Each address of a host is one of a member.
-		ips := []netip.Addr{h.IPv4}
-		for left[h.Switch]--; len(ips) < perHost && left[h.Switch] > 0; left[h.Switch]-- {
-			ip := free[h.Switch]
-			free[h.Switch] = ip.Next()
+		at := f.Hosts[i].Switch
+		members = append(members, h)
+		n := 1
+		for left[at]--; n < perHost && left[at] > 0; left[at]-- {
+			n++
+			ip := free[at]
+			free[at] = ip.Next()
 			if err := h.NS.AddAddr(fabric.HostInterface, netip.PrefixFrom(ip, 24)); err != nil {
 				t.Fatal(err)
 			}
-			ips = append(ips, ip)
-		}
-		dev := openDevice(t, h, i)
-		for _, ip := range ips {
-			members = append(members, newMember(t, f, h, ip, dev, size, deadline))
+			members = append(members, alias(t, h, ip, size))
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	group := fabric.GroupsIPv4.Addr().Next()
 	begin := time.Now()
-	groups, err := joinMembers(ctx, f, endpoint.MasterConfig{GroupIP: group, OtherNetwork: true}, members, deadline)
+	groups, err := Join(ctx, endpoint.MasterConfig{GroupIP: group, OtherNetwork: true, PathMTU: 1024, WindowBase: windowBase}, members)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,20 +129,18 @@ func TestManyMembers(t *testing.T) {
 		after := resident(t, f.Gleamds[s.Name])
 		t.Logf("%s: %d members, %d legs to switches, %.1f MB resident, %.1f MB more than without the group; described in %v", s.Name, len(g.Members), len(g.Tree.Legs), float64(after)/1e6, float64(after-before[s.Name])/1e6, answered)
 	}
-	source := members[0].mr
+	source := members[0].Memory
 	for i := range source.Bytes() {
 		source.Bytes()[i] = byte(i*7>>3 + 1)
 	}
 	begin = time.Now()
-	for at := 0; at < size; at += message {
-		if err := write(ctx, groups[0], source, at, message); err != nil {
-			t.Fatalf("the WRITE at %d: %v", at, err)
-		}
+	if err := Writes(source, message).SendToGroup(ctx, groups[0], source, 1, nil); err != nil {
+		t.Fatal(err)
 	}
 	took := time.Since(begin)
 	for _, m := range members {
-		if !bytes.Equal(m.mr.Bytes(), source.Bytes()) {
-			t.Errorf("%v has other bytes", m.ip)
+		if !bytes.Equal(m.Memory.Bytes(), source.Bytes()) {
+			t.Errorf("%v has other bytes", m.IP)
 		}
 	}
 	t.Logf("%d KiB to %d receivers, byte for byte, in %v", size>>10, len(members)-1, took.Round(time.Millisecond))

@@ -5,12 +5,10 @@ package testbed
 
 import (
 	"bytes"
-	"context"
 	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/test/labtest"
@@ -60,17 +58,7 @@ func transferInTree(t *testing.T, f *Fabric, group netip.Addr, switches int) {
 	for i := range source.Bytes() {
 		source.Bytes()[i] = byte(i * 7 >> 3)
 	}
-	w := groups[0].Info().Window
-	wr := endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: source, Len: size}, RemoteAddr: w.Base, RKey: w.RKey}
-	if _, err := groups[0].QP().PostSend(wr); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var wc [1]endpoint.Completion
-	if _, err := groups[0].QP().Poll(ctx, wc[:]); err != nil || wc[0].Err() != nil {
-		t.Fatal(err, wc[0].Err())
-	}
+	sendAll(t, groups[0], source)
 	for i, mr := range memories {
 		if !bytes.Equal(mr.Bytes(), source.Bytes()) {
 			t.Errorf("group %s: host %s has other bytes", group, f.Hosts[i].Name)
