@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -46,18 +47,9 @@ func newWard(t *testing.T, more string) *ward {
 
 func newWardOf(t *testing.T, star lab.StarConfig, more string) *ward {
 	t.Helper()
-	labtest.Require(t)
 	labtest.Needs(t, "ethtool", "bridge", "ip", "nft")
 	dir := t.TempDir()
-	b, err := testbed.Build(t.Context(), testbed.Config{Dir: dir, Star: star, Gleamd: programs.Path(t, "gleamd"), More: "psn_probe: 0s\n" + more})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	b := bedtest.Star(t, testbed.Config{Dir: dir, Star: star, Gleamd: programs.Path(t, "gleamd"), More: "psn_probe: 0s\n" + more})
 	w := &ward{b.Star, b.Client, filepath.Join(dir, fmt.Sprintf("run-%d", os.Getpid()), "gleamd.yaml"), b.Key}
 	g := &api.Register{Group: labGroup, QPN: 0x10, PMTU: 1024, Policy: "strict"}
 	for i, h := range b.Star.Hosts {

@@ -7,20 +7,21 @@ package livegroup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"math"
 	"net/netip"
 	"os/exec"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
-	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 )
 
 // messageBytes is the length of a message.
@@ -49,9 +50,7 @@ type Lab struct {
 }
 
 type host struct {
-	dev     *soft.Device
-	envs    *endpoint.Host
-	mr      endpoint.MR
+	*testbed.Host
 	pause   atomic.Int64 // in nanoseconds, before a buffer is posted again
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -60,24 +59,7 @@ type host struct {
 // New makes a lab and its group. Messages flow until the test ends.
 func New(t testing.TB, c Config) *Lab {
 	t.Helper()
-	labtest.Require(t)
-	if c.DeadAfter == 0 {
-		c.DeadAfter = 5 * time.Second
-	}
-	conf := testbed.Config{Dir: t.TempDir(), Gleamd: c.Gleamd, More: c.More}
-	conf.Star.Hosts = c.Hosts
-	bed, err := testbed.Build(t.Context(), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("gleamd: %s", bed.Gleamd.Output())
-		}
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	bed := bedtest.Star(t, testbed.Config{Gleamd: c.Gleamd, More: c.More, Star: lab.StarConfig{Hosts: c.Hosts}})
 	l := &Lab{Testbed: bed, Group: netip.MustParseAddr("10.77.254.1"), t: t, failed: make(chan error, c.Hosts)}
 	l.join(&c)
 	return l
@@ -87,39 +69,22 @@ func New(t testing.TB, c Config) *Lab {
 func (l *Lab) join(c *Config) {
 	l.t.Helper()
 	const timeout, retries = 19, 7 // 2 s: receivers are evicted before the source gives up
-	hostConfig := endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: l.Key}, Send: testbed.KeyID}, Deadline: 20 * time.Second}
-	var all []session.Participant
-	for i := range l.Star.Hosts {
-		h, x := &l.Star.Hosts[i], &host{stopped: make(chan struct{})}
-		conf := soft.Config{Interface: h.Interface, Seed: uint64(i + 1)}
-		if i == 0 {
-			conf.Rate = c.Rate
-		}
-		err := h.NS.Do(func() (err error) {
-			if x.dev, err = soft.Open(conf); err != nil {
-				return err
-			}
-			x.envs, err = endpoint.NewHost(h.IPv4, hostConfig)
-			return err
-		})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		l.hosts = append(l.hosts, x)
-		if x.mr, err = x.dev.RegisterMemory(make([]byte, messageBytes), 0x1000_0000, endpoint.LocalWrite); err != nil {
-			l.t.Fatal(err)
-		}
-		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
-			Device: x.dev, Memory: x.mr, Host: x.envs, HostConfig: hostConfig,
-			QPConfig: endpoint.QPConfig{LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 16, MaxRecv: 16, Timeout: timeout, RetryCount: retries, RNRRetry: 7},
-		}})
+	e := testbed.Endpoints{
+		Key: l.Key, Answer: true, Deadline: 20 * time.Second, Memory: messageBytes,
+		QP: endpoint.QPConfig{MaxSend: 16, MaxRecv: 16, Timeout: timeout, RetryCount: retries, RNRRetry: 7},
 	}
-	m := endpoint.MasterConfig{GroupIP: l.Group, Policy: mcast.Evict, DeadAfter: c.DeadAfter, SenderTimeout: timeout, SenderRetries: retries, PathMTU: 1024}
-	groups, err := session.Join(l.t.Context(), netip.AddrPortFrom(l.Star.Hosts[0].IPv4, 7000), m, all)
+	e.Device.Rate = c.Rate
+	all := bedtest.Open(l.t, l.Star.Hosts[:1], e)
+	e.Device = soft.Config{Seed: 1}
+	all = append(all, bedtest.Open(l.t, l.Star.Hosts[1:], e)...)
+	m := endpoint.MasterConfig{GroupIP: l.Group, Policy: mcast.Evict, DeadAfter: cmp.Or(c.DeadAfter, 5*time.Second), SenderTimeout: timeout, SenderRetries: retries, PathMTU: 1024}
+	groups, err := testbed.Join(l.t.Context(), m, all)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	for i, x := range l.hosts {
+	for i := range all {
+		x := &host{Host: all[i], stopped: make(chan struct{})}
+		l.hosts = append(l.hosts, x)
 		var ctx context.Context
 		ctx, x.stop = context.WithCancel(context.Background())
 		l.t.Cleanup(func() { l.Kill(i) })
@@ -138,31 +103,15 @@ func (l *Lab) join(c *Config) {
 
 // send sends message after message.
 func (x *host) send(ctx context.Context, qp endpoint.QP) error {
-	var wc [4]endpoint.Completion
-	for n := 0; ; {
-		if n < 4 { // under way
-			if _, err := qp.PostSend(endpoint.SendWR{Op: endpoint.Send, Local: endpoint.Segment{MR: x.mr, Len: messageBytes}}); err != nil {
-				return err
-			}
-			n++
-			continue
-		}
-		k, err := qp.Poll(ctx, wc[:])
-		if err != nil {
-			return err
-		}
-		for i := range k {
-			if err := wc[i].Err(); err != nil {
-				return err
-			}
-		}
-		n -= k
+	next := func(int) (endpoint.SendWR, error) {
+		return endpoint.SendWR{Op: endpoint.Send, Local: endpoint.Segment{MR: x.Memory, Len: messageBytes}}, nil
 	}
+	return testbed.Send(ctx, qp, math.MaxInt, 4, next, func(int) error { return nil })
 }
 
 // receive posts a buffer, and posts it again after each message and the host's pause.
 func (x *host) receive(ctx context.Context, qp endpoint.QP) error {
-	buffer := endpoint.RecvWR{Local: endpoint.Segment{MR: x.mr, Len: messageBytes}}
+	buffer := endpoint.RecvWR{Local: endpoint.Segment{MR: x.Memory, Len: messageBytes}}
 	for range 8 {
 		if _, err := qp.PostRecv(buffer); err != nil {
 			return err
@@ -196,8 +145,7 @@ func (l *Lab) Slow(i int, pause time.Duration) { l.hosts[i].pause.Store(int64(pa
 func (l *Lab) Kill(i int) {
 	x := l.hosts[i]
 	x.stop()
-	x.dev.Close()
-	x.envs.Close()
+	_ = x.Close()
 	<-x.stopped
 }
 

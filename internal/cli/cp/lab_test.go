@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -41,16 +41,7 @@ type rig struct {
 // newRig makes one whose hosts have links of 200 Mbit/s, for what they send.
 func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
-	labtest.Require(t)
-	bed, err := testbed.Build(t.Context(), testbed.Config{Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: hosts}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: hosts}})
 	for _, h := range bed.Star.Hosts {
 		if err := h.NS.SetRate(h.Interface, 200_000_000, 16<<20); err != nil {
 			t.Fatal(err)
@@ -65,7 +56,7 @@ func newRig(t *testing.T, hosts int) *rig {
 
 func (r *rig) local() Local {
 	l := DefaultLocal()
-	l.Host.Auth = envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.Key}, Send: testbed.KeyID}
+	l.Host.Auth = r.Key.Auth()
 	return l
 }
 

@@ -6,7 +6,6 @@ package top
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -14,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/test/terminal"
 )
@@ -33,49 +32,17 @@ var labGroup = netip.MustParseAddr("10.77.254.1")
 // flowing is a switch with a group in which data flows until the test ends.
 func flowing(t *testing.T) *testbed.Testbed {
 	t.Helper()
-	labtest.Require(t)
-	b, err := testbed.Build(t.Context(), testbed.Config{Dir: t.TempDir(), Star: lab.StarConfig{Hosts: 3}, Gleamd: programs.Path(t, "gleamd")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	var all []session.Participant
-	var first endpoint.MR
-	for i, h := range b.Star.Hosts {
-		var dev *soft.Device
-		if err := h.NS.Do(func() (err error) {
-			dev, err = soft.Open(soft.Config{Interface: h.Interface, Seed: uint64(i), Rate: 20_000_000})
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { dev.Close() })
-		mr, err := dev.RegisterMemory(make([]byte, 1<<16), 0x1000_0000, endpoint.LocalWrite|endpoint.RemoteWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = mr
-		}
-		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
-			Device: dev, Memory: mr,
-			QPConfig:   endpoint.QPConfig{LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 16, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7},
-			HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: b.Key}, Send: testbed.KeyID}},
-		}})
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	b := bedtest.Star(t, testbed.Config{Star: lab.StarConfig{Hosts: 3}, Gleamd: programs.Path(t, "gleamd")})
+	all := bedtest.Open(t, b.Star.Hosts, testbed.Endpoints{Key: b.Key, Device: soft.Config{Rate: 20_000_000}, Memory: 1 << 16})
+	join, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	groups, err := session.Join(ctx, netip.AddrPortFrom(b.Star.Hosts[0].IPv4, 7000), endpoint.MasterConfig{GroupIP: labGroup, PathMTU: 1024, WindowBase: 0x5000_0000_0000}, all)
+	groups, err := testbed.Join(join, endpoint.MasterConfig{GroupIP: labGroup, PathMTU: 1024, WindowBase: 0x5000_0000_0000}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- send(ctx, groups[0], first) }()
+	go func() { done <- testbed.Repeat(ctx, groups[0], all[0].Memory) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -86,21 +53,6 @@ func flowing(t *testing.T) *testbed.Testbed {
 		}
 	})
 	return b
-}
-
-// send writes one message after the other.
-func send(ctx context.Context, g *endpoint.Group, mr endpoint.MR) error {
-	w := g.Info().Window
-	for ctx.Err() == nil {
-		if _, err := g.QP().PostSend(endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: mr, Len: mr.Len()}, RemoteAddr: w.Base, RKey: w.RKey}); err != nil {
-			return err
-		}
-		var wc [1]endpoint.Completion
-		if _, err := g.QP().Poll(context.Background(), wc[:]); err != nil || wc[0].Err() != nil {
-			return fmt.Errorf("%w, %w", err, wc[0].Err())
-		}
-	}
-	return nil
 }
 
 // TestTerminal looks at a group with data in a terminal, by keys.

@@ -21,13 +21,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
-	"github.com/gleam-rdma/gleam/host/endpoint/session"
-	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -47,34 +45,13 @@ type live struct {
 	bed    *testbed.Testbed
 	client *http.Client // in the switch's namespace
 	group  netip.Addr
-	hosts  []*liveHost
-}
-
-type liveHost struct {
-	dev  *soft.Device
-	envs *endpoint.Host
-	mr   endpoint.MR
-}
-
-// kill ends a host's queue pairs and its part in the registration, without a word to anybody.
-func (h *liveHost) kill() {
-	h.dev.Close()
-	h.envs.Close()
+	hosts  []*testbed.Host
 }
 
 func newLive(t *testing.T) *live {
 	t.Helper()
-	bed, err := testbed.Build(t.Context(), testbed.Config{
-		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4},
-		More: "metrics: {listen: " + metricsAddress + ", socket: true}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
+	bed := bedtest.Star(t, testbed.Config{
+		Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4}, More: "metrics: {listen: " + metricsAddress + ", socket: true}\n",
 	})
 	dial := func(_ context.Context, network, address string) (c net.Conn, err error) {
 		return c, bed.Star.Switch.Do(func() error { c, err = net.Dial(network, address); return err })
@@ -166,32 +143,9 @@ func (l *live) waitFor(expression string) (list []result) {
 // join makes a group of all hosts that goes on without a member that is silent.
 func (l *live) join() *endpoint.Group {
 	l.t.Helper()
-	var all []session.Participant
-	hostConfig := endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: l.bed.Key}, Send: testbed.KeyID}, Deadline: 20 * time.Second}
-	for i := range l.bed.Star.Hosts {
-		h, x := &l.bed.Star.Hosts[i], &liveHost{}
-		err := h.NS.Do(func() (err error) {
-			if x.dev, err = soft.Open(soft.Config{Interface: h.Interface, Seed: uint64(i + 1)}); err != nil {
-				return err
-			}
-			x.envs, err = endpoint.NewHost(h.IPv4, hostConfig)
-			return err
-		})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		l.t.Cleanup(x.kill)
-		if x.mr, err = x.dev.RegisterMemory(make([]byte, 64<<10), 0x1000_0000, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
-			l.t.Fatal(err)
-		}
-		l.hosts = append(l.hosts, x)
-		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
-			Device: x.dev, Memory: x.mr, Host: x.envs, HostConfig: hostConfig,
-			QPConfig: endpoint.QPConfig{LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 16, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7},
-		}})
-	}
+	l.hosts = bedtest.Open(l.t, l.bed.Star.Hosts, testbed.Endpoints{Key: l.bed.Key, Answer: true, Deadline: 20 * time.Second, Memory: 32 << 10})
 	c := endpoint.MasterConfig{GroupIP: l.group, Policy: mcast.Evict, PathMTU: 1024, WindowBase: 0x5000_0000_0000}
-	groups, err := session.Join(l.t.Context(), netip.AddrPortFrom(l.bed.Star.Hosts[0].IPv4, 7000), c, all)
+	groups, err := testbed.Join(l.t.Context(), c, l.hosts)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -206,21 +160,8 @@ func (l *live) send(g *endpoint.Group) (failed <-chan error) {
 	l.t.Cleanup(func() { stop(); <-done })
 	go func() {
 		defer close(done)
-		w := g.Info().Window
-		for ctx.Err() == nil {
-			wr := endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: l.hosts[0].mr, Len: 32 << 10}, RemoteAddr: w.Base, RKey: w.RKey}
-			_, err := g.QP().PostSend(wr)
-			var wc [1]endpoint.Completion
-			if err == nil {
-				_, err = g.QP().Poll(ctx, wc[:])
-			}
-			if err == nil {
-				err = wc[0].Err()
-			}
-			if err != nil && ctx.Err() == nil {
-				end <- err
-				return
-			}
+		if err := testbed.Repeat(ctx, g, l.hosts[0].Memory); err != nil {
+			end <- err
 		}
 	}()
 	return end
@@ -269,7 +210,7 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("alerts of a healthy switch: %v, %v", fired, err)
 	}
 
-	l.hosts[3].kill()
+	_ = l.hosts[3].Close()
 	fired := l.waitFor(`ALERTS{alertname="GleamMemberEvicted", alertstate="firing"}`)
 	if fired[0].Metric["instance"] != metricsAddress {
 		t.Errorf("the alert is of %v", fired[0].Metric)

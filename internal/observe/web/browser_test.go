@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/browser"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -43,19 +44,8 @@ func relay(t *testing.T, ns *lab.Namespace) string {
 // TestBrowser shows a switch's page in Chromium: groups, members and events as they come, by
 // keyboard as by mouse, at widths from 320 pixels, without a request to anybody else.
 func TestBrowser(t *testing.T) {
-	labtest.Require(t)
 	browser.Require(t)
-	bed, err := testbed.Build(t.Context(), testbed.Config{
-		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4}, More: "web: {listen: " + pageAddress + "}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4}, More: "web: {listen: " + pageAddress + "}\n"})
 	register := func(group netip.Addr, qpn api.QPN) {
 		t.Helper()
 		r := &api.Register{Group: group, PMTU: 1024}
