@@ -9,22 +9,19 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -50,10 +47,8 @@ type fabricEngine struct {
 }
 
 type fabricHost struct {
-	*fabric.Host
-	ip   netip.Addr
-	dev  *soft.Device
-	envs *endpoint.Host
+	*testbed.Host
+	Switch *fabric.Switch
 }
 
 // fabricKeys are of envelopes, and of the switches.
@@ -99,46 +94,15 @@ func newFabricRig(t testing.TB, c fabric.Config, more string, v6 bool) *fabricRi
 // newProcessRig makes the fabric with a gleamd in every switch, which can be restarted and killed.
 func newProcessRig(t testing.TB, c fabric.Config) *fabricRig {
 	t.Helper()
-	labtest.Require(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	t.Cleanup(cancel)
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} { // gleamd becomes another user
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	c.Count = true
-	f, err := testbed.BuildFabric(ctx, testbed.FabricConfig{Dir: dir, Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: labtest.FastPath(), Fabric: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, s := range f.Switches {
-				t.Logf("%s: %s", s.Name, f.Gleamds[s.Name].Process.Output())
-			}
-		}
-		countFastOf(f.Gleamds)
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := bedtest.Fabric(t, testbed.FabricConfig{Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: c})
 	r := &fabricRig{t: t, ctx: ctx, top: c.Topology, fab: f.Fabric, gleamds: f.Gleamds, key: f.Key}
 	for _, h := range r.fab.Hosts {
 		r.openHost(h)
 	}
 	return r
-}
-
-// countFastOf counts what XDP has replicated in switches, unless they have ended.
-func countFastOf(gleamds map[string]*testbed.Gleamd) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for _, g := range gleamds {
-		n, _ := testbed.FastPackets(ctx, g.Client)
-		labtest.CountFast(n)
-	}
 }
 
 // startSwitch runs a switch in its namespace until the test ends.
@@ -183,27 +147,18 @@ func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 func (r *fabricRig) openHost(h *fabric.Host) {
 	t := r.t
 	t.Helper()
-	x := &fabricHost{Host: h, ip: h.IPv4}
-	if r.v6 {
-		x.ip = h.IPv6
-	}
-	err := h.NS.Do(func() (err error) {
-		if x.dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: uint64(len(r.hosts))}); err != nil {
-			return err
-		}
-		t.Cleanup(func() { x.dev.Close() })
-		x.envs, err = endpoint.NewHost(x.ip, r.hostConfig())
-		return err
-	})
+	x, err := testbed.Open(h.Host, testbed.Endpoints{Key: r.key, IPv6: r.v6, Device: soft.Config{Seed: uint64(len(r.hosts))}, Answer: true})
 	if err != nil {
-		t.Fatalf("host %s: %v", h.Name, err)
+		t.Fatal(err)
 	}
-	t.Cleanup(func() { x.envs.Close() })
-	r.hosts = append(r.hosts, x)
+	t.Cleanup(func() { _ = x.Close() })
+	r.hosts = append(r.hosts, &fabricHost{x, h.Switch})
 }
 
-func (r *fabricRig) hostConfig() endpoint.HostConfig {
-	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.key}, Send: testbed.KeyID}}
+// with returns a host with another region.
+func (h *fabricHost) with(memory int, address uint64) (*testbed.Host, error) {
+	x := *h.Host
+	return &x, x.Register(make([]byte, memory), address)
 }
 
 // fabricMembers are the members of a group, with a region each.
@@ -223,9 +178,6 @@ type fabricJoiner struct {
 	region endpoint.MR
 }
 
-// exchange is the number of groups that have been made: each has a port for the exchange.
-var exchange atomic.Int32
-
 // join makes a group of hosts by envelopes, the first as its master.
 func (r *fabricRig) join(ip netip.Addr, memory int, hosts ...*fabricHost) *fabricMembers {
 	r.t.Helper()
@@ -239,23 +191,16 @@ func (r *fabricRig) join(ip netip.Addr, memory int, hosts ...*fabricHost) *fabri
 func (r *fabricRig) tryJoin(ip netip.Addr, memory int, hosts ...*fabricHost) (*fabricMembers, error) {
 	r.t.Helper()
 	m := &fabricMembers{r: r, ip: ip, hosts: hosts}
-	var all []session.Participant
+	all := make([]*testbed.Host, len(hosts))
 	for i, h := range hosts {
-		mr, err := h.dev.RegisterMemory(make([]byte, memory), 0x7000_0000_0000+uint64(i)<<32, endpoint.LocalWrite|endpoint.RemoteWrite)
-		if err != nil {
+		var err error
+		if all[i], err = h.with(memory, 0x7000_0000_0000+uint64(i)<<32); err != nil {
 			r.t.Fatal(err)
 		}
-		m.regions = append(m.regions, mr)
-		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
-			Device: h.dev, Memory: mr, Host: h.envs, HostConfig: r.hostConfig(),
-			QPConfig: endpoint.QPConfig{
-				LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 64, MaxRecv: 64, Timeout: 14, RetryCount: 7, RNRRetry: 7,
-			},
-		}})
+		m.regions = append(m.regions, all[i].Memory)
 	}
-	at := netip.AddrPortFrom(hosts[0].ip, uint16(7000+exchange.Add(1)%1000))
 	var err error
-	m.groups, err = session.Join(r.ctx, at, endpoint.MasterConfig{GroupIP: ip, PathMTU: 1024, WindowBase: groupBase}, all)
+	m.groups, err = testbed.Join(r.ctx, endpoint.MasterConfig{GroupIP: ip, PathMTU: 1024, WindowBase: groupBase}, all)
 	return m, err
 }
 
@@ -284,33 +229,8 @@ func (r *fabricRig) writeAll(qp endpoint.QP, mr endpoint.MR, base uint64, rkey u
 
 // writePart is writeAll for size bytes of the region from offset on.
 func (r *fabricRig) writePart(qp endpoint.QP, mr endpoint.MR, offset, size int, base uint64, rkey uint32, message int, completed func(int)) error {
-	const depth = 32
-	n := (size + message - 1) / message
-	var wc [depth]endpoint.Completion
-	for posted, done := 0, 0; done < n; {
-		for ; posted < n && posted-done < depth; posted++ {
-			at := offset + posted*message
-			wr := endpoint.SendWR{
-				ID: uint64(posted), Op: endpoint.Write, RemoteAddr: base + uint64(at), RKey: rkey,
-				Local: endpoint.Segment{MR: mr, Offset: at, Len: min(message, offset+size-at)},
-			}
-			if _, err := qp.PostSend(wr); err != nil {
-				return err
-			}
-		}
-		k, err := qp.Poll(r.ctx, wc[:])
-		if err != nil {
-			return fmt.Errorf("%d of %d completions: %w", done, n, err)
-		}
-		for _, c := range wc[:k] {
-			if err := c.Err(); err != nil || c.ID != uint64(done) {
-				return fmt.Errorf("completion of %d, want %d: %w", c.ID, done, err)
-			}
-			done++
-			completed(done)
-		}
-	}
-	return nil
+	m, done := testbed.Messages{Op: endpoint.Write, Offset: int64(offset), Len: int64(size), Message: int64(message)}, 0
+	return m.Send(r.ctx, qp, mr, base, rkey, 32, func(int) { done++; completed(done) })
 }
 
 // send sends a member's region to the group in messages, and compares the bytes of all others.
@@ -410,28 +330,22 @@ func (r *fabricRig) inner(c carried) (all, most uint64) {
 func (r *fabricRig) unicast(from, to *fabricHost, memory, message int) uint64 {
 	r.t.Helper()
 	in := [2]string{from.Switch.Name, from.Name}
-	var qps [2]endpoint.QP
-	for i, h := range []*fabricHost{from, to} {
-		qp, err := h.dev.CreateQP(endpoint.QPConfig{LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 64, MaxRecv: 64})
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		defer qp.Close()
-		qps[i] = qp
-	}
-	if err := session.Pair(r.ctx, qps[0], qps[1], 1024); err != nil {
+	a, err := from.with(memory, 0x6000_0000_0000)
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	var regions [2]endpoint.MR
-	for i, h := range []*fabricHost{from, to} {
-		mr, err := h.dev.RegisterMemory(make([]byte, memory), 0x6000_0000_0000, endpoint.LocalWrite|endpoint.RemoteWrite)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		regions[i] = mr
+	b, err := to.with(memory, 0x6000_0000_0000)
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	qa, qb, err := testbed.Connect(r.ctx, a, b, 1024)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer qa.Close()
+	defer qb.Close()
 	before := r.carried()
-	if err := r.writeAll(qps[0], regions[0], regions[1].Addr(), regions[1].RKey(), message, func(int) {}); err != nil {
+	if err := r.writeAll(qa, a.Memory, b.Memory.Addr(), b.Memory.RKey(), message, func(int) {}); err != nil {
 		r.t.Fatal(err)
 	}
 	return r.carried().since(before)[in].Feedback.Frames

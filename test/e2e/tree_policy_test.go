@@ -54,7 +54,7 @@ func TestTreeOverPortsWithLists(t *testing.T) {
 	}
 	send := func(from net.HardwareAddr) {
 		t.Helper()
-		path := rocev2.Path{SrcMAC: rocev2.MAC(from), DstMAC: rocev2.MAC{2}, Src: r.hosts[0].ip, Dst: r.fabricGroup(0)}
+		path := rocev2.Path{SrcMAC: rocev2.MAC(from), DstMAC: rocev2.MAC{2}, Src: r.hosts[0].IP, Dst: r.fabricGroup(0)}
 		b := make([]byte, 256)
 		n := rocev2.BuildPacket(b, &path, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x11}, nil)
 		if err := l1.NS.Do(func() error { return sendFrame(link.Attrs().Index, b[:n]) }); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 )
 
@@ -180,13 +181,12 @@ func TestTreeGoesOnByAnotherSpine(t *testing.T) {
 // add lets a host join the group, from the next message on.
 func (m *fabricMembers) add(h *fabricHost, memory int) error {
 	r := m.r
-	mr, err := h.dev.RegisterMemory(make([]byte, memory), 0x7100_0000_0000, endpoint.LocalWrite|endpoint.RemoteWrite)
+	x, err := h.with(memory, 0x7100_0000_0000)
 	if err != nil {
 		return err
 	}
-	at := netip.AddrPortFrom(h.ip, uint16(7000+exchange.Add(1)%1000))
-	var ln net.Listener
-	if err := h.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at.String()); return err }); err != nil {
+	ln, err := lab.In(h.NS, func() (net.Listener, error) { return net.Listen("tcp", netip.AddrPortFrom(h.IP, 0).String()) })
+	if err != nil {
 		return err
 	}
 	defer ln.Close()
@@ -194,20 +194,15 @@ func (m *fabricMembers) add(h *fabricHost, memory int) error {
 	var g *endpoint.Group
 	go func() {
 		joined <- h.NS.Do(func() (err error) {
-			g, err = endpoint.Member(r.ctx, endpoint.MemberConfig{Listener: ln, Local: endpoint.Local{
-				Device: h.dev, Memory: mr, Host: h.envs, HostConfig: r.hostConfig(),
-				QPConfig: endpoint.QPConfig{
-					LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 64, MaxRecv: 64, Timeout: 14, RetryCount: 7, RNRRetry: 7,
-				},
-			}})
+			g, err = endpoint.Member(r.ctx, endpoint.MemberConfig{Listener: ln, Local: x.Local()})
 			return err
 		})
 	}()
-	err = m.hosts[0].NS.Do(func() error { return m.groups[0].Add(r.ctx, at.String()) })
+	err = m.hosts[0].NS.Do(func() error { return m.groups[0].Add(r.ctx, ln.Addr().String()) })
 	if err := errors.Join(err, <-joined); err != nil {
 		return err
 	}
-	m.joined = append(m.joined, fabricJoiner{h, g, mr})
+	m.joined = append(m.joined, fabricJoiner{h, g, x.Memory})
 	return nil
 }
 
@@ -236,7 +231,7 @@ func TestTreeMembersComeAndGo(t *testing.T) {
 	last := m.groups[2]
 	m.hosts, m.groups, m.regions = slices.Delete(m.hosts, 2, 3), slices.Delete(m.groups, 2, 3), slices.Delete(m.regions, 2, 3)
 	gap = m.disturbed(0, func() error {
-		return m.hosts[0].NS.Do(func() error { return m.groups[0].Remove(r.ctx, h[2].ip) })
+		return m.hosts[0].NS.Do(func() error { return m.groups[0].Remove(r.ctx, h[2].IP) })
 	})
 	t.Logf("a host leaves: longest time between two completions %v", gap)
 	last.Close()
