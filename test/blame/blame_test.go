@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +24,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -138,23 +138,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} { // gleamd becomes another user
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.bed, err = testbed.BuildFabric(t.Context(), testbed.FabricConfig{
-		Dir: dir, Gleamd: judged(t), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: top, Count: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s.bed = bedtest.Fabric(t, testbed.FabricConfig{Gleamd: judged(t), Fabric: fabric.Config{Topology: top, Count: true}})
 	s.gleamd = s.bed.Gleamds["l1"]
 	if path := os.Getenv(LogEnv); path != "" {
 		if s.lines, err = os.Create(path); err != nil {

@@ -344,10 +344,9 @@ func byEnvelopesUnder(s *scene, key []byte, id envelope.KeyID) *group {
 		p := g.participant(name, key, id)
 		all = append(all, p)
 	}
-	s.formed++
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	groups, err := session.Join(ctx, netip.AddrPortFrom(g.members[0].ip, uint16(7000+s.formed)), endpoint.MasterConfig{GroupIP: g.ip, PathMTU: pathMTU, WindowBase: base}, all)
+	groups, err := session.Join(ctx, netip.AddrPortFrom(g.members[0].ip, 0), endpoint.MasterConfig{GroupIP: g.ip, PathMTU: pathMTU, WindowBase: base}, all)
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, s.describe())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 )
@@ -74,16 +75,16 @@ func (s *scene) claim() {
 		}
 	}()
 	s.open("x", envelope.Keys{testbed.KeyID: s.bed.Key}, testbed.KeyID)
-	config := endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: s.bed.Key}, Send: testbed.KeyID}}
-	var inName *endpoint.Host
-	s.must(x.NS.Do(func() (err error) { inName, err = endpoint.NewHost(c.ip, config); return err }))
+	config := endpoint.HostConfig{Auth: s.bed.Key.Auth()}
+	inName, err := lab.In(x.NS, func() (*endpoint.Host, error) { return endpoint.NewHost(c.ip, config) })
+	s.must(err)
 	s.t.Cleanup(func() { inName.Close() })
 	member := func(ip netip.Addr, envs *endpoint.Host) session.Participant {
 		qp := queuePair(x)
 		qp.LocalIP = ip
 		return session.Participant{Name: "x as " + ip.String(), Do: x.NS.Do, Local: endpoint.Local{Device: x.dev, Host: envs, HostConfig: config, QPConfig: qp}}
 	}
-	_, err = session.Join(ctx, netip.AddrPortFrom(x.ip, 6999), endpoint.MasterConfig{GroupIP: s.address().Next(), PathMTU: pathMTU, OtherNetwork: true}, []session.Participant{member(x.ip, x.envs), member(c.ip, inName)})
+	_, err = session.Join(ctx, netip.AddrPortFrom(x.ip, 0), endpoint.MasterConfig{GroupIP: s.address().Next(), PathMTU: pathMTU, OtherNetwork: true}, []session.Participant{member(x.ip, x.envs), member(c.ip, inName)})
 	cancel()
 	s.must(err)
 	all, err := netlink.ParseAddr(claimed.String())

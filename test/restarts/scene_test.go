@@ -28,6 +28,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
@@ -61,8 +62,7 @@ type scene struct {
 	group     *group
 	strangers []*stranger
 	attacked  atomic.Pointer[group]
-	mend      func() // has the state file work again, if it has failed
-	formed    int
+	mend      func()            // has the state file work again, if it has failed
 	cm        map[string]*agent // of groups by RDMA-CM
 	rack      *lab.Namespace    // of the operator's move
 	told      bool              // the answer to a DREQ has come
@@ -99,20 +99,9 @@ func newScene(t *testing.T, r *situation, c *ending, v6 bool) *scene {
 	}
 	top, err := fabric.Parse([]byte(text))
 	s.must(err)
-	s.bed, err = testbed.BuildFabric(ctx, testbed.FabricConfig{
-		Dir: s.dir, Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: r.fast || labtest.FastPath(), More: r.config,
+	s.bed = bedtest.Fabric(t, testbed.FabricConfig{
+		Dir: s.dir, Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: r.fast, More: r.config,
 		Fabric: fabric.Config{Topology: top, Count: r.wired},
-	})
-	s.must(err)
-	t.Cleanup(func() {
-		for name, g := range s.bed.Gleamds {
-			if t.Failed() {
-				t.Logf("%s: %s", name, tail(g.Output()))
-			}
-			n, _ := testbed.FastPackets(context.Background(), g.Client)
-			labtest.CountFast(n)
-		}
-		s.check(s.bed.Close())
 	})
 	for _, h := range s.bed.Hosts {
 		x := &host{Host: h, s: s, ip: h.IPv4, gateway: s.bridgeMAC(h.Switch)}
@@ -122,15 +111,6 @@ func newScene(t *testing.T, r *situation, c *ending, v6 bool) *scene {
 		s.hosts[h.Name] = x
 	}
 	return s
-}
-
-// tail is the end of a log that is worth reading.
-func tail(log string) string {
-	const most = 6000
-	if len(log) > most {
-		return "…" + log[len(log)-most:]
-	}
-	return log
 }
 
 func (s *scene) must(err error) {

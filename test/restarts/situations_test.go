@@ -116,10 +116,8 @@ func joins(s *scene) {
 	g.mu.Lock()
 	d.live, d.first = false, int(^uint(0)>>1)
 	g.mu.Unlock()
-	s.formed++
-	at := netip.AddrPortFrom(d.ip, uint16(7000+s.formed)).String()
-	var ln net.Listener
-	s.must(d.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at); return err }))
+	ln, err := lab.In(d.NS, func() (net.Listener, error) { return net.Listen("tcp", netip.AddrPortFrom(d.ip, 0).String()) })
+	s.must(err)
 	s.t.Cleanup(func() { ln.Close() })
 	joined := make(chan error, 1)
 	go func() {
@@ -136,7 +134,7 @@ func joins(s *scene) {
 	}()
 	w := newWire(s.t, s.hosts["a"].Host)
 	d.change = s.change(func(ctx context.Context) error {
-		err := s.hosts["a"].NS.Do(func() error { return g.masters[0].Add(ctx, at) })
+		err := s.hosts["a"].NS.Do(func() error { return g.masters[0].Add(ctx, ln.Addr().String()) })
 		if err == nil {
 			err = <-joined
 		}

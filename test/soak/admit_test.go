@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/lab"
 )
 
 // admitTimeout is longer than the registrar's time for an update.
@@ -33,16 +34,14 @@ func (l *life) admit() bool {
 		return true
 	}
 	m := &member{host: free[l.rng.IntN(len(free))]}
-	local, err := l.local(m)
+	x, err := l.equip(m)
 	if err != nil {
 		l.r.wrong("%s: %s: %v", l.name, m.Name, err)
 		return false
 	}
 	master := l.members[0]
-	l.port++
-	var ln net.Listener
-	at := netip.AddrPortFrom(master.IPv4, l.port).String()
-	if err := master.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at); return err }); err != nil {
+	ln, err := lab.In(master.NS, func() (net.Listener, error) { return net.Listen("tcp", netip.AddrPortFrom(master.IP, 0).String()) })
+	if err != nil {
 		l.r.wrong("%s: %s: %v", l.name, master.Name, err)
 		return false
 	}
@@ -58,7 +57,7 @@ func (l *life) admit() bool {
 			return err
 		}
 		return m.NS.Do(func() (err error) {
-			m.group, err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: at})
+			m.group, err = endpoint.Member(ctx, endpoint.MemberConfig{Local: x.Local(), Master: ln.Addr().String()})
 			return err
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
+	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -35,7 +36,6 @@ type life struct {
 	index int
 	ip    netip.Addr
 	rng   *rand.Rand
-	port  uint16 // of the next exchange
 
 	name    string
 	members []*member
@@ -53,7 +53,7 @@ type member struct {
 }
 
 func newLife(r *round, i int) *life {
-	return &life{r: r, index: i, ip: groupIP(i), rng: random(r.seed, uint64(2+i)), port: uint16(7000 + 1000*i)}
+	return &life{r: r, index: i, ip: groupIP(i), rng: random(r.seed, uint64(2+i))}
 }
 
 // run registers the group, and has its members send, until ctx ends.
@@ -81,21 +81,17 @@ func (l *life) join(ctx context.Context) bool {
 	whole := l.r.wholeFor() > settled
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
-	all := make([]session.Participant, len(l.members))
+	all := make([]*testbed.Host, len(l.members))
 	var names []string
 	for i, m := range l.members {
-		local, err := l.local(m)
-		if err != nil {
+		var err error
+		if all[i], err = l.equip(m); err != nil {
 			l.r.wrong("%s: %s: %v", l.name, m.Name, err)
 			return false
 		}
 		names = append(names, m.Name)
-		all[i] = session.Participant{Name: m.Name, Do: m.NS.Do, Local: local}
 	}
-	l.port++
-	groups, err := session.Join(ctx, netip.AddrPortFrom(l.members[0].IPv4, l.port), endpoint.MasterConfig{
-		GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy,
-	}, all)
+	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy}, all)
 	for i, g := range groups {
 		l.members[i].group = g
 	}
@@ -112,17 +108,12 @@ func (l *life) join(ctx context.Context) bool {
 	return false
 }
 
-// local registers a member's memory.
-func (l *life) local(m *member) (x endpoint.Local, err error) {
-	if m.mr, err = m.dev.RegisterMemory(make([]byte, memory), uint64(l.rng.Uint32()|1)<<24, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
-		return x, err
-	}
-	return endpoint.Local{
-		Device: m.dev, Memory: m.mr, Host: m.envs, HostConfig: l.r.hostConfig(),
-		QPConfig: endpoint.QPConfig{
-			LocalIP: m.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 2 * depth, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7,
-		},
-	}, nil
+// equip registers a member's memory, and returns its host with it.
+func (l *life) equip(m *member) (*testbed.Host, error) {
+	x := *m.host.Host
+	err := x.Register(make([]byte, memory), uint64(l.rng.Uint32()|1)<<24)
+	m.mr = x.Memory
+	return &x, err
 }
 
 // end closes the group's members, and their memory.

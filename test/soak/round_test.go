@@ -16,12 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
-	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/bedtest"
 )
 
 // round is a fabric with groups, and one who makes it fail.
@@ -44,9 +42,7 @@ type round struct {
 
 // host is a host with its device and its answers to envelopes.
 type host struct {
-	*fabric.Host
-	dev  *soft.Device
-	envs *endpoint.Host
+	*testbed.Host
 }
 
 // tally counts.
@@ -78,42 +74,11 @@ func newRound(t *testing.T, seed uint64) *round {
 	r := &round{t: t, seed: seed, tally: newTally()}
 	rng := random(seed, 0)
 	r.top, r.what = randomTopology(rng)
-	var err error
-	r.bed, err = testbed.BuildFabric(t.Context(), testbed.FabricConfig{
-		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: r.top, Count: true},
-	})
-	if err != nil {
-		t.Fatalf("seed %d: %s: %v", seed, r.what, err)
-	}
-	t.Cleanup(func() {
-		for _, g := range r.bed.Gleamds {
-			n, _ := testbed.FastPackets(context.Background(), g.Client)
-			labtest.CountFast(n)
-		}
-		if err := r.bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for i, h := range r.bed.Hosts {
-		x := &host{Host: h}
-		err := h.NS.Do(func() (err error) {
-			if x.dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: seed + uint64(i)}); err != nil {
-				return err
-			}
-			x.envs, err = endpoint.NewHost(h.IPv4, r.hostConfig())
-			return err
-		})
-		if err != nil {
-			t.Fatalf("seed %d: host %s: %v", seed, h.Name, err)
-		}
-		t.Cleanup(func() { x.dev.Close(); x.envs.Close() })
-		r.hosts = append(r.hosts, x)
+	r.bed = bedtest.Fabric(t, testbed.FabricConfig{Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: fabric.Config{Topology: r.top, Count: true}})
+	for _, h := range bedtest.Open(t, fabric.Plain(r.bed.Hosts), testbed.Endpoints{Key: r.bed.Key, Device: soft.Config{Seed: seed}, Answer: true}) {
+		r.hosts = append(r.hosts, &host{h})
 	}
 	return r
-}
-
-func (r *round) hostConfig() endpoint.HostConfig {
-	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.bed.Key}, Send: testbed.KeyID}}
 }
 
 // run has groups live, and elements fail, for a time.
