@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -57,10 +57,8 @@ func openBare(s *testbed) error {
 		if err != nil {
 			return err
 		}
-		var k *xsk.Socket
-		err = s.star.Switch.Do(func() (err error) {
-			k, err = xsk.Open(b.umem, xsk.Config{Ifindex: index, Ifname: name, MultiBuffer: s.benchCase.jumbo()})
-			return err
+		k, err := lab.In(s.star.Switch, func() (*xsk.Socket, error) {
+			return xsk.Open(b.umem, xsk.Config{Ifindex: index, Ifname: name, MultiBuffer: s.benchCase.jumbo()})
 		})
 		if err != nil {
 			return err
@@ -113,16 +111,7 @@ func attachSocket(s *testbed, index int, k *xsk.Socket) error {
 	if err := o.Xsks.Put(uint32(0), uint32(k.FD())); err != nil {
 		return err
 	}
-	var l link.Link
-	err = s.star.Switch.Do(func() (err error) {
-		l, err = link.AttachXDP(link.XDPOptions{Program: o.ToSocket, Interface: index, Flags: link.XDPDriverMode})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("attach the bare loop's program: %w", err)
-	}
-	s.onClose(l.Close)
-	return nil
+	return s.attachXDP(index, o.ToSocket)
 }
 
 func newBareLeg(s *testbed, i int) (*bareLeg, error) {

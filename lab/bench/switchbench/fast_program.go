@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -48,8 +49,8 @@ func openFastProgram(slots int) func(*testbed) error {
 				return err
 			}
 		}
-		var g *fastpath.Group
-		if err := s.star.Switch.Do(func() (err error) { g, err = maps.Put(&spec); return err }); err != nil {
+		g, err := lab.In(s.star.Switch, func() (*fastpath.Group, error) { return maps.Put(&spec) })
+		if err != nil {
 			return err
 		}
 		s.renew = func() error {
@@ -93,10 +94,8 @@ func (s *testbed) addFastPort(steering *bpf.Steering, spec *fastpath.GroupSpec, 
 	if err != nil {
 		return err
 	}
-	var p *bpf.PortProgram
-	err = s.star.Switch.Do(func() (err error) {
-		p, err = steering.Attach(index, s.star.Ports[i], bpf.Native, s.benchCase.mtu())
-		return err
+	p, err := lab.In(s.star.Switch, func() (*bpf.PortProgram, error) {
+		return steering.Attach(index, s.star.Ports[i], bpf.Native, s.benchCase.mtu())
 	})
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/internal/control"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -52,8 +53,8 @@ func openGleamd(s *testbed, keys string) error {
 			}
 		}
 	}
-	var e *control.Engine
-	if err := s.star.Switch.Do(func() (err error) { e, err = control.Open(cfg, notify); return err }); err != nil {
+	e, err := lab.In(s.star.Switch, func() (*control.Engine, error) { return control.Open(cfg, notify) })
+	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -160,13 +160,16 @@ func openBroadcast(s *testbed) error {
 	if err != nil {
 		return err
 	}
-	var l link.Link
-	err = s.star.Switch.Do(func() (err error) {
-		l, err = link.AttachXDP(link.XDPOptions{Program: o.Broadcast, Interface: in, Flags: link.XDPDriverMode})
-		return err
+	return s.attachXDP(in, o.Broadcast)
+}
+
+// attachXDP attaches a program to a port of the switch.
+func (s *testbed) attachXDP(index int, p *ebpf.Program) error {
+	l, err := lab.In(s.star.Switch, func() (link.Link, error) {
+		return link.AttachXDP(link.XDPOptions{Program: p, Interface: index, Flags: link.XDPDriverMode})
 	})
 	if err != nil {
-		return fmt.Errorf("attach the broadcast program: %w", err)
+		return fmt.Errorf("attach the program of %s: %w", s.method.name, err)
 	}
 	s.onClose(l.Close)
 	return nil

@@ -5,14 +5,10 @@ package switchbench
 
 import (
 	"math"
-	"os"
-	"runtime"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab/bench/machine"
 	"github.com/gleam-rdma/gleam/lab/bench/stat"
 )
 
@@ -90,22 +86,9 @@ type Latency struct {
 func newResult(o *Options) *Result {
 	r := &Result{Rounds: o.Rounds, Seconds: o.Duration.Seconds()}
 	build := api.Build(time.Now())
-	r.Machine = Machine{CPU: cpuModel(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: build.Text()}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		r.Machine.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
+	m := machine.Here(build.Text())
+	r.Machine = Machine{CPU: m.CPU, CPUs: m.Cores, Kernel: m.Kernel, Go: m.Go, Commit: m.Version}
 	return r
-}
-
-func cpuModel() string {
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(b)) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return runtime.GOARCH
 }
 
 func (x *measurement) result(c benchCase) Row {
