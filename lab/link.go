@@ -91,6 +91,31 @@ func (n *Namespace) link(name string) (netlink.Link, error) {
 	return l, nil
 }
 
+// PacketSocket opens a packet socket for whole frames at an interface. It receives frames of a protocol in
+// network byte order, 0 for none. set, unless it is nil, sets options of the socket first.
+func (n *Namespace) PacketSocket(name string, protocol uint16, set func(fd int) error) (int, error) {
+	l, err := n.link(name)
+	if err != nil {
+		return -1, err
+	}
+	return In(n, func() (int, error) {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return -1, fmt.Errorf("packet socket in %s: %w", n.name, err)
+		}
+		if set != nil {
+			err = set(fd)
+		}
+		if err = errors.Join(err, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: l.Attrs().Index})); err != nil {
+			return -1, errors.Join(fmt.Errorf("packet socket at %s in %s: %w", name, n.name, err), unix.Close(fd))
+		}
+		return fd, nil
+	})
+}
+
+// AllFrames is the protocol of PacketSocket for every frame.
+const AllFrames = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8
+
 // SetUp sets an interface up.
 func (n *Namespace) SetUp(name string) error {
 	l, err := n.link(name)
@@ -183,13 +208,17 @@ func LimitRate(h *netlink.Handle, out netlink.Link, rate linkrate.Rate, queue in
 	return nil
 }
 
+// rateQueue is what may wait at an interface with a rate: all that the queue pairs and streams of a host have
+// under way.
+const rateQueue = 16 << 20
+
 // SetRate gives what an interface sends a rate: see LimitRate.
-func (n *Namespace) SetRate(name string, rate linkrate.Rate, queue int) error {
+func (n *Namespace) SetRate(name string, rate linkrate.Rate) error {
 	l, err := n.link(name)
 	if err != nil {
 		return err
 	}
-	if err := LimitRate(n.handle, l, rate, queue); err != nil {
+	if err := LimitRate(n.handle, l, rate, rateQueue); err != nil {
 		return fmt.Errorf("interface %s in %s: %w", name, n.name, err)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // Addresses of a Star. Hosts reach group addresses on-link: both group prefixes
@@ -43,6 +45,9 @@ type StarConfig struct {
 	// Rack puts the last Rack hosts behind one port together, which leads to a
 	// second bridge. 0 gives every host a port of its own.
 	Rack int
+
+	// Rate bounds what each host sends; 0 is without a bound.
+	Rate linkrate.Rate
 
 	// Redirects makes what the switch's ports are connected to take frames that XDP
 	// redirects there.
@@ -227,6 +232,11 @@ func (s *Star) buildHosts(c StarConfig) error {
 			netip.PrefixFrom(h.IPv4, StarIPv4.Bits()), netip.PrefixFrom(h.IPv6, StarIPv6.Bits()),
 		} {
 			if err := h.NS.AddAddr(h.Interface, p); err != nil {
+				return err
+			}
+		}
+		if c.Rate > 0 {
+			if err := h.NS.SetRate(h.Interface, c.Rate); err != nil {
 				return err
 			}
 		}

@@ -147,8 +147,7 @@ func (a *attacker) flood(rate, count int, frame func(i int) []byte) *flood {
 			due := min(count, int(time.Since(start).Seconds()*float64(rate))+1)
 			due = min(due, f.sent+max(1, rate/100)) // after a pause of the machine: not all at once
 			for ; f.sent < due; f.sent++ {
-				err := unix.Sendto(a.fd, frame(f.sent), 0, &unix.SockaddrLinklayer{Ifindex: a.ifindex})
-				if err != nil && !errors.Is(err, unix.ENOBUFS) {
+				if _, err := unix.Write(a.fd, frame(f.sent)); err != nil && !errors.Is(err, unix.ENOBUFS) {
 					f.err = err
 					return
 				}

@@ -19,9 +19,8 @@ import (
 // tap is a packet socket at a host: it sends any frame, and sees what the host
 // receives, with the VLAN tag restored that the kernel takes off.
 type tap struct {
-	t       testing.TB
-	fd      int
-	ifindex int
+	t  testing.TB
+	fd int
 }
 
 // captured is a frame that came to a host.
@@ -35,26 +34,18 @@ type captured struct {
 func newTap(t testing.TB, h lab.Host) *tap {
 	t.Helper()
 	p := &tap{t: t}
-	err := h.NS.Do(func() (err error) {
-		link, err := h.NS.Handle().LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		p.ifindex = link.Attrs().Index
-		if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
+	var err error
+	p.fd, err = h.NS.PacketSocket(h.Interface, lab.AllFrames, func(fd int) error {
 		return errors.Join(
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
-			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
-			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: p.ifindex}),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
 		)
 	})
 	if err != nil {
-		t.Fatalf("tap at %s: %v", h.Name, err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(p.fd) })
 	return p
@@ -63,7 +54,7 @@ func newTap(t testing.TB, h lab.Host) *tap {
 // send sends a frame from the host, unchanged.
 func (p *tap) send(frame []byte) {
 	p.t.Helper()
-	if err := unix.Sendto(p.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: p.ifindex}); err != nil {
+	if _, err := unix.Write(p.fd, frame); err != nil {
 		p.t.Fatalf("send %d bytes: %v", len(frame), err)
 	}
 }

@@ -25,24 +25,17 @@ type Tap struct {
 func NewTap(t testing.TB, h lab.Host) *Tap {
 	t.Helper()
 	p := &Tap{t: t}
-	err := h.NS.Do(func() (err error) {
-		link, err := h.NS.Handle().LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
+	var err error
+	p.fd, err = h.NS.PacketSocket(h.Interface, lab.AllFrames, func(fd int) error {
 		return errors.Join(
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
-			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}),
-			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: link.Attrs().Index}),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}),
 		)
 	})
 	if err != nil {
-		t.Fatalf("tap at %s: %v", h.Name, err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(p.fd) })
 	return p

@@ -19,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -32,22 +33,15 @@ type wire struct {
 func newWire(t *testing.T, h *fabric.Host) *wire {
 	t.Helper()
 	w := &wire{}
-	err := h.NS.Do(func() error {
-		l, err := h.NS.Handle().LinkByName(fabric.HostInterface)
-		if err != nil {
-			return err
-		}
-		if w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
+	var err error
+	w.fd, err = h.NS.PacketSocket(h.Interface, lab.AllFrames, func(fd int) error {
 		return errors.Join(
-			unix.SetsockoptInt(w.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
-			unix.Bind(w.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: l.Attrs().Index}),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
 		)
 	})
 	if err != nil {
-		t.Fatalf("packet socket at %s: %v", h.Name, err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(w.fd) })
 	return w

@@ -41,12 +41,7 @@ type rig struct {
 // newRig makes one whose hosts have links of 200 Mbit/s, for what they send.
 func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
-	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: hosts}})
-	for _, h := range bed.Star.Hosts {
-		if err := h.NS.SetRate(h.Interface, 200_000_000, 16<<20); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: hosts, Rate: 200_000_000}})
 	r := &rig{Testbed: bed, t: t, key: filepath.Join(t.TempDir(), "key")}
 	if err := os.WriteFile(r.key, []byte(hex.EncodeToString(bed.Key)+"\n"), 0o600); err != nil {
 		t.Fatal(err)

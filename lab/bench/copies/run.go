@@ -29,8 +29,6 @@ import (
 const (
 	runDir   = "/run/gleam/bench-cp" // a directory for each run
 	fileName = "file"
-	// queueBytes hold what all streams of a sender may have under way.
-	queueBytes = 16 << 20
 )
 
 var groupIP = netip.MustParseAddr("10.77.254.1")
@@ -74,9 +72,6 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (_
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := lab.Supported(); err != nil {
-		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
-	}
 	r := &run{o: &o}
 	if r.dir, err = os.MkdirTemp(o.Dir, "gleam-bench-cp-"); err != nil {
 		return nil, err
@@ -86,19 +81,14 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (_
 	if err := writeRandom(r.file, o.Bytes); err != nil {
 		return nil, err
 	}
-	r.bed, err = testbed.Build(ctx, testbed.Config{Dir: runDir, Gleamd: o.Gleamd, Star: lab.StarConfig{Hosts: o.Hosts + 1, MTU: testbed.PortMTU(o.MTU)}})
+	r.bed, err = testbed.Build(ctx, testbed.Config{Dir: runDir, Gleamd: o.Gleamd, Star: lab.StarConfig{Hosts: o.Hosts + 1, MTU: testbed.PortMTU(o.MTU), Rate: o.Rate}})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.bed.Close()) }()
 	r.s = streams{bytes: o.Bytes, hosts: r.bed.Star.Hosts}
-	for i, h := range r.bed.Star.Hosts {
-		if err := h.NS.SetRate(h.Interface, o.Rate, queueBytes); err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			r.s.dirs = append(r.s.dirs, filepath.Join(r.dir, h.Name))
-		}
+	for _, h := range r.bed.Star.Hosts[1:] {
+		r.s.dirs = append(r.s.dirs, filepath.Join(r.dir, h.Name))
 	}
 	if o.SCP {
 		if r.scp, err = startSCP(ctx, r.dir, r.s.hosts, r.s.dirs); err != nil {
@@ -202,9 +192,8 @@ func (r *run) group(ctx context.Context, n int) (float64, error) {
 		})
 		<-ready
 	}
-	var res *cp.Result
 	start := time.Now()
-	err := r.s.hosts[0].NS.Do(func() (err error) { res, err = cp.Send(ctx, &o); return err })
+	res, err := lab.In(r.s.hosts[0].NS, func() (*cp.Result, error) { return cp.Send(ctx, &o) })
 	seconds := time.Since(start).Seconds()
 	if err == nil && (res.Group != r.o.Bytes || res.TCP != 0) {
 		err = fmt.Errorf("%d bytes went by the group and %d by TCP: a receiver was too slow for this rate", res.Group, res.TCP)

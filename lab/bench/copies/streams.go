@@ -82,22 +82,14 @@ func (s *streams) copy(ctx context.Context, file string, chains [][]int) error {
 	return errs
 }
 
-func (s *streams) listen(r int) (ln net.Listener, err error) {
-	h := s.hosts[r]
-	err = h.NS.Do(func() (err error) {
-		ln, err = net.Listen("tcp", netip.AddrPortFrom(h.IPv4, streamPort).String())
-		return err
-	})
-	return ln, err
+func (s *streams) at(r int) string { return netip.AddrPortFrom(s.hosts[r].IPv4, streamPort).String() }
+
+func (s *streams) listen(r int) (net.Listener, error) {
+	return lab.In(s.hosts[r].NS, func() (net.Listener, error) { return net.Listen("tcp", s.at(r)) })
 }
 
-func (s *streams) dial(ctx context.Context, from, to int) (c net.Conn, err error) {
-	err = s.hosts[from].NS.Do(func() (err error) {
-		var d net.Dialer
-		c, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(s.hosts[to].IPv4, streamPort).String())
-		return err
-	})
-	return c, err
+func (s *streams) dial(ctx context.Context, from, to int) (net.Conn, error) {
+	return lab.In(s.hosts[from].NS, func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", s.at(to)) })
 }
 
 // awaitDone waits for the byte that says that the other side, and all behind it, have the

@@ -44,9 +44,9 @@ func newPump(o *Options, s *sinks, star *lab.Star) (_ *pump, err error) {
 		}
 	}()
 	for _, h := range star.Hosts {
-		fd, err := sender(h)
+		fd, err := h.NS.PacketSocket(h.Interface, 0, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1) })
 		if err != nil {
-			return nil, fmt.Errorf("host %s: a packet socket: %w", h.Name, err)
+			return nil, err
 		}
 		p.sockets = append(p.sockets, fd)
 		port, err := star.Switch.Handle().LinkByName(h.Port)
@@ -56,26 +56,6 @@ func newPump(o *Options, s *sinks, star *lab.Star) (_ *pump, err error) {
 		p.ports = append(p.ports, rocev2.MAC(port.Attrs().HardwareAddr))
 	}
 	return p, nil
-}
-
-// sender opens a socket that sends frames as they are.
-func sender(h lab.Host) (fd int, err error) {
-	link, err := h.NS.Handle().LinkByName(h.Interface)
-	if err != nil {
-		return -1, err
-	}
-	err = h.NS.Do(func() error {
-		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
-		err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
-			unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index}))
-		if err != nil {
-			err = errors.Join(err, unix.Close(fd))
-		}
-		return err
-	})
-	return fd, err
 }
 
 func (p *pump) close() error {

@@ -69,7 +69,7 @@ func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *
 	}
 	for i, repair := range o.Repair {
 		if err := s.joinGroup(i, repair); err != nil {
-			return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, st.Daemon.Output())
+			return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, st.Gleamd.Output())
 		}
 	}
 	if o.hasUnicast(s.receivers()) {

@@ -42,9 +42,6 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := lab.Supported(); err != nil {
-		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
-	}
 	b := &lossBench{opts: &o, log: say, start: time.Now(), result: &Result{
 		Machine: here, PathMTU: o.MTU, MessageSize: o.MessageSize, Depth: o.Depth,
 		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, RepairTimeoutMS: float64(o.RepairTimeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -89,10 +90,13 @@ func SetQuick(c *cobra.Command, quick map[string]string) error {
 	return nil
 }
 
-// RequireRoot returns an error, with the next step, to a user who is not root.
+// RequireRoot returns an error, with the next step, to a user who is not root, and where no lab can be made.
 func RequireRoot() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
+	}
+	if err := lab.Supported(); err != nil {
+		return fmt.Errorf("the benchmark makes network namespaces: %w", err)
 	}
 	return nil
 }

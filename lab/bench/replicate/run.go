@@ -26,8 +26,6 @@ const (
 	// qpTimeout is 268 ms: what eight queue pairs have under way waits up to 100 ms for a link of 100 Mbit/s.
 	qpTimeout = 16
 	timeout   = 20 * time.Second // longest wait without progress
-	// queueBytes hold what all queue pairs of a sender may have under way.
-	queueBytes = 16 << 20
 )
 
 // groupIP is that of each group; one exists at a time.
@@ -38,22 +36,14 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (_
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := lab.Supported(); err != nil {
-		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
-	}
 	st, err := testbed.Build(ctx, testbed.Config{
 		Dir: runDir, Gleamd: o.Gleamd, FastPath: o.FastPath,
-		Star: lab.StarConfig{Hosts: slices.Max(o.Replicas) + 1, MTU: testbed.PortMTU(o.MTU)},
+		Star: lab.StarConfig{Hosts: slices.Max(o.Replicas) + 1, MTU: testbed.PortMTU(o.MTU), Rate: o.Rate},
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	for _, h := range st.Star.Hosts {
-		if err := h.NS.SetRate(h.Interface, o.Rate, queueBytes); err != nil {
-			return nil, err
-		}
-	}
 	cases := o.cases()
 	samples := make(map[writeCase][]*perf.Size)
 	start := time.Now()
@@ -92,8 +82,7 @@ func measure(ctx context.Context, o *Options, st *testbed.Testbed, c writeCase) 
 		listen := &perf.ListenOptions{Params: perf.Defaults(perf.Replicate), Local: local, Address: at, Say: func(string) {}}
 		replicas.Go(func() { errs[i] = h.NS.Do(func() error { return perf.Listen(ctx, listen) }) })
 	}
-	var res *perf.Result
-	err := st.Star.Hosts[0].NS.Do(func() (err error) { res, err = perf.Send(ctx, send); return err })
+	res, err := lab.In(st.Star.Hosts[0].NS, func() (*perf.Result, error) { return perf.Send(ctx, send) })
 	if err != nil {
 		cancel() // replicas that the sender has not reached
 	}

@@ -60,19 +60,11 @@ func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator
 		}
 		g.taps = append(g.taps, t)
 	}
-	index, err := ifindex(h.NS, h.Interface)
-	if err != nil {
-		return nil, err
-	}
-	err = h.NS.Do(func() (err error) {
-		if g.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
+	g.fd, err = h.NS.PacketSocket(h.Interface, 0, func(fd int) error {
 		return errors.Join(
-			unix.SetsockoptInt(g.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
-			unix.SetsockoptInt(g.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1),
-			unix.SetsockoptInt(g.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 16<<20),
-			unix.Bind(g.fd, &unix.SockaddrLinklayer{Ifindex: index}))
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 16<<20))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the generator's packet socket: %w", err)

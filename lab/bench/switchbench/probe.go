@@ -77,7 +77,7 @@ type packetTap struct {
 
 // openTap opens a packet socket that reads received frames without waiting. It is for
 // all protocols: such a socket is served before tc, one for IPv4 after it.
-func openTap(h lab.Host) (*packetTap, error) { return openPacketSocket(h, unix.ETH_P_ALL<<8) }
+func openTap(h lab.Host) (*packetTap, error) { return openPacketSocket(h, lab.AllFrames) }
 
 // openSender opens a packet socket that only sends: no received frame is copied for it.
 func openSender(h lab.Host) (*packetTap, error) { return openPacketSocket(h, 0) }
@@ -85,26 +85,17 @@ func openSender(h lab.Host) (*packetTap, error) { return openPacketSocket(h, 0) 
 // openPacketSocket opens a packet socket for a protocol in network byte order; 0: it receives
 // nothing.
 func openPacketSocket(h lab.Host, protocol uint16) (*packetTap, error) {
-	index, err := ifindex(h.NS, h.Interface)
-	if err != nil {
-		return nil, err
-	}
 	stamped := min(1, int(protocol))
-	t := &packetTap{fd: -1, buf: make([]byte, 9216), control: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))}
-	err = h.NS.Do(func() (err error) {
-		if t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-			return err
-		}
+	t := &packetTap{buf: make([]byte, 9216), control: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))}
+	var err error
+	t.fd, err = h.NS.PacketSocket(h.Interface, protocol, func(fd int) error {
 		return errors.Join(
-			unix.SetsockoptInt(t.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20),
-			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, stamped),
-			unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index}))
+			unix.SetNonblock(fd, true),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, stamped))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make a packet socket in %s: %w", h.Name, errors.Join(err, t.Close()))
-	}
-	return t, nil
+	return t, err
 }
 
 // send sends a frame from the host.

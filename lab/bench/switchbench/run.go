@@ -36,9 +36,6 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := lab.Supported(); err != nil {
-		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
-	}
 	b := &switchBench{opts: o, log: say, meter: meter{softirqThreads: softirqThreads()}, rows: o.rows(), result: newResult(&o)}
 	var err error
 	if b.worker, b.generator, err = lab.TwoCPUs(); err != nil {

@@ -70,7 +70,7 @@ func (o *options) start(ctx context.Context, s setup) (*rig.Device, error) {
 		return nil, err
 	}
 	for _, h := range d.Bed.Star.Hosts {
-		if err := h.NS.SetRate(h.Interface, rate, 16<<20); err != nil {
+		if err := h.NS.SetRate(h.Interface, rate); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}
