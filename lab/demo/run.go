@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if r.testbed, err = build(ctx, &o); err != nil {
 		return nil, err
 	}
-	r.client, r.key, r.said = r.testbed.Client, r.testbed.Key, r.testbed.Daemon.Output
+	r.client, r.key, r.said = r.testbed.Client, r.testbed.Key, r.testbed.Gleamd.Output
 	defer func() {
 		if err != nil {
 			r.testbed.Keep = false

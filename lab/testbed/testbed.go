@@ -45,7 +45,6 @@ type Config struct {
 type Testbed struct {
 	Star   *lab.Star
 	Gleamd *Gleamd
-	Daemon *lab.Process // Gleamd's first one
 	Client *api.Client
 	Key    Key  // of envelopes
 	Keep   bool // Close leaves the lab up; its Config has a name
@@ -91,7 +90,7 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 	if err := g.Start(ctx); err != nil {
 		return nil, err
 	}
-	s.Gleamd, s.Daemon, s.Client = g, g.Process, g.Client
+	s.Gleamd, s.Client = g, g.Client
 	return s, nil
 }
 

@@ -60,7 +60,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-s.Daemon.Done():
+	case <-s.Gleamd.Process.Done():
 	default:
 		t.Error("gleamd still runs")
 	}

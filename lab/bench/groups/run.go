@@ -39,9 +39,6 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := lab.Supported(); err != nil {
-		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
-	}
 	worker, pumpCPU, err := lab.TwoCPUs()
 	if err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 
 // register makes the groups, and measures the time and gleamd's memory.
 func (r *run) register(ctx context.Context, mk *maker) error {
-	before, err := r.bed.Daemon.Resident()
+	before, err := r.bed.Gleamd.Process.Resident()
 	if err != nil {
 		return err
 	}
@@ -90,7 +87,7 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.bed.Daemon.Resident()
+	after, err := r.bed.Gleamd.Process.Resident()
 	if err != nil {
 		return err
 	}
@@ -174,7 +171,7 @@ func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
 
 // measure returns the packets a second, and gleamd's CPU time for each in microseconds.
 func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu float64, err error) {
-	before, err := r.bed.Daemon.CPUTime()
+	before, err := r.bed.Gleamd.Process.CPUTime()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -182,7 +179,7 @@ func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu f
 	if pps, err = p.run(ctx, groups, r.opts.Duration); err != nil {
 		return 0, 0, err
 	}
-	after, err := r.bed.Daemon.CPUTime()
+	after, err := r.bed.Gleamd.Process.CPUTime()
 	return pps, float64((after - before).Microseconds()) / float64(p.sent-sent), err
 }
 
