@@ -4,6 +4,9 @@
 package groups
 
 import (
+	"context"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/internal/cli"
@@ -14,31 +17,22 @@ import (
 // Command is `gleam bench groups`.
 func Command(env *cli.Env) *cobra.Command {
 	o := defaults()
-	var out cli.Output
-	c := &cobra.Command{
+	b := &options.Bench{
 		Use:   "groups",
 		Short: "Measure what many groups cost one gleamd: time, memory, speed",
 		Long: `groups registers many groups at a gleamd in a lab on this machine, by envelopes, and
 prints how long that takes and how much memory. Then it sends packets into one
 of the groups, and into all of them in turn, as fast as gleamd takes them without a
 loss. It needs root, and nothing else should run on the machine.`,
-		Example:           `  gleam bench groups --groups 100 --members 4 -o json`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return cli.UsageErrorf("%w", err)
-			}
-			if err := options.RequireRoot(); err != nil {
-				return err
-			}
-			res, err := Run(c.Context(), o, machine.Here(env.Build.Version), env.Stderr)
-			if err != nil {
-				return err
-			}
-			return out.Print(env.Stdout, res, res.writeTable)
+		Example: `  gleam bench groups --groups 100 --members 4 -o json`,
+		Args:    cobra.NoArgs, Common: &o.Common,
+		Read: func(*cobra.Command) error { return o.check() },
+		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (any, func(io.Writer) error, error) {
+			res, err := Run(ctx, o, here, say)
+			return res, res.writeTable, err
 		},
 	}
+	c := b.Command(env)
 	f := c.Flags()
 	f.IntVar(&o.Groups, "groups", o.Groups, "groups")
 	f.IntVar(&o.Members, "members", o.Members, "members of each group, the source included")
@@ -46,7 +40,5 @@ loss. It needs root, and nothing else should run on the machine.`,
 	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure speed so often, and take medians")
 	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement of speed")
 	f.IntVar(&o.Parallel, "parallel", o.Parallel, "groups that are made at once")
-	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
-	out.AddTo(c)
 	return c
 }

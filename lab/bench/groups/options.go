@@ -12,23 +12,22 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/bench/options"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options of a run.
 type Options struct {
+	options.Common
 	Groups   int
 	Members  int // of each group, the source included; each behind a port of its own
 	Payload  int // bytes of a packet
-	Rounds   int // rounds that the medians are of
-	Duration time.Duration
-	Parallel int    // groups that are made at once
-	Gleamd   string // path of the daemon; "": beside this program
+	Parallel int // groups that are made at once
 }
 
 // defaults are those of issue and paper: 1,000 groups.
 func defaults() Options {
-	return Options{Groups: 1000, Members: 16, Payload: 1024, Rounds: 5, Duration: time.Second, Parallel: 4}
+	return Options{Groups: 1000, Members: 16, Payload: 1024, Parallel: 4, Common: options.Common{Rounds: 5, Duration: time.Second}}
 }
 
 // maxGroups is what the addresses and the configuration's limit of groups have room for.

@@ -15,10 +15,11 @@ import (
 	"github.com/gleam-rdma/gleam/lab/bench/machine"
 )
 
-// Bench is a benchmark that has a gleamd run in a lab.
+// Bench is a benchmark that has a gleamd run in a lab. What is in brackets is for a field without a value.
 type Bench struct {
 	Use, Short, Long, Example string
 
+	Args   cobra.PositionalArgs // [an error for any]
 	Common *Common
 	Flags  []string          // those of Common that the benchmark has
 	Quick  map[string]string // flags that --quick sets unless they are given; nil: there is no --quick
@@ -37,7 +38,7 @@ func (b *Bench) Command(env *cli.Env) *cobra.Command {
 	var quick bool
 	c := &cobra.Command{
 		Use: b.Use, Short: b.Short, Long: b.Long, Example: b.Example,
-		Args: cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: b.Args, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := noArguments(c, args); err != nil {
 				return err
@@ -67,6 +68,9 @@ func (b *Bench) Command(env *cli.Env) *cobra.Command {
 			}
 			return b.Draw()
 		},
+	}
+	if c.Args == nil {
+		c.Args = cobra.ArbitraryArgs // noArguments has a better error
 	}
 	b.Common.addTo(c, &rate, b.Flags)
 	if b.Quick != nil {
