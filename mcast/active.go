@@ -111,8 +111,8 @@ const idleAfter = 10 * time.Second
 // idle reports whether g can do without the state that it has for its data: its source has
 // sent nothing for idleAfter, and every receiver has acknowledged everything.
 func (g *group) idle(now time.Duration) bool {
-	return g.numbering.numPending == 0 && !g.live.armed && !g.repair.armed && g.recv.joining == 0 && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
-		g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) && g.refusal.syndrome == 0 && !g.numbering.isBlocking() && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
+	return g.numbering.numPending == 0 && !g.live.armed && !g.repair.armed && !g.is(joiners) && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
+		g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) && !g.is(refused) && !g.is(blocking) && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
 }
 
 // actives are the active groups, in the order in which they became active or were last

@@ -10,19 +10,19 @@ import (
 // evaluate is EVAL of RC.md §6.2: it raises acked and sends the source an ACK of it, then
 // a NAK of the next PSN if one is due.
 func (g *group) evaluate(out *Output) {
-	if g.agg.unplaced {
+	if g.is(unplaced) {
 		return // nothing of the source is known to be had by all
 	}
 	for {
 		for g.agg.numAtAcked <= g.agg.allowedBehind && g.raiseAcked(out) {
 		}
 		if g.policy.quorum != 0 && g.agg.numPending != 0 && g.removeStranded(out) {
-			if g.failed {
+			if g.is(failed) {
 				return
 			}
 			continue
 		}
-		if g.agg.numPending == 0 && g.refusal.syndrome == 0 && !g.numbering.askSource && !g.repair.gap && !g.turn.messageRefused {
+		if g.agg.numPending == 0 && !g.is(requests) {
 			return
 		}
 		worst, who, code := g.worstPending()
@@ -64,7 +64,7 @@ func (g *group) raiseAcked(out *Output) bool {
 	if g.numbering.gap {
 		g.numbering.closeGapBelow(g.lowestReceived().Next())
 	}
-	if g.stored && m.Next().Sub(g.storage.reported) >= storeEvery {
+	if g.policy.stored && m.Next().Sub(g.storage.reported) >= storeEvery {
 		g.reportPositions(out)
 	}
 	if g.agg.nakSeverity != sevNone && m.Sub(g.agg.nakPSN) >= maxSourceFlight {
@@ -119,10 +119,10 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 			sev, from, code = b.pending, i, b.pendingSyndrome
 		}
 	}
-	if g.refusal.syndrome != 0 && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
+	if g.is(refused) && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
 		return sevFatal, none, g.refusal.syndrome
 	}
-	if g.turn.messageRefused && g.defersUna(sev) {
+	if g.is(messageRefused) && g.defersUna(sev) {
 		return sevRNR, none, turnSoon.RNR()
 	}
 	if g.asksForGap() {
@@ -136,9 +136,9 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 // it may have nothing more to send.
 func (g *group) defersUna(sev severity) bool {
 	if g.fwd.nxt == g.agg.acked.Next() {
-		return !g.src.frozen || g.fwd.nxt.LessEq(g.src.lastPSN)
+		return !g.is(frozen) || g.fwd.nxt.LessEq(g.src.lastPSN)
 	}
-	return g.src.frozen && sev < sevRNR
+	return g.is(frozen) && sev < sevRNR
 }
 
 // addAckedCount adds n PSNs to past, an ackedCount: how far back a duplicate may be.
@@ -156,7 +156,6 @@ type aggregation struct {
 	nakSeverity   severity   // severity of the last NAK to the source
 	nakServed     bool       // the source has sent nakPSN since that NAK
 	becnDue       bool       // BECN is to be set in the next ACK
-	unplaced      bool       // some leg is unplaced: acked is not known to be had behind it (R89)
 	messages      messages   // the MSN of the group's ACK
 }
 
@@ -198,7 +197,7 @@ func (g *group) sendNAK(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
 }
 
 func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
-	if (g.src.quarantined || g.agg.unplaced) && op == rocev2.Acknowledge {
+	if g.is(quarantined|unplaced) && op == rocev2.Acknowledge {
 		return
 	}
 	g.counters.FeedbackOut++

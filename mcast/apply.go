@@ -92,7 +92,7 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 // it will be acknowledged (R88). A source behind another switch is answered there. A group
 // that resumes has no source yet.
 func (g *group) refuseUnfinished(out *Output) {
-	if !g.failed && g.src.member != none && g.src.neighbor == 0 && !g.isQuiescent() {
+	if !g.is(failed) && g.src.member != none && g.src.neighbor == 0 && !g.isQuiescent() {
 		g.sendNAK(out, rocev2.SyndromeNAKOpErr, g.agg.acked.Next())
 	}
 }
@@ -107,7 +107,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 		cnp:  cnpFilter{leg: none},
 		legs: make([]leg, 0, len(spec.Legs)), members: make([]member, 0, len(spec.Members)),
 	}
-	g.policy.kind, g.stored = spec.Policy, spec.Stored
+	g.policy.kind, g.policy.stored = spec.Policy, spec.Stored
 	g.setPolicy(spec)
 	g.numbering.interval = spec.PSNProbe
 	if r := &spec.Repair; r.Bytes > 0 {
@@ -173,20 +173,20 @@ func (g *group) addMember(m *MemberSpec) {
 // would take the next source's first packets for duplicates and acknowledge them unread.
 // Such a group has failed.
 func (g *group) sourceRemoved(m MemberID, out *Output) {
-	if g.failed {
+	if g.is(failed) {
 		return
 	}
 	if g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage {
 		g.evictBehind(out) // without a quorum nobody is behind acked
 	}
-	if g.fwd.midMessage || g.agg.unplaced || !g.allCaughtUp() {
+	if g.fwd.midMessage || g.is(unplaced) || !g.allCaughtUp() {
 		g.fail(m, g.agg.acked.Next(), 0, SourceRemoved, out)
 		g.src.member, g.src.leg = none, none
 		return
 	}
 	g.endTurn(out)
 	g.live.armed = false
-	if g.stored {
+	if g.policy.stored {
 		g.reportPositions(out)
 	}
 }

@@ -16,7 +16,7 @@ type Awaited struct {
 // Under Quorum some of the legs may be ones that it need not wait for, and Alone is false.
 func (s *Switch) Awaited(id GroupID) (a Awaited) {
 	g := s.group(id)
-	if g == nil || g.failed || g.src.member == none || g.agg.unplaced || g.agg.acked == g.fwd.nxt.Prev() || g.agg.numAtAcked == 0 {
+	if g == nil || g.is(failed) || g.src.member == none || g.is(unplaced) || g.agg.acked == g.fwd.nxt.Prev() || g.agg.numAtAcked == 0 {
 		return a
 	}
 	a.PSN, a.Legs = g.agg.acked.Next(), int(g.agg.numAtAcked)

@@ -87,7 +87,7 @@ func (g *group) handleCNP(now time.Duration, p *Packet, out *Output) Reason {
 	if r != None {
 		return r
 	}
-	if g.failed {
+	if g.is(failed) {
 		return FailedGroup
 	}
 	if !p.Verified {

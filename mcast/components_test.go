@@ -50,7 +50,7 @@ func checkNumbering(t fatalReporter, g *group) {
 // checkTurn: a turn is over, or drained, only while it is to end; the next member waits.
 func checkTurn(t fatalReporter, g *group) {
 	u := &g.turn
-	if u.endingSince == 0 && (u.messageRefused && !g.src.frozen || u.drainedSince != 0) {
+	if u.endingSince == 0 && (g.is(messageRefused) && !g.is(frozen) || u.drainedSince != 0) {
 		t.Fatalf("R77: a turn that does not end is over: %+v", *u)
 	}
 	if u.next != none && g.historyOf(MemberID(u.next)).waits == 0 {
@@ -63,19 +63,19 @@ func checkTurn(t fatalReporter, g *group) {
 func checkTree(t fatalReporter, g *group) {
 	x := g.tree()
 	if x == nil {
-		if g.src.frozen || g.src.wanted {
-			t.Fatalf("R84: frozen %v, wanted %v, in a group of one switch", g.src.frozen, g.src.wanted)
+		if g.is(frozen) || g.is(wanted) {
+			t.Fatalf("R84: frozen %v, wanted %v, in a group of one switch", g.is(frozen), g.is(wanted))
 		}
 		return
 	}
-	if frozen := g.src.member != none && !x.mayPass(); frozen != g.src.frozen || x.machine.Wanted() != g.src.wanted {
-		t.Fatalf("R84: frozen %v, wanted %v: %+v", g.src.frozen, g.src.wanted, x.status())
+	if elsewhere := g.src.member != none && !x.mayPass(); elsewhere != g.is(frozen) || x.machine.Wanted() != g.is(wanted) {
+		t.Fatalf("R84: frozen %v, wanted %v: %+v", g.is(frozen), g.is(wanted), x.status())
 	}
 	if x.rests() {
 		t.Fatalf("R85: the source is at rest, others wait, and it keeps the token: %+v", x.status())
 	}
-	if (g.turn.contendedSince != 0) != g.src.wanted {
-		t.Fatalf("R85: wanted %v, since %v", g.src.wanted, g.turn.contendedSince)
+	if (g.turn.contendedSince != 0) != g.is(wanted) {
+		t.Fatalf("R85: wanted %v, since %v", g.is(wanted), g.turn.contendedSince)
 	}
 }
 
@@ -96,7 +96,7 @@ func checkSource(t fatalReporter, g *group) {
 // checkReceivers: the counts are those of the legs' flags.
 func checkReceivers(t fatalReporter, g *group) {
 	var r receivers
-	unplaced := false
+	var mirrored gates
 	for i := range g.legs {
 		if g.legs[i].joining {
 			r.joining++
@@ -109,15 +109,23 @@ func checkReceivers(t fatalReporter, g *group) {
 			r.joinedInFlight++
 		}
 		if f&isUnplaced != 0 {
-			unplaced = true
+			mirrored = unplaced
 			if l := &g.legs[i]; f&isReceiver != 0 || l.joining && g.src.neighbor != 0 || l.connected() || l.members == 0 || int32(i) == g.src.leg {
 				t.Fatalf("R89: leg %d is unplaced, and %+v of flags %#x", i, *l, f)
 			}
 		}
 	}
 	r.inFlightUntil = g.recv.inFlightUntil
-	if unplaced != g.agg.unplaced {
-		t.Fatalf("R89: unplaced %v, the legs %v", g.agg.unplaced, unplaced)
+	for gate, yes := range map[gates]bool{
+		noReceivers: r.count == 0, joiners: r.joining != 0, tooFew: g.policy.quorum != 0 && r.count < g.policy.quorum, refused: g.refusal.syndrome != 0,
+		ending: g.turn.endingSince != 0, unstored: !g.fwd.isDurable(g.fwd.nxt), holding: g.repair.store != nil && len(g.repair.store.held.packets) != 0, learning: g.is(learning) && g.is(resumes),
+	} {
+		if yes {
+			mirrored |= gate
+		}
+	}
+	if is := g.gates & (unplaced | noReceivers | joiners | tooFew | refused | ending | unstored | holding | learning); is != mirrored {
+		t.Fatalf("the gates are %#x, and should be %#x: %+v", is, mirrored, g)
 	}
 	if r != g.recv {
 		t.Fatalf("receivers are %+v, counted %+v", g.recv, r)
@@ -174,7 +182,7 @@ func checkAggregation(t fatalReporter, g *group) {
 	if low != g.agg.numAtAcked || pending != g.agg.numPending {
 		t.Fatalf("numAtAcked is %d, numPending %d, counted %d and %d", g.agg.numAtAcked, g.agg.numPending, low, pending)
 	}
-	if g.recv.count > 0 && low <= g.agg.allowedBehind && !g.failed && !g.agg.unplaced {
+	if g.recv.count > 0 && low <= g.agg.allowedBehind && !g.is(failed) && !g.is(unplaced) {
 		t.Fatalf("acked %06x could be higher: %d of %d receivers have no more", g.agg.acked, low, g.recv.count)
 	}
 }

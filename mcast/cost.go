@@ -198,7 +198,7 @@ func (g *group) costOf(now time.Duration, i int) (c Cost) {
 	c = Cost{NAKs: l.naks, RNRNAKs: uint64(l.rnrNAKs), Repaired: l.repaired, Probes: uint64(l.probes), Spurious: uint64(l.spurious), Waited: l.waited}
 	m := &g.activityOf(i).recovery
 	c.RTT, c.PathRTT, c.Receives = m.rtt, l.pathRTT, g.ackStateOf(i).flags&isReceiver != 0
-	if g.cost.aloneSince != 0 && g.agg.numAtAcked == 1 && !g.failed && g.isAwaited(i) {
+	if g.cost.aloneSince != 0 && g.agg.numAtAcked == 1 && !g.is(failed) && g.isAwaited(i) {
 		c.Alone = now - g.cost.aloneSince
 		addWait(&c.Waited, m.fault, c.Alone)
 		c.Overdue = c.Alone > max(g.repair.timeout, DefaultRepairTimeout, 2*(m.rtt+4*m.rttVar))

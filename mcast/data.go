@@ -20,7 +20,7 @@ const (
 
 // handleRequest serves a request packet of a member.
 func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	if g.isResuming() && !g.failed {
+	if g.is(learning) && !g.is(failed) {
 		return Resuming
 	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
@@ -51,7 +51,7 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 // is answered with ACK(acked), which is true for every sender.
 func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	psn := p.PSN & rocev2.PSNMask
-	if g.resumes && !g.failed {
+	if g.is(resumes) && !g.is(failed) {
 		if !p.Verified {
 			out.NeedVerify = true
 			return None
@@ -65,16 +65,17 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 				out.NeedVerify = true
 				return None
 			}
-			g.src.quarantined, g.src.quarantinedUntil = true, now+quarantine
+			g.set(quarantined, true)
+			g.src.quarantinedUntil = now + quarantine
 		}
 		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
 		return PSNOutOfRange
 	}
-	if g.src.quarantined {
+	if g.is(quarantined) {
 		if now < g.src.quarantinedUntil {
 			return PSNOutOfRange
 		}
-		g.src.quarantined = false
+		g.set(quarantined, false)
 	}
 	if d <= 0 {
 		if g.policy.quorum != 0 && g.numLacking(psn) != 0 {
@@ -83,41 +84,19 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		return g.answerDuplicate(now, p, psn, out)
 	}
 	code, why := g.checkRequest(p, f)
-	starts := f&rocev2.OpStart != 0
-	update := g.isTargetMessage(p)
-	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 && !g.src.frozen &&
-		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking() && g.fwd.isDurable(psn)
+	starts, update := f&rocev2.OpStart != 0, g.isTargetMessage(p)
+	shut := g.gates & stops
+	if !starts {
+		shut &^= joiners
+	}
+	inOrder := psn == g.fwd.nxt && shut == 0 && code == 0 && !update
 	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
 		out.NeedVerify = true
 		return None
 	}
 	if !inOrder {
-		if g.src.frozen && !g.failed {
-			if r := g.holdBack(now, psn, out); r != None {
-				return r
-			}
-		}
-		if g.yields(now, p, psn) {
-			return g.yieldTurn(now, psn, out)
-		}
-		if r := g.slowPath(now, psn, code, why, out); r != None {
+		if r := g.stop(now, p, psn, refusal{psn, code, why}, out); r != None {
 			return r
-		}
-		if g.numbering.holds && !psn.Less(g.fwd.nxt) && !g.repair.store.held.serving {
-			return g.waitsBehind()
-		}
-		if g.fwd.nxt.Less(psn) && g.isRequested() {
-			g.recheckMismatch(psn, out)
-			return AwaitsStorage
-		}
-		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
-			return AwaitsVerification
-		}
-		if !g.fwd.isDurable(psn) {
-			return g.awaitStorage(now, psn)
-		}
-		if g.agg.allowedBehind < 0 {
-			return g.reject(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
 		}
 		if update && !g.noteTargets(psn, p.Targets) {
 			return TargetMessagesFull
@@ -152,7 +131,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	if g.live.period != 0 && !g.live.armed {
 		g.startLiveness(now)
 	}
-	if g.recv.count == 0 {
+	if g.is(noReceivers) {
 		g.evaluate(out)
 	}
 	g.resend(now, out)
@@ -195,34 +174,4 @@ func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, ou
 		g.sendACK(out)
 	}
 	return DuplicateData
-}
-
-// slowPath handles a verified packet that is not inOrder (handleData). It returns None
-// if the packet is to be forwarded after all.
-func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
-	if g.failed {
-		if psn == g.failure.psn && g.failure.syndrome != 0 {
-			g.sendNAK(out, g.failure.syndrome, psn)
-		}
-		return FailedGroup
-	}
-	if g.refusal.syndrome != 0 {
-		if g.refusal.psn.Less(psn) {
-			return g.refusal.reason // the source goes back to the refused PSN
-		}
-		if g.refusal.psn == psn {
-			g.refusal = refusal{}
-		}
-	}
-	if code != 0 {
-		return g.reject(now, psn, code, why, out)
-	}
-	if g.recv.count == 0 && g.agg.unplaced {
-		return Resuming // there is nobody yet to whom it could go
-	}
-	if g.recv.count == 0 && g.recv.joining == 0 && g.fwd.nxt.Less(psn) {
-		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
-		return PSNOutOfRange // no receiver is there to send a NAK of the gap
-	}
-	return None
 }

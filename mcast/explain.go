@@ -215,7 +215,7 @@ func (x *explainer) judge() {
 		x.Verdict = VerdictAnswered
 	case x.Reason != None:
 		x.Verdict = VerdictDropped
-	case x.g.numbering.holds && !copies && x.out.Retained:
+	case x.g.is(holding) && !copies && x.out.Retained:
 		x.Verdict = VerdictHeld
 		x.add(rules("R96"), "The packet is held here: it waits as its message does, and is served then as if it came then.")
 	case request || copies:

@@ -58,22 +58,22 @@ func (x *ackExplainer) add(rules []string, format string, args ...any) {
 func (x *ackExplainer) explain() {
 	g := x.g
 	switch {
-	case g.failed:
+	case g.is(failed):
 		x.add(rules("R25", "R80"), "The group has failed: nothing is acknowledged any more, and its members have to register anew.")
 		return
-	case g.isResuming():
+	case g.is(learning):
 		x.add(rules("R83"), "The switch has started again, and asks the members what they have: nothing is acknowledged before they have answered.")
 		return
 	case g.src.member == none:
 		x.add(rules("R17"), "The group has no source yet: no acknowledgement is due.")
 		x.blocked()
 		return
-	case g.agg.unplaced:
+	case g.is(unplaced):
 		x.add(rules("R89"), "What the members behind another switch have is not known yet: nothing is acknowledged before that.")
 		return
 	}
 	src := g.memberIP(MemberID(g.src.member))
-	if g.src.quarantined && x.now < g.src.quarantinedUntil {
+	if g.is(quarantined) && x.now < g.src.quarantinedUntil {
 		x.add(rules("R68"), "%s has sent a PSN below all that its registration has seen: nothing is acknowledged to it for %v.", src, g.src.quarantinedUntil-x.now)
 	}
 	if n := g.fwd.nxt.Sub(g.agg.acked) - 1; n > 0 {
@@ -116,7 +116,7 @@ func (x *ackExplainer) owed(src string) {
 // blocked says what new data of the source, or of the next one, waits for.
 func (x *ackExplainer) blocked() {
 	g := x.g
-	if g.numbering.blocked {
+	if g.is(blocked) {
 		var names []string
 		for i := range g.legs {
 			if g.unproven(i) && len(names) < 4 {
@@ -125,18 +125,18 @@ func (x *ackExplainer) blocked() {
 		}
 		x.add(rules("R52", "R53"), "The next message waits until new receivers have shown which PSN they expect: %s. Probes go to them every %v.", strings.Join(names, ", "), g.numbering.backoff)
 	}
-	if g.awaitsStorage {
+	if g.is(awaitsFile) {
 		x.add(rules("R83"), "New data waits until the members' positions are in the state file.")
 	}
-	if g.numbering.holds {
+	if g.is(holding) {
 		x.add(rules("R96"), "%d packets are held until then.", len(g.repair.store.held.packets)-g.repair.store.held.first)
 	}
-	if g.refusal.syndrome != 0 {
+	if g.is(refused) {
 		x.add(g.refusal.reason.Rules(), "Packet 0x%06x of the source was refused: %s.", g.refusal.psn, g.refusal.reason.Text())
 	}
-	if g.src.member != none && g.src.frozen {
+	if g.src.member != none && g.is(frozen) {
 		x.add(rules("R84", "R86"), "The right to send is elsewhere in the tree of switches: nothing new of this source is forwarded.")
-	} else if g.turn.endingSince != 0 {
+	} else if g.is(ending) {
 		r := rules("R77", "R78")
 		if g.tree() != nil {
 			r = rules("R77", "R85")

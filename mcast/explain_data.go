@@ -15,7 +15,7 @@ func (x *explainer) rulesOfReason() []string {
 	g := x.was
 	r := x.Reason.Rules()
 	switch {
-	case x.Reason == PSNOutOfRange && x.op&rocev2.OpRequest != 0 && (x.g.src.quarantined || x.g.extra != nil && len(x.g.extra.history) != 0):
+	case x.Reason == PSNOutOfRange && x.op&rocev2.OpRequest != 0 && (x.g.is(quarantined) || x.g.extra != nil && len(x.g.extra.history) != 0):
 		return rules("R63", "R68")
 	case x.Reason == DuplicateData && !x.isFromSource():
 		return rules("R29")
@@ -25,7 +25,7 @@ func (x *explainer) rulesOfReason() []string {
 		return rules("R03")
 	case x.Reason == FeedbackStale && x.p.Neighbor != 0 && g.src.member != none && rocev2.KeyOf(x.p.Src) != g.src.addr:
 		return rules("R18")
-	case x.Reason == NoToken && g.src.frozen && x.isFromSource():
+	case x.Reason == NoToken && g.is(frozen) && x.isFromSource():
 		return rules("R84", "R86")
 	case x.Reason == AwaitsStorage && g.fwd.nxt.Less(x.psn):
 		return rules("R83", "R102")

@@ -124,7 +124,7 @@ func (x *explainer) describeLeg(i int) {
 // describeAcked says whether the group's acked moves, and what it waits for if it does not.
 func (x *explainer) describeAcked() {
 	g := x.g
-	if g.src.member == none || g.failed {
+	if g.src.member == none || g.is(failed) {
 		return
 	}
 	if x.was.agg.acked != g.agg.acked {
@@ -205,7 +205,7 @@ func (x *explainer) rulesOfRNR(f *Feedback) []string {
 		return rules("R66", "R84")
 	case int32(f.To) != x.g.src.member:
 		return rules("R66")
-	case x.g.turn.messageRefused:
+	case x.g.is(messageRefused):
 		return rules("R77")
 	}
 	return rules("R14", "R19")
@@ -213,9 +213,9 @@ func (x *explainer) rulesOfRNR(f *Feedback) []string {
 
 func (x *explainer) rulesOfSequenceNAK() []string {
 	switch {
-	case x.was.repair.gap || x.g.repair.gap:
+	case x.was.is(lostNxt) || x.g.is(lostNxt):
 		return rules("R103")
-	case x.was.numbering.askSource || x.g.numbering.askSource:
+	case x.was.is(asking) || x.g.is(asking):
 		return rules("R53", "R102")
 	case x.g.repair.numRecovering != 0:
 		return rules("R09", "R14", "R47")
@@ -231,9 +231,9 @@ func (x *explainer) rulesOfFatal(f *Feedback) []string {
 		return rules("R107")
 	case x.Reason == FailedGroup && int32(f.To) != x.g.src.member:
 		return rules("R80")
-	case x.g.refusal.syndrome != 0:
+	case x.g.is(refused):
 		return append(rules("R14"), x.g.refusal.reason.Rules()...)
-	case x.g.failed && f.Syndrome == rocev2.SyndromeNAKOpErr && x.g.failure.syndrome == f.Syndrome:
+	case x.g.is(failed) && f.Syndrome == rocev2.SyndromeNAKOpErr && x.g.failure.syndrome == f.Syndrome:
 		return rules("R25", "R39", "R75")
 	}
 	return rules("R14", "R25")

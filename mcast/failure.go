@@ -38,14 +38,15 @@ func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
 		code = rocev2.SyndromeNAKOpErr
 	}
 	g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = g.agg.acked.Next(), sevFatal, false
-	if g.agg.nakPSN.Less(g.fwd.nxt) || g.numbering.isBlocking() {
+	if g.agg.nakPSN.Less(g.fwd.nxt) || g.is(blocking) {
 		g.sendNAK(out, code, g.agg.nakPSN)
 	} // else the source has not sent nakPSN, and is answered when it does (R75)
 	g.fail(m, g.agg.nakPSN, code, why, out)
 }
 
 func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out *Output) {
-	g.failed, g.failure.psn, g.failure.syndrome = true, psn, code
+	g.set(failed, true)
+	g.failure = failure{psn, code}
 	g.live.armed = false
 	g.clearStore(g.fwd.nxt, out)
 	g.emitEvent(out, Event{Kind: GroupFailed, Group: g.id, Member: m, PSN: psn, Syndrome: code, Cause: why})

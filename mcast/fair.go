@@ -45,7 +45,6 @@ type turn struct {
 	sourceTimeout  time.Duration // how long the source may send nothing while another member waits; 0: any time
 
 	next            int32         // the member that has waited longest, or none
-	messageRefused  bool          // the source has begun its next message, which was refused
 	refusalReported bool          // SourceRefused was emitted in this turn
 	misses          uint8         // how often the source's turn has ended for a member that did not use its own
 	endingSince     time.Duration // since when the turn is to end with the message under way; 0: it is not
@@ -75,10 +74,10 @@ func (g *group) waitForTurn(now time.Duration, k MemberID, out *Output) {
 	code := turnRNRCode
 	if t.next == int32(k) {
 		t.requestedAt = now
-		if t.endingSince == 0 && now-t.contendedSince >= g.turn.time<<t.misses && !g.waitsForFile() {
-			t.endingSince = max(now, 1)
+		if !g.is(ending) && now-t.contendedSince >= g.turn.time<<t.misses && !g.waitsForFile() {
+			g.setEnding(max(now, 1))
 		}
-		if t.endingSince != 0 && now-t.endingSince < turnReserved {
+		if g.is(ending) && now-t.endingSince < turnReserved {
 			code = turnSoon
 		}
 	}
@@ -101,11 +100,11 @@ func (g *group) chooseNext(now time.Duration) {
 // not used its turn, or could not get it.
 func (g *group) dismissNext(now time.Duration) {
 	t := &g.turn
-	if t.endingSince != 0 {
+	if g.is(ending) {
 		t.misses = min(t.misses+1, maxMisses)
 		t.contendedSince = max(now, 1)
 	}
-	t.endingSince, t.messageRefused, t.drainedSince = 0, false, 0
+	g.setEnding(0)
 	g.newHistory(MemberID(t.next)).waits = 0
 	g.chooseNext(now)
 }
@@ -114,7 +113,7 @@ func (g *group) dismissNext(now time.Duration) {
 // member than k.
 func (g *group) reservedForAnother(now time.Duration, k MemberID) bool {
 	t := &g.turn
-	return t.endingSince != 0 && t.next != int32(k) && now-t.requestedAt < turnReserved
+	return g.is(ending) && t.next != int32(k) && now-t.requestedAt < turnReserved
 }
 
 // yields reports whether the source's packet is refused because its turn is over: the
@@ -123,34 +122,32 @@ func (g *group) reservedForAnother(now time.Duration, k MemberID) bool {
 func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	t := &g.turn
 	switch {
-	case t.endingSince == 0 || g.failed || g.refusal.syndrome != 0 || psn.Less(g.fwd.nxt):
+	case !g.is(ending) || g.is(refused) || psn.Less(g.fwd.nxt):
 		return false
 	case g.fwd.midMessage:
-		t.messageRefused, t.drainedSince = false, 0 // nxt-1 did not end the message after all
+		t.drainedSince = 0
+		g.set(messageRefused, false) // nxt-1 did not end the message after all
 		return false
-	case !t.messageRefused && g.fwd.targets != nil && g.fwd.targets.named && (psn != g.fwd.nxt || !g.isTargetMessage(p)):
+	case !g.is(messageRefused) && g.fwd.targets != nil && g.fwd.targets.named && (psn != g.fwd.nxt || !g.isTargetMessage(p)):
 		return false
-	case g.tree() != nil: // the token goes to who waits, wherever
-		return true
-	case now-t.requestedAt >= turnReserved || t.drainedSince != 0 && now-t.drainedSince >= turnReserved:
+	case g.tree() == nil && (now-t.requestedAt >= turnReserved || t.drainedSince != 0 && now-t.drainedSince >= turnReserved): // in a tree the token goes to who waits, wherever
 		g.dismissNext(now)
 		return false
+	}
+	g.set(awaitsFile|asking, false) // it waits for the source's next turn
+	if t.drainedSince == 0 && g.agg.acked == g.fwd.nxt.Prev() {
+		t.drainedSince = max(now, 1)
 	}
 	return true
 }
 
-// yieldTurn refuses the source's packet psn, whose message does not begin in this turn.
-// evaluate sends the source an RNR NAK when all before that message is acknowledged.
-func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
-	t := &g.turn
-	g.noteNotForwarded(now, psn)
-	t.messageRefused = true
-	g.awaitsStorage, g.numbering.askSource = false, false // it waits for the source's next turn
-	if t.drainedSince == 0 && g.agg.acked == g.fwd.nxt.Prev() {
-		t.drainedSince = max(now, 1)
+// setEnding sets since when the turn is to end; 0: the source goes on.
+func (g *group) setEnding(since time.Duration) {
+	g.turn.endingSince = since
+	if g.set(ending, since != 0); since == 0 {
+		g.turn.drainedSince = 0
+		g.set(messageRefused, false)
 	}
-	g.evaluate(out)
-	return TurnOver
 }
 
 // noteTurnBegins notes that the turn of member k begins.
@@ -160,7 +157,7 @@ func (g *group) noteTurnBegins(now time.Duration, k MemberID) {
 		g.newHistory(k).waits = 0
 	}
 	t.contendedSince, t.misses = 0, 0
-	if g.src.wanted {
+	if g.is(wanted) {
 		t.contendedSince = max(now, 1) // in a tree
 	}
 	if t.next == int32(k) {

@@ -62,7 +62,7 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	if r != None {
 		return r
 	}
-	if g.failed {
+	if g.is(failed) {
 		return FailedGroup
 	}
 	if !p.Verified {

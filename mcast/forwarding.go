@@ -33,7 +33,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		g.rtt.pending = false // an ACK may be of either passage
 	}
 	fresh := again && g.repair.store != nil && g.repair.store.find(psn) == nil
-	if g.repair.store != nil && g.recv.count != 0 && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
+	if g.repair.store != nil && !g.is(noReceivers) && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
 	n, served, drains := len(out.Copies), 0, !again && g.isDraining(now)
@@ -103,7 +103,7 @@ func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 	}
 	switch d := psn.Sub(g.fwd.nxt); {
 	case d >= 0:
-		g.fwd.nxt = psn.Next()
+		g.setNxt(psn.Next(), g.fwd.limit)
 		g.fwd.midMessage = !ends
 		if ends {
 			g.agg.messages.addEnd(psn)

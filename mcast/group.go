@@ -20,18 +20,15 @@ type group struct {
 	fwd  forwarding
 	recv receivers
 
-	qpn           rocev2.QPN
-	id            GroupID
-	failed        bool
-	resumes       bool // extra.resume is set
-	stored        bool // GroupSpec.Stored
-	awaitsStorage bool // the source has sent data that waits until newer positions are stored
-	refusal       refusal
-	policy        policyParams
-	acks          []ackState // by LegID; nil before the group's first data
-	legs          []leg      // by LegID
-	sw            *Switch
-	counters      tally
+	qpn rocev2.QPN
+	id  GroupID
+	gates
+	refusal  refusal
+	policy   policyParams
+	acks     []ackState // by LegID; nil before the group's first data
+	legs     []leg      // by LegID
+	sw       *Switch
+	counters tally
 
 	repair localRepair
 	rtt    rttMeasurement

@@ -59,17 +59,9 @@ func (g *group) hold(now time.Duration, p *Packet, why Reason, out *Output) Reas
 	h.packets = append(h.packets, *p)
 	h.packets[n].PSN, h.packets[n].Targets = psn, nil
 	s.countHeld(int64(p.RetainBytes))
-	g.numbering.holds, out.Retained = true, true
+	g.set(holding, true)
+	out.Retained = true
 	return None
-}
-
-// waitsBehind is the reason why a new packet waits behind those that are held.
-func (g *group) waitsBehind() Reason {
-	g.counters.DataIn++
-	if g.awaitsStorage {
-		return AwaitsStorage
-	}
-	return AwaitsVerification
 }
 
 // countHeld adds n to the bytes of the held frames.
@@ -82,7 +74,7 @@ func (s *store) countHeld(n int64) {
 // mayRelease reports whether packets are held that wait no longer. Advance serves them: it has
 // memory for their copies.
 func (g *group) mayRelease() bool {
-	return g.numbering.holds && !g.numbering.blocked && g.fwd.isDurable(g.fwd.nxt)
+	return g.gates&(holding|blocked|unstored) == holding
 }
 
 // releaseHeld serves the held packets that wait no longer, as far as the caller has memory.
@@ -99,7 +91,7 @@ func (g *group) releaseHeld(now time.Duration, out *Output) {
 		r := g.handleData(now, &p, p.Op.Flags(), out)
 		h.serving, g.counters.DataIn = false, counted
 		out.resends = len(out.Copies) - direct
-		if g.numbering.holds && (r == AwaitsVerification || r == AwaitsStorage) {
+		if g.is(holding) && (r == AwaitsVerification || r == AwaitsStorage) {
 			h.first--
 			s.countHeld(int64(p.RetainBytes))
 			break
@@ -112,9 +104,9 @@ func (g *group) releaseHeld(now time.Duration, out *Output) {
 		}
 	}
 	out.Retained = retained
-	if g.numbering.holds && h.first == len(h.packets) { // else the turn has ended, or the group has failed
+	if g.is(holding) && h.first == len(h.packets) { // else the turn has ended, or the group has failed
 		if h.lost {
-			g.numbering.askSource = true
+			g.set(asking, true)
 		}
 		g.dropHeld(out)
 		g.evaluate(out)
@@ -129,7 +121,8 @@ func (g *group) dropHeld(out *Output) {
 	}
 	s.countHeld(-s.held.bytes)
 	s.sw.pools.held.put(s.held.packets)
-	s.held, g.numbering.holds = held{}, false
+	s.held = held{}
+	g.set(holding, false)
 }
 
 // hasMemoryFor reports whether the caller has memory for n copies more. The first copies of a

@@ -35,7 +35,7 @@ func (g *group) isHeld(i int) bool {
 
 // awaitsJoining reports whether a leg is marked as joining without being confirmed.
 func (g *group) awaitsJoining() bool {
-	if !g.agg.unplaced || g.recv.joining == 0 {
+	if !g.is(unplaced) || !g.is(joiners) {
 		return false
 	}
 	for _, l := range g.forwardedLegs() {
@@ -50,14 +50,14 @@ func (g *group) awaitsJoining() bool {
 // the neighbour knows which turn is meant, so it knows no position of the turn's source.
 func (t *tree) takeIgnorance(now time.Duration, l LegID, msg *token.Message, out *Output) {
 	g := t.g
-	if msg.Position.Source != token.NoMember || msg.Ack == 0 || g.failed || g.src.member == none || !g.isHeld(int(l)) {
+	if msg.Position.Source != token.NoMember || msg.Ack == 0 || g.is(failed) || g.src.member == none || !g.isHeld(int(l)) {
 		return
 	}
 	g.activate(now)
 	g.setUnplaced(int(l), false)
 	g.unblock(out)
 	g.evaluate(out)
-	if !g.agg.unplaced {
+	if !g.is(unplaced) {
 		t.announce(now, out)
 	}
 }
@@ -69,7 +69,7 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	g, e := t.g, &t.edges
 	k, ok := t.memberOf(at.Needed)
 	t.noteRelay(t.legID(leg), at)
-	if !ok || g.failed || g.members[k].leg != t.legID(leg) {
+	if !ok || g.is(failed) || g.members[k].leg != t.legID(leg) {
 		return
 	}
 	if int32(k) == g.src.member && g.isUnconfirmed() {
@@ -79,7 +79,7 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 		return
 	}
 	switch {
-	case g.isResuming() || t.isUnknown(k):
+	case g.is(learning) || t.isUnknown(k):
 		return
 	case !t.machine.Accepts(leg) || !t.mayFollow():
 		t.passOn(now, k, out)

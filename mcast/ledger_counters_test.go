@@ -22,7 +22,7 @@ func (c *countersBefore) fastCopies() uint64 {
 
 func (c *countersBefore) open(g *group) {
 	if c.g = g; g != nil {
-		c.counters, c.holds, c.fast = g.counters.counters(), g.numbering.holds, c.fastCopies()
+		c.counters, c.holds, c.fast = g.counters.counters(), g.is(holding), c.fastCopies()
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *countersBefore) close(t fatalReporter, g *group, p *Packet, out *Output
 		t.Fatalf("opcode %#x counts %d times as data, %d times as feedback", uint8(p.Op), data, feedback)
 	}
 	served := out.Drop == None || out.Drop == DuplicateData || out.Drop == TurnOver || out.Drop == CNPFiltered ||
-		out.Drop == AwaitsVerification && p.PSN&rocev2.PSNMask == g.fwd.nxt && !g.numbering.askSource
+		out.Drop == AwaitsVerification && p.PSN&rocev2.PSNMask == g.fwd.nxt && !g.is(asking)
 	if served && data+feedback != 1 {
 		t.Fatalf("opcode %#x, PSN %06x, dropped as %v: counted %d times", uint8(p.Op), uint32(p.PSN), out.Drop, data+feedback)
 	}

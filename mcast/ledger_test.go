@@ -185,7 +185,7 @@ func checkStore(t fatalReporter, g *group) {
 	if bytes != s.bytes || bytes > s.limit || bytes > s.sw.repair.used {
 		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.sw.repair.used)
 	}
-	if g.src.member == none || g.failed {
+	if g.src.member == none || g.is(failed) {
 		if n > 0 {
 			t.Fatalf("%d frames are stored for nobody", n)
 		}

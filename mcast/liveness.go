@@ -92,7 +92,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		case allDead && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i):
 			g.failBecauseOf(g.legs[i].member, Silent, out)
 		}
-		if g.failed {
+		if g.is(failed) {
 			return
 		}
 	}
@@ -177,7 +177,7 @@ func (g *group) showsLife(i int, now time.Duration) bool {
 // answered: that switch hears by the answer that this one lives, and some receiver behind it. If none
 // does, the switch above decides about all of them (R57).
 func (g *group) isProbe(now time.Duration, p *Packet, out *Output) bool {
-	if g.live.deadAfter == 0 || p.Neighbor == 0 || !p.AckReq || !p.Verified || g.failed || out.NeedRevoke || len(out.Feedback) != 0 {
+	if g.live.deadAfter == 0 || p.Neighbor == 0 || !p.AckReq || !p.Verified || g.is(failed) || out.NeedRevoke || len(out.Feedback) != 0 {
 		return false
 	}
 	for i := range g.acks {

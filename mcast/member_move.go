@@ -43,7 +43,7 @@ func (s *Switch) checkMoves(c *memberChange, op *UpdateMembers) error {
 		switch {
 		case int(m.Member) >= len(g.members) || !g.members[m.Member].live || c.leaving[m.Member] || moved[m.Member]:
 			return fmt.Errorf("mcast: group %d: has no live member %d to be moved", g.id, m.Member)
-		case g.failed:
+		case g.is(failed):
 			return fmt.Errorf("mcast: group %d: has failed; put it anew", g.id)
 		}
 		moved[m.Member] = true
@@ -119,7 +119,7 @@ func (g *group) moveMembers(now time.Duration, moves []MoveMember, out *Output) 
 		k := &g.members[m.Member]
 		from := g.originOf(k.leg)
 		gained[m.To] = max(gained[m.To], from)
-		if g.isResuming() { // the leg waits for the next message if all behind it do
+		if g.is(learning) { // the leg waits for the next message if all behind it do
 			g.setJoining(int(m.To), from == fromJoining && (g.legs[m.To].joining || g.legs[m.To].members == 0))
 		}
 		g.legs[k.leg].members--

@@ -58,7 +58,7 @@ func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 
 func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	g, m := c.g, &op.Member
-	if g.failed {
+	if g.is(failed) {
 		return errors.New("the group has failed; put it anew")
 	}
 	if err := checkMember(m, g.ip.Addr(), g.fwd.window); err != nil {
@@ -185,16 +185,16 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}
-	if op.Stored && !g.stored && g.numbering.interval > 0 {
+	if op.Stored && !g.policy.stored && g.numbering.interval > 0 {
 		g.beginStoring(out)
 	}
 	g.endProbes(now, out)
 	// Evaluated after all changes, so that a quorum counts the new members too.
-	if len(op.Remove) > 0 && !g.failed && g.src.member != none {
+	if len(op.Remove) > 0 && !g.is(failed) && g.src.member != none {
 		g.afterRemoval(op.Remove[len(op.Remove)-1], out)
 		g.unblock(out)
 	}
-	if len(op.Move) > 0 && !g.failed && g.src.member != none {
+	if len(op.Move) > 0 && !g.is(failed) && g.src.member != none {
 		g.evaluate(out)
 		if g.repair.numRecovering > 0 {
 			g.armRecovery(now)
@@ -280,7 +280,7 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 // message on: the next source's first one, if there is no source (R30).
 func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 	if l := &g.legs[i]; l.members == 1 {
-		g.setJoining(int(i), g.src.member != none || g.isResuming() && !l.connected())
+		g.setJoining(int(i), g.src.member != none || g.is(learning) && !l.connected())
 		g.startVerification(now, i)
 	}
 }
@@ -296,7 +296,7 @@ func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 		l.member = g.firstMemberBehind(m.leg)
 	}
 	switch {
-	case g.isResuming() && id == g.extra.resume.source:
+	case g.is(learning) && id == g.extra.resume.source:
 		g.removeLeg(int(m.leg))
 		g.failResume(id, SourceRemoved, out)
 	case int32(id) == g.src.member:

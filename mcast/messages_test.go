@@ -137,7 +137,8 @@ func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
 func (s *Switch) skip(hi rocev2.PSN, messages uint32) {
 	g := s.group(0)
 	n := uint64(uint32(hi-g.fwd.nxt) & rocev2.PSNMask)
-	g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.fwd.midMessage = hi, hi.Prev(), true, false
+	g.setNxt(hi, g.fwd.limit)
+	g.src.lastPSN, g.src.hasLastPSN, g.fwd.midMessage = hi.Prev(), true, false
 	if g.repair.store != nil {
 		g.repair.store.contiguousFrom = hi
 	}

@@ -11,23 +11,23 @@ var _ = []mutant.Mutant{
 		`if m.role == receivesOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {
+	if g.is(failed) {
 		return g.rejectFailed`,
 		`if m.role == receivesOnly && false {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {
+	if g.is(failed) {
 		return g.rejectFailed`)),
 	mutant.New("a member that only receives may send if the group is at rest", "R76", mutant.In((*group).requestOfNonSource,
 		`if m.role == receivesOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {
+	if g.is(failed) {
 		return g.rejectFailed`,
 		`if m.role == receivesOnly && !g.$1() {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {
+	if g.is(failed) {
 		return g.rejectFailed`, (*group).isQuiescent)),
 	mutant.New("a member that only receives hears nothing", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
@@ -107,8 +107,8 @@ var _ = []mutant.Mutant{
 				g.probeSoon(now)`,
 		"v.once = true")),
 	mutant.New("who is back is not probed after the last round", "R73", mutant.In((*group).sendKeepalives,
-		"!n.held && later == 0 && n.rounds >= idleProbes",
-		"!n.held && n.rounds >= idleProbes")),
+		"!g.is(blocked) && later == 0 && n.rounds >= idleProbes",
+		"!g.is(blocked) && n.rounds >= idleProbes")),
 	mutant.New("who is back is probed in the others' rounds", "R73", mutant.In((*group).sendKeepalives,
 		`if later > 0 {
 		n.at = min(n.at, later)
@@ -118,8 +118,8 @@ var _ = []mutant.Mutant{
 		"n.backoff, n.rounds = n.interval, 0",
 		"")),
 	mutant.New("a member is silent before it is probed", "R55", mutant.In((*group).dismissUnverified,
-		"!n.blocked || v.probesSent == 0 ||",
-		"!n.blocked ||")),
+		"!g.is(blocked) || v.probesSent == 0 ||",
+		"!g.is(blocked) ||")),
 	mutant.New("a member is silent from the time when the message began to wait", "R55", mutant.In((*group).sendKeepalives,
 		`n.backoff, n.rounds = n.interval, 0
 			}
@@ -130,8 +130,8 @@ var _ = []mutant.Mutant{
 		"g.noteProbedFrom(now, i)",
 		"")),
 	mutant.New("silence to probes ends with a round of probes", "R55", mutant.In((*group).sendKeepalives,
-		"n.blocked && now < t {",
-		"n.blocked && now > t {")),
+		"g.is(blocked) && now < t {",
+		"g.is(blocked) && now > t {")),
 	mutant.New("the switch's pauses are silence to probes", "R58", mutant.In((*group).silentToProbes,
 		"g.applyPauses(i)",
 		"")),
@@ -152,10 +152,10 @@ var _ = []mutant.Mutant{
 		"if !l.repeated || psn.Less(l.first) {",
 		"if l.first = psn; l.repeated {")),
 	mutant.New("a source is told of a failure before it sends", "R75", mutant.In((*group).failBecauseOf,
-		"if g.agg.nout.Less(g.fwd.hi) || g.numbers.busy() {",
+		"if g.agg.nout.Less(g.fwd.hi) || g.is(blocking) {",
 		"{")),
 	mutant.New("a message that waits hears nothing of a failure", "R75", mutant.In((*group).failBecauseOf,
-		"if g.agg.nout.Less(g.fwd.hi) || g.numbers.busy() {",
+		"if g.agg.nout.Less(g.fwd.hi) || g.is(blocking) {",
 		"if g.agg.nout.Less(g.fwd.hi) {")),
 	mutant.New("who is removed for what the last source left becomes the source", "R65", mutant.In((*group).requestOfNonSource,
 		`if !m.live {

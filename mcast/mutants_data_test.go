@@ -108,16 +108,12 @@ var _ = []mutant.Mutant{
 	mutant.New("empty ends of messages are forwarded", "R28", mutant.In(lengthFits,
 		"return payload > 0 && payload <= pmtu",
 		"return payload <= pmtu")),
-	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).reject,
-		`g.refused = refusal{psn, code, why}
-	g.eval(out)
-	return why`,
-		`g.refused = refusal{psn, code, why}
-	g.eval(out)
-	return $1`, None)),
-	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).slowPath,
-		"if g.refused.psn.Less(psn) {",
-		"if psn.Less(g.refused.psn) {")),
+	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).refuse,
+		"return r.reason",
+		"return $1", None)),
+	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).stop,
+		"case g.is(refused) && g.refusal.psn.Less(psn):",
+		"case g.is(refused) && psn.Less(g.refusal.psn):")),
 	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worstPending,
 		"g.refused.psn == g.agg.a.Next() && sev < sevFatal",
 		"sev < sevFatal")),
@@ -126,12 +122,8 @@ var _ = []mutant.Mutant{
 		`if who == nobody {
 		$recv.$1($2($recv.$5.$3), $recv.$6.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), source{}.member, aggregation{}.nakPSN, group{}.src, group{}.agg)),
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
-	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
-	if !p.Verified && (!plain && code == 0 ||`)),
+		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder ||",
+		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder && code == 0 ||")),
 	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
 		"plain := psn == g.fwd.hi && code == 0",
 		"plain := code == 0")),
@@ -150,14 +142,14 @@ var _ = []mutant.Mutant{
 		`
 	}`)),
 	mutant.New("an unverified update is believed", "R33", mutant.In((*group).handleData,
-		"g.refused.code == 0 && !update &&",
-		"g.refused.code == 0 &&")),
+		"shut == 0 && code == 0 && !update",
+		"shut == 0 && code == 0")),
 	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).fold,
 		"t.base[leg] = x",
 		"_, _ = leg, x")),
 	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).noteTargets,
-		"if g.refused.code != 0 && psn.Less(g.refused.psn) {",
-		"if g.refused.code != 0 && psn == g.refused.psn {")),
+		"if g.is(refused) && psn.Less(g.refused.psn) {",
+		"if g.is(refused) && psn == g.refused.psn {")),
 	mutant.New("updates out of order are kept in the order of their coming", "R41", mutant.In((*targets).insert,
 		"for i > 0 && psn.Less(t.at(i-1).psn) {",
 		"for i > 0 && psn == t.at(i-1).psn.$1().$1() {", rocev2.PSN.Prev)),

@@ -222,7 +222,7 @@ var _ = []mutant.Mutant{
 	if r != None {
 		return r
 	}
-	if g.dead {
+	if g.is(failed) {
 		return GroupDead
 	}
 	if !p.Verified {`,
@@ -232,7 +232,7 @@ var _ = []mutant.Mutant{
 	if r != None {
 		return r
 	}
-	if g.dead {
+	if g.is(failed) {
 		return GroupDead
 	}
 	if !p.Verified && kind != $1 {`, rocev2.KindACK)),
@@ -243,7 +243,7 @@ var _ = []mutant.Mutant{
 	if r != None {
 		return r
 	}
-	if g.dead {
+	if g.is(failed) {
 		return GroupDead
 	}
 	if !p.Verified {`,
@@ -253,7 +253,7 @@ var _ = []mutant.Mutant{
 	if r != None {
 		return r
 	}
-	if g.dead {
+	if g.is(failed) {
 		return GroupDead
 	}
 	if !p.Verified && kind == $1 {`, rocev2.KindACK)),

@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to go on with legs that wait for their first message.
 var _ = []mutant.Mutant{
 	mutant.New("a leg that was joining is placed after a restart", "R101", mutant.In((*group).startResume,
-		"g.numbering.blocked = true\n	g.holdJoining(p)",
-		"g.numbering.blocked = true")),
+		"g.set(resumes|learning|blocked, true)\n	g.holdJoining(p)",
+		"g.set(resumes|learning|blocked, true)")),
 	mutant.New("members of other legs count for a leg that is joining", "R101", mutant.In((*group).holdJoining,
 		"g.members[i].leg != l || p.Members[i].Joining",
 		"p.Members[i].Joining")),
@@ -29,7 +29,7 @@ var _ = []mutant.Mutant{
 		"g.unblock(out)\n	g.evaluate(out)",
 		"g.evaluate(out)")),
 	mutant.New("a member that joins while the group resumes has a part in the turn", "R101", mutant.In((*group).joinAtNextMessage,
-		"|| g.isResuming() && !l.connected()",
+		"|| g.is(learning) && !l.connected()",
 		"")),
 	mutant.New("receivers that move to a leg that is joining wait for the next message", "R101", mutant.In((*group).moveMembers,
 		"from == fromJoining && (g.legs[m.To].joining || g.legs[m.To].members == 0)",
@@ -53,9 +53,9 @@ var _ = []mutant.Mutant{
 		"!t.machine.Accepts(leg) || ",
 		"")),
 	mutant.New("the first member of a switch is not stored", "R83", mutant.In((*Switch).updateMembers,
-		"if op.Stored && !g.stored && g.numbering.interval > 0 {",
+		"if op.Stored && !g.policy.stored && g.numbering.interval > 0 {",
 		"if false {")),
 	mutant.New("data goes on before the position of the first member is durable", "R83", mutant.In((*group).beginStoring,
-		"g.src.member != none && !g.failed",
+		"g.src.member != none && !g.is(failed)",
 		"false")),
 }

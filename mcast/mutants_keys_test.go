@@ -9,11 +9,11 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // where. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
 	mutant.New("a failed group leaves the next sender waiting", "R80", mutant.In((*group).requestOfNonSource,
-		`if g.dead {
+		`if g.is(failed) {
 		return g.refuseDead(MemberID(k), p, out)
 	}
 	if g.tree() != nil {`,
-		`if g.dead {
+		`if g.is(failed) {
 		return $1
 	}
 	if g.tree() != nil {`, FailedGroup)),

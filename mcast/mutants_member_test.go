@@ -59,17 +59,17 @@ var _ = []mutant.Mutant{
 	mutant.New("a rewind hides a fatal NAK", "R25", mutant.In((*group).forward,
 		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
 		"if d == 1 && b.pend != noPend {")),
-	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).slowPath,
+	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).stop,
 		"if psn == g.failure.failPSN && g.failure.failCode != 0 {",
 		"if psn == g.failure.failPSN.$1() {", rocev2.PSN.Prev)),
 	mutant.New("a failed group takes feedback", "R25", mutant.In((*group).handleFeedback,
-		`if g.dead {
+		`if g.is(failed) {
 		return GroupDead
 	}`,
 		"")),
 	mutant.New("a fatal NAK does not end a strict group", "R25", mutant.In((*group).fail,
-		"g.dead, g.failure.failPSN, g.failure.failCode = true, psn, code",
-		"g.failure.failPSN, g.failure.failCode = psn, code")),
+		"g.set(failed, true)",
+		"")),
 	mutant.New("fatal NAKs become sequence NAKs", "R25", mutant.In(severityOf,
 		`	}
 	return sevFatal`,
@@ -94,44 +94,15 @@ var _ = []mutant.Mutant{
 		"g.event(out, MemberEvicted, MemberID(m), a, why)",
 		"_, _ = a, why")),
 	mutant.New("members join inside a message", "R30", mutant.In((*group).handleData,
-		"(g.recv.njoin == 0 || !starts)",
-		"g.recv.njoin == 0"), mutant.In((*group).handleData,
-		"		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out)",
-		"		if !psn.Less(g.fwd.hi) && g.waits(now, psn, true, out)")),
+		"if !starts {\n\t\tshut &^= joiners\n\t}",
+		""), mutant.In((*group).stop,
+		"g.mustBlock(now, psn, p.Op.Is(rocev2.OpStart), out)",
+		"g.mustBlock(now, psn, true, out)")),
 	mutant.New("members join at a retransmission", "R30", mutant.In((*group).handleData,
-		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
-			return AwaitsMembers
-		}
-		if !g.fwd.isDurable(psn) {
-			return g.awaitStorage(now, psn)
-		}
-		if g.agg.slack < 0 {
-			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
-		}
-		if update && !g.note(psn, p.Targets) {
-			return UpdatesFull
-		}
-		if psn.Less(g.fwd.hi) {
-			g.repeated(psn, out)`,
-		`		if !psn.Less(g.fwd.hi) && g.waits(now, psn, starts, out) {
-			return AwaitsMembers
-		}
-		if !g.fwd.isDurable(psn) {
-			return g.awaitStorage(now, psn)
-		}
-		if g.agg.slack < 0 {
-			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
-		}
-		if update && !g.note(psn, p.Targets) {
-			return UpdatesFull
-		}
-		if psn.Less(g.fwd.hi) {
-			g.repeated(psn, out)
-			if starts && g.$3.$1 > 0 {
-				g.$2(psn)
-			}`, receivers{}.joining, (*group).admitJoining, group{}.recv)),
+		"if !inOrder {\n\t\tif r := g.stop(now, p, psn,",
+		"if psn.Less(g.$4.$5) && $arg3&$6 != 0 && g.$3.$1 > 0 {\n\t\tg.$2(psn)\n\t}\n\tif !inOrder {\n\t\tif r := g.stop(now, p, psn,", receivers{}.joining, (*group).admitJoining, group{}.recv, group{}.fwd, forwarding{}.nxt, rocev2.OpStart)),
 	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
-		"g.setJoining(int(i), g.src.member != nobody || g.isResuming() && !l.connected())",
+		"g.setJoining(int(i), g.src.member != nobody || g.is(learning) && !l.connected())",
 		`if g.src.member != nobody {
 			g.$1(int(i), g.$3.$2)
 		}`, (*group).startReceiving, forwarding{}.nxt, group{}.fwd)),
@@ -141,12 +112,10 @@ var _ = []mutant.Mutant{
 		`b.a = psn
 	b.bits |= receiving`)),
 	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
-	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
-		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && g.fwd.isDurable(psn)
-	if !p.Verified && (!plain && (g.recv.njoin == 0 || psn != g.fwd.hi) ||`)),
+		"inOrder := psn == g.fwd.nxt && shut == 0 &&",
+		"inOrder := psn == g.fwd.nxt && shut&^$1 == 0 &&", joiners), mutant.In((*group).handleData,
+		"if !inOrder {\n\t\tif r := g",
+		"if !inOrder || $1 {\n\t\tif r := g", true)),
 	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,
 		`return
 	}
@@ -165,7 +134,7 @@ var _ = []mutant.Mutant{
 		`case l.members < 3:
 		g.cut(int(m.leg))`)),
 	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceRemoved,
-		`if g.fwd.open || g.agg.unplaced || !g.level() {
+		`if g.fwd.open || g.is(unplaced) || !g.level() {
 		g.fail(`,
 		`if g.fwd.open {
 		g.fail(`)),

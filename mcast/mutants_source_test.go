@@ -24,8 +24,8 @@ var _ = []mutant.Mutant{
 		`$recv.$4[$arg2].$1 = $arg3.$2 & $3
 	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask, group{}.members)),
 	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startTurn,
-		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p.Prev(), m.past",
-		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p, m.past")),
+		"g.agg.acked, g.src.ackedCount = m.sqPSN.Prev(), m.ackedCount",
+		"g.agg.acked, g.src.ackedCount = m.sqPSN, m.ackedCount")),
 	mutant.New("a delayed duplicate makes the old source the current one", "R17", mutant.In((*group).requestOfNonSource,
 		"if d < 0 {",
 		"if d < 0 && !$recv.$1() {", (*group).isQuiescent)),
@@ -141,14 +141,14 @@ var _ = []mutant.Mutant{
 			return // a later message may have begun unseen
 		}
 		if g.fwd.write = write; psn.Less(g.refused.psn) {
-			g.refused = refusal{} // by what it seemed to say
+			g.setRefusal(refusal{}) // by what it seemed to say
 		}`,
 		"return")),
 	mutant.New("a FIRST that passes again is the newest message's, though a later one began unseen", "R67", mutant.In((*group).noteMessageStart,
 		"if !g.fwd.write.known || psn",
 		"if psn")),
 	mutant.New("what a damaged FIRST had refused stays refused", "R67", mutant.In((*group).noteMessageStart,
-		"g.refused = refusal{}",
+		"g.setRefusal(refusal{})",
 		"g.$3.$1.$2 = true", forwarding{}.writeMessage, writeMessage{}.known, group{}.fwd)),
 	mutant.New("a LAST after a gap is judged by an earlier FIRST", "R67", mutant.In((*group).noteMessageStart,
 		`default:

@@ -22,9 +22,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a wrong number is told with every packet", "R72", mutant.In((*group).reportMismatch,
 		"m.Times > 0 && !m.told {",
 		"m.Times > 0 {")),
-	mutant.New("a gap is nobody's while no receiver has joined", "R72", mutant.In((*group).slowPath,
-		"g.recv.nrecv == 0 && g.recv.njoin == 0 && g.fwd.hi.Less(psn)",
-		"g.recv.nrecv == 0 && g.fwd.hi.Less(psn)")),
+	mutant.New("a gap is nobody's while no receiver has joined", "R72", mutant.In((*group).stop,
+		"&& !g.is(joiners) && g.fwd.nxt",
+		"&& g.fwd.nxt")),
 	mutant.New("a first packet that got through at last does not settle it", "R72", mutant.In((*group).recheckMismatch,
 		`case psn == m.Want || m.Want.LessEq(g.agg.a):
 		m.Times = 0`,

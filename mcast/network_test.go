@@ -334,10 +334,10 @@ func (n *network) check(f Feedback) {
 		// in the store, and for a message that has waited for probes. It sends the
 		// source an RNR NAK at the end of its turn.
 		g := n.nodes[0].sw.groups[0]
-		if k == rocev2.KindRNR && g.turn.messageRefused && f.PSN == g.fwd.nxt {
+		if k == rocev2.KindRNR && g.is(messageRefused) && f.PSN == g.fwd.nxt {
 			return
 		}
-		if resumed := g.numbering.askSource && f.PSN == g.fwd.nxt; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.repair.numRecovering == 0 || g.repair.store.find(g.agg.acked.Next()) != nil) {
+		if resumed := g.is(asking) && f.PSN == g.fwd.nxt; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.repair.numRecovering == 0 || g.repair.store.find(g.agg.acked.Next()) != nil) {
 			n.tb.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}
 	}

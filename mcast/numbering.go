@@ -46,9 +46,6 @@ type Probe struct {
 type numbering struct {
 	checks     []verification // by LegID; nil if nothing is verified
 	numPending int32          // legs that are not verified yet
-	blocked    bool           // a message waits for receivers to be verified
-	askSource  bool           // the message waits no longer: the source is to be asked for it
-	holds      bool           // new data that waits is held (R96)
 	armed      bool
 	gap        bool // some PSNs of the source may not have passed: gapFrom to gapNext - 1
 
@@ -98,7 +95,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	n := &g.numbering
 	n.armed = false
 	sent := 0
-	for ; int(n.nextLeg) < len(g.legs) && n.numPending > 0 && !g.failed; n.nextLeg++ {
+	for ; int(n.nextLeg) < len(g.legs) && n.numPending > 0 && !g.is(failed); n.nextLeg++ {
 		v := &g.numbering.checks[n.nextLeg]
 		if !v.pending {
 			continue
@@ -121,7 +118,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			}
 			g.noteProbedFrom(now, int(n.nextLeg))
 		}
-		if t := g.activityOf(int(n.nextLeg)).probedFrom + g.probePatience(int(n.nextLeg)); n.blocked && now < t {
+		if t := g.activityOf(int(n.nextLeg)).probedFrom + g.probePatience(int(n.nextLeg)); g.is(blocked) && now < t {
 			n.deferUntil(t)
 		}
 		v.probedAgain = v.answeredOnce
@@ -134,7 +131,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	n.nextLeg, n.deferredUntil = 0, 0
 	g.unblock(out)
 	g.endProbes(now, out)
-	if n.numPending == 0 || g.failed || !n.blocked && later == 0 && n.rounds >= maxIdleRounds {
+	if n.numPending == 0 || g.is(failed) || !g.is(blocked) && later == 0 && n.rounds >= maxIdleRounds {
 		return
 	}
 	n.rounds = min(n.rounds+1, maxIdleRounds)
@@ -179,22 +176,21 @@ func (g *group) silentToProbes(now time.Duration, i int) time.Duration {
 // reports whether it has done so. A wrong PSN is reported without such a message too, and is the
 // end of a leg that was restored.
 func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
-	n, l := &g.numbering, &g.legs[i]
-	v := &g.numbering.checks[i]
+	l, v := &g.legs[i], &g.numbering.checks[i]
 	why := Silent
 	switch {
 	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
 		g.reportMisnumbered(i, v.answeredPSN, out)
 		why = Misnumbered
-	case v.wrongAnswer || !n.blocked || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified() && !g.isAllDead(g.silentToProbes(now, i)):
+	case v.wrongAnswer || !g.is(blocked) || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified() && !g.isAllDead(g.silentToProbes(now, i)):
 		return false
 	}
-	switch waits := n.blocked && l.joining; {
+	switch waits := g.is(blocked) && l.joining; {
 	case waits && g.canDismiss(i):
 		g.evict(i, why, out)
 	case waits && g.src.member != none && g.agg.acked == g.fwd.nxt.Prev(): // all before the message that waits is complete
 		g.failBecauseOf(l.member, why, out)
-	case v.restored && (why == Misnumbered || g.isResuming()): // the file may be older than what the member has had
+	case v.restored && (why == Misnumbered || g.is(learning)): // the file may be older than what the member has had
 		g.dismissRestored(i, why, out)
 	default:
 		return false
@@ -258,36 +254,29 @@ func (g *group) mayBeginMessage() bool {
 	return n >= g.policy.quorum
 }
 
-// isBlocking reports whether data waits, or is to be asked for.
-func (n *numbering) isBlocking() bool { return n.blocked || n.askSource || n.holds }
-
 // mustBlock reports whether new data at psn has to wait for receivers to be verified. If
 // not, and a message begins at psn, the joining receivers join.
 //
 // Nothing behind a gap is forwarded while receivers wait to join: the missing packet may
 // be the one in which their first message begins. The source is asked for it.
 func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *Output) bool {
-	n := &g.numbering
-	switch {
-	case psn != g.fwd.nxt && !n.blocked && g.recv.joining > 0:
+	switch joins := starts && g.is(joiners); {
+	case psn != g.fwd.nxt && !g.is(blocked) && g.is(joiners):
 		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
-		n.askSource = true
+		g.set(asking, true)
 		g.evaluate(out)
 		return true
 	case psn != g.fwd.nxt:
-		n.askSource = false // receivers ask for the missing packets
-		return n.blocked
-	case n.blocked && g.mayBeginMessage():
-		n.blocked = false
-	case n.blocked, starts && g.recv.joining > 0 && !g.mayBeginMessage():
+		g.set(asking, false) // receivers ask for the missing packets
+		return g.is(blocked)
+	case (g.is(blocked) || joins) && !g.mayBeginMessage():
 		g.blockMessage(now, psn)
 		return true
-	}
-	n.askSource = false
-	if starts && g.recv.joining > 0 {
+	case joins:
 		g.admitJoining(psn)
 		g.storeBeforeData(out)
 	}
+	g.set(blocked|asking, false)
 	return false
 }
 
@@ -297,25 +286,26 @@ func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 	if g.agg.nakSeverity != sevNone && psn == g.agg.nakPSN {
 		g.agg.nakServed = true
 	}
-	if n := &g.numbering; !n.blocked {
-		n.blocked, n.askSource = true, false
-		for i := range g.numbering.checks {
-			v := &g.numbering.checks[i]
-			v.probesSinceAnswer = 0 // the member's queue pair may be another one by now
-			if v.pending && v.probesSent > 0 {
-				g.noteProbedFrom(now, i)
-			}
-		}
-		g.restartKeepalives(now)
+	if g.is(blocked) {
+		return
 	}
+	g.set(blocked, true)
+	g.set(asking, false)
+	for i := range g.numbering.checks {
+		v := &g.numbering.checks[i]
+		v.probesSinceAnswer = 0 // the member's queue pair may be another one by now
+		if v.pending && v.probesSent > 0 {
+			g.noteProbedFrom(now, i)
+		}
+	}
+	g.restartKeepalives(now)
 }
 
 // unblock asks the source for the blocked message, if that may begin now: otherwise only
 // the source's own timeout would bring it back.
 func (g *group) unblock(out *Output) {
-	if n := &g.numbering; n.blocked && !g.failed && !g.isResuming() && g.mayBeginMessage() {
-		n.blocked, n.askSource = false, g.src.member != none && !n.holds
-		if n.askSource {
+	if g.is(blocked) && !g.is(failed|learning) && g.mayBeginMessage() {
+		if g.release(blocked); g.is(asking) {
 			g.evaluate(out)
 		}
 	}

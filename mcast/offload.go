@@ -144,8 +144,7 @@ func (g *group) setFastPath(f FastPathSpec) {
 
 // mayStayOffloaded reports whether new packets of the source need no decision.
 func (g *group) mayStayOffloaded() bool {
-	return g.src.member != none && !g.failed && !g.resumes && g.refusal.syndrome == 0 && g.recv.count != 0 && g.recv.joining == 0 && g.agg.allowedBehind >= 0 &&
-		!g.numbering.isBlocking() && !g.awaitsStorage && g.turn.endingSince == 0 && !g.src.frozen && !g.src.wanted && !g.agg.unplaced && !g.src.quarantined
+	return g.src.member != none && !g.is(decides)
 }
 
 // mayOffload reports whether the group may be offloaded now: besides, everything before nxt
@@ -158,7 +157,7 @@ func (g *group) mayOffload(now time.Duration) bool {
 // offloadLimit is OffloadLimit.
 func (g *group) offloadLimit() rocev2.PSN {
 	limit := rocev2.MinPSN(g.repair.store.first.Add(int32(g.extra.offload.spec.Slots)), g.agg.acked.Add(maxAhead+1))
-	if g.stored {
+	if g.policy.stored {
 		limit = rocev2.MinPSN(limit, g.fwd.limit)
 	}
 	return limit
@@ -212,10 +211,10 @@ func (s *Switch) Revoked(now time.Duration, id GroupID, out *Output) {
 	}
 	x := g.extra.offload
 	g.deliverOffload(takenBack)
-	g.repair.gap = false
+	g.set(lostNxt, false)
 	x.drainUntil, x.grantFrom = now+x.spec.Drain, now+x.spec.Backoff
 	g.forgetGates()
-	if g.src.wanted {
+	if g.is(wanted) {
 		g.tree().rest(now, out)
 	}
 	s.rearm(g)

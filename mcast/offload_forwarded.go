@@ -24,7 +24,7 @@ func (s *Switch) InputForwarded(now time.Duration, id GroupID, p *Packet, out *O
 	case g == nil:
 		out.Drop = UnknownGroup
 		return
-	case g.failed:
+	case g.is(failed):
 		out.Drop = FailedGroup
 	case g.repair.path != fastPath || psn.Less(g.fwd.nxt):
 		out.Drop = PSNOutOfRange
@@ -47,7 +47,7 @@ func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f ro
 	g.counters.DataIn++
 	g.noteReceived(now, psn)
 	g.noteNAKServed(now, psn)
-	g.repair.gap = false
+	g.set(lostNxt, false)
 	if psn != g.fwd.nxt || f&rocev2.OpStart != 0 {
 		g.noteMessageStart(p, psn, f)
 	}

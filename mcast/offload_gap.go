@@ -27,14 +27,14 @@ func (g *group) behindGap(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if code, _ := g.checkRequest(p, f); code != 0 {
 		return false
 	}
-	if g.repair.gap {
+	if g.is(lostNxt) {
 		return true
 	}
 	if !p.Verified {
 		out.NeedVerify = true
 		return true
 	}
-	g.repair.gap = true
+	g.set(lostNxt, true)
 	g.noteAckReq(now, g.fwd.nxt.Prev())
 	g.askForLast(now, out)
 	g.evaluate(out)
@@ -63,5 +63,5 @@ func (g *group) askForLast(now time.Duration, out *Output) {
 // asksForGap reports whether the source is to be sent a NAK of nxt: that packet was lost before the
 // switch, or its message waits no longer (R83), and everything before is acknowledged.
 func (g *group) asksForGap() bool {
-	return (g.numbering.askSource || g.repair.gap) && g.fwd.nxt == g.agg.acked.Next()
+	return g.is(asking|lostNxt) && g.fwd.nxt == g.agg.acked.Next()
 }

@@ -29,7 +29,7 @@ func TestBehindGap(t *testing.T) {
 		"a wrong length":           {func(s *Switch, p *Packet) { p.Payload = 2000 }, None, true, false},
 		"a READ":                   {func(s *Switch, p *Packet) { p.Op = rocev2.ReadRequest }, None, true, false},
 		"targets":                  {func(s *Switch, p *Packet) { s.group(0).fwd.targets = newTargets(3) }, None, true, false},
-		"a joining leg":            {func(s *Switch, p *Packet) { s.group(0).recv.joining = 1 }, None, true, false},
+		"a joining leg":            {func(s *Switch, p *Packet) { s.group(0).set(joiners, true) }, None, true, false},
 		"an unverified packet":     {func(s *Switch, p *Packet) { p.Verified = false }, None, false, true},
 	} {
 		s, out := offloaded(t, nil)
@@ -39,7 +39,7 @@ func TestBehindGap(t *testing.T) {
 		if out.Drop != c.drop || out.NeedRevoke != c.revoke || out.NeedVerify != c.verify {
 			t.Errorf("%s: drop %v, revoke %v, verify %v; want %v, %v, %v", name, out.Drop, out.NeedRevoke, out.NeedVerify, c.drop, c.revoke, c.verify)
 		}
-		if gap := s.group(0).repair.gap; gap != (c.drop == BehindGap) {
+		if gap := s.group(0).is(lostNxt); gap != (c.drop == BehindGap) {
 			t.Errorf("%s: gap %v", name, gap)
 		}
 	}
@@ -55,18 +55,18 @@ func TestGapIsOver(t *testing.T) {
 		}
 		s.Input(1, dataOf(3), out)
 		g := s.group(0)
-		if !g.repair.gap || g.agg.nakSeverity != sevSequence || g.agg.nakPSN != 1 || g.agg.nakServed {
-			t.Fatalf("gap %v, NAK %v of %d, served %v", g.repair.gap, g.agg.nakSeverity, g.agg.nakPSN, g.agg.nakServed)
+		if !g.is(lostNxt) || g.agg.nakSeverity != sevSequence || g.agg.nakPSN != 1 || g.agg.nakServed {
+			t.Fatalf("gap %v, NAK %v of %d, served %v", g.is(lostNxt), g.agg.nakSeverity, g.agg.nakPSN, g.agg.nakServed)
 		}
 		return s, g, out
 	}
 	s, g, out := begin()
 	s.InputForwarded(2, 0, dataOf(1), out)
-	if g.repair.gap || !g.agg.nakServed {
-		t.Errorf("after the missing packet: gap %v, NAK served %v", g.repair.gap, g.agg.nakServed)
+	if g.is(lostNxt) || !g.agg.nakServed {
+		t.Errorf("after the missing packet: gap %v, NAK served %v", g.is(lostNxt), g.agg.nakServed)
 	}
 	s, g, out = begin()
-	if s.Revoked(2, 0, out); g.repair.gap {
+	if s.Revoked(2, 0, out); g.is(lostNxt) {
 		t.Error("a gap before a group that is not offloaded")
 	}
 }

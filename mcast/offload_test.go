@@ -101,22 +101,22 @@ func TestReportsToAnOffloadedGroup(t *testing.T) {
 // TestOffloadIsNotGranted: a group that has a decision ahead stays on the slow path.
 func TestOffloadIsNotGranted(t *testing.T) {
 	for name, change := range map[string]func(*group){
-		"failed":                func(g *group) { g.failed = true },
+		"failed":                func(g *group) { g.set(failed, true) },
 		"no source":             func(g *group) { g.src.member = none },
-		"a joining leg":         func(g *group) { g.recv.joining = 1 },
-		"nobody receives":       func(g *group) { g.recv.count = 0 },
-		"quorum lost":           func(g *group) { g.agg.allowedBehind = -1 },
-		"a refusal":             func(g *group) { g.refusal.syndrome = rocev2.SyndromeNAKInvalid },
-		"a turn that ends":      func(g *group) { g.turn.endingSince = 1 },
+		"a joining leg":         func(g *group) { g.set(joiners, true) },
+		"nobody receives":       func(g *group) { g.set(noReceivers, true) },
+		"quorum lost":           func(g *group) { g.set(tooFew, true) },
+		"a refusal":             func(g *group) { g.set(refused, true) },
+		"a turn that ends":      func(g *group) { g.set(ending, true) },
 		"others wait":           func(g *group) { g.turn.contendedSince = 1 },
-		"a frozen source":       func(g *group) { g.src.frozen = true },
-		"a wanted token":        func(g *group) { g.src.wanted = true },
-		"a quarantined source":  func(g *group) { g.src.quarantined = true },
-		"unplaced legs":         func(g *group) { g.agg.unplaced = true },
-		"a blocked message":     func(g *group) { g.numbering.blocked = true },
+		"a frozen source":       func(g *group) { g.set(frozen, true) },
+		"a wanted token":        func(g *group) { g.set(wanted, true) },
+		"a quarantined source":  func(g *group) { g.set(quarantined, true) },
+		"unplaced legs":         func(g *group) { g.set(unplaced, true) },
+		"a blocked message":     func(g *group) { g.set(blocked, true) },
 		"a gap":                 func(g *group) { g.numbering.gap = true },
-		"data that waits":       func(g *group) { g.awaitsStorage = true },
-		"a resume":              func(g *group) { g.resumes = true },
+		"data that waits":       func(g *group) { g.set(awaitsFile, true) },
+		"a resume":              func(g *group) { g.set(resumes, true) },
 		"targets":               func(g *group) { g.fwd.targets = newTargets(3) },
 		"a source that is back": func(g *group) { g.src.lastPSN-- },
 		"an unserved NAK":       func(g *group) { g.agg.nakSeverity = sevSequence },
@@ -149,11 +149,11 @@ func TestOffloadLimit(t *testing.T) {
 	if got := s.OffloadLimit(0); got != 8 {
 		t.Errorf("ring: %x", got)
 	}
-	g.stored, g.fwd.limit = true, 5
+	g.policy.stored, g.fwd.limit = true, 5
 	if got := s.OffloadLimit(0); got != 5 {
 		t.Errorf("positions: %x", got)
 	}
-	g.stored, g.extra.offload.spec.Slots, g.repair.store.first = false, 16, rocev2.PSN(0).Add(maxAhead)
+	g.policy.stored, g.extra.offload.spec.Slots, g.repair.store.first = false, 16, rocev2.PSN(0).Add(maxAhead)
 	if got := s.OffloadLimit(0); got != rocev2.PSN(maxAhead) {
 		t.Errorf("ahead: %x", got)
 	}
@@ -185,7 +185,7 @@ func TestForwardedIsTaken(t *testing.T) {
 	if s.InputForwarded(0, 0, dataOf(2), out); out.Drop != PSNOutOfRange {
 		t.Error("taken after the group was taken back")
 	}
-	s.group(0).failed = true
+	s.group(0).set(failed, true)
 	if s.InputForwarded(0, 0, dataOf(2), out); out.Drop != FailedGroup {
 		t.Error("a failed group forwards")
 	}
@@ -198,7 +198,7 @@ func TestForwardedIsTaken(t *testing.T) {
 // see every packet, has the group taken back at the end of the call.
 func TestOffloadedIsTakenBack(t *testing.T) {
 	s, out := offloaded(t, nil)
-	s.group(0).turn.endingSince = 1
+	s.group(0).set(ending, true)
 	if s.InputForwarded(0, 0, dataOf(1), out); !slices.Equal(out.Orders, []Order{{Kind: Revoke}}) {
 		t.Errorf("orders %+v", out.Orders)
 	}

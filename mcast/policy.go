@@ -15,6 +15,7 @@ import (
 type policyParams struct {
 	kind         Policy
 	replies      bool  // extra.replies is set
+	stored       bool  // GroupSpec.Stored
 	quorum       int32 // receivers that must have the acknowledged data; 0: all
 	minReceivers int32 // receivers that must remain after an eviction; under Strict more than there are
 }
@@ -43,8 +44,8 @@ func (g *group) setPolicy(spec *GroupSpec) {
 		g.policy.minReceivers = 1
 	case Quorum:
 		g.policy.quorum, g.policy.minReceivers = int32(spec.Quorum), int32(spec.Quorum)
-		g.agg.allowedBehind = -g.policy.quorum
 	}
+	g.setReceivers(0)
 	g.turn.sourceTimeout, g.turn.time = orDefault(spec.SourceTimeout, DefaultSourceTimeout), orDefault(spec.TurnTime, DefaultTurnTime)
 	g.live.deadAfter, g.live.deadAfterMax = spec.DeadAfter, spec.DeadAfterMax
 	g.live.setAllDeadAfter(spec.AllDeadAfter)

@@ -91,7 +91,7 @@ func (t *tree) needs(l LegID) token.Member {
 	case g.src.member == none:
 	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && (b.acked.Less(g.fwd.nxt.Prev()) || g.endUnknown()):
 		return g.numberOf(MemberID(g.src.member))
-	case g.agg.unplaced && int32(l) == g.src.leg:
+	case g.is(unplaced) && int32(l) == g.src.leg:
 		return g.numberOf(MemberID(g.src.member))
 	}
 	if t.relays(l) {
@@ -105,12 +105,12 @@ func (t *tree) needs(l LegID) token.Member {
 func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 	g := t.g
 	switch m := &g.members[k]; {
-	case g.failed || g.isResuming() || t.isUnknown(k) && !t.isLow(k):
+	case g.is(failed) || g.is(learning) || t.isUnknown(k) && !t.isLow(k):
 		return 0, false
 	case int32(k) != g.src.member:
 		return m.sqPSN, true // between its turns all have everything
 	case m.leg == l:
-		return g.agg.acked.Next(), !g.agg.unplaced
+		return g.agg.acked.Next(), !g.is(unplaced)
 	}
 	b := g.ackStateOf(int(l))
 	if b.flags&isUnplaced != 0 && g.src.neighbor == 0 && !g.legs[l].joining {
@@ -147,7 +147,7 @@ func (t *tree) noteNeeded(l LegID, at *token.Position) {
 func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out *Output) {
 	g := t.g
 	k, ok := t.memberOf(at.Source)
-	if !ok || g.failed {
+	if !ok || g.is(failed) {
 		return
 	}
 	psn := rocev2.PSN(at.PSN)
@@ -156,8 +156,8 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 		t.learn(k, psn, out)
 	case int32(k) == t.edges.relay.member && !upstream:
 		t.takeRelayed(now, l, psn, out)
-	case g.isResuming() || int32(k) != g.src.member:
-	case upstream && g.agg.unplaced:
+	case g.is(learning) || int32(k) != g.src.member:
+	case upstream && g.is(unplaced):
 		if g.isNear(psn) && g.fwd.nxt.Less(psn) {
 			g.activate(now)
 			g.raiseNxt(psn)
@@ -167,14 +167,14 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 				g.placeLeg(now, i, psn, out)
 			}
 		}
-		if !g.agg.unplaced { // else the neighbour's answer would bring the same again, without end
+		if !g.is(unplaced) { // else the neighbour's answer would bring the same again, without end
 			t.announce(now, out)
 		}
 	case upstream:
 		g.takeFromAbove(now, psn, out)
 	case g.acks[l].flags&isUnplaced != 0:
 		g.takeNext(now, rocev2.PSN(at.Next))
-		if g.placeLeg(now, int(l), psn, out); !g.agg.unplaced {
+		if g.placeLeg(now, int(l), psn, out); !g.is(unplaced) {
 			t.announce(now, out)
 		}
 	default:
@@ -295,5 +295,6 @@ func (t *tree) takeOverTurn(k MemberID) bool {
 func (t *tree) joinTurn() {
 	g := t.g
 	g.fwd.midMessage = true
-	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
+	g.set(resumes, true)
+	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true}
 }

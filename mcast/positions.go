@@ -67,11 +67,18 @@ func (g *group) reportPositions(out *Output) {
 // beyond limit: what a neighbour says raises it (raiseNxt).
 func (f *forwarding) isDurable(psn rocev2.PSN) bool { return f.limit == unlimited || psn.Less(f.limit) }
 
+// setNxt sets nxt, and limit, from which on data waits.
+func (g *group) setNxt(nxt, limit rocev2.PSN) {
+	g.fwd.nxt, g.fwd.limit = nxt, limit
+	g.set(unstored, !g.fwd.isDurable(nxt))
+}
+
 // storeBeforeData makes the source's new data wait until the present positions are
 // durable: the turn has just begun, or receivers have joined.
 func (g *group) storeBeforeData(out *Output) {
-	if g.stored {
-		g.fwd.limit, g.awaitsStorage = g.fwd.nxt, false
+	if g.policy.stored {
+		g.setNxt(g.fwd.nxt, g.fwd.nxt)
+		g.set(awaitsFile, false)
 		g.reportPositions(out)
 	}
 }
@@ -79,23 +86,15 @@ func (g *group) storeBeforeData(out *Output) {
 // beginStoring has the positions of a group stored that were not so far. The switch has its first
 // member of its own.
 func (g *group) beginStoring(out *Output) {
-	if g.stored = true; g.src.member != none && !g.failed {
+	if g.policy.stored = true; g.src.member != none && !g.is(failed) {
 		g.storeBeforeData(out)
 	}
-}
-
-// awaitStorage refuses the source's packet psn, which waits until the positions are
-// durable. The source is asked for it then.
-func (g *group) awaitStorage(now time.Duration, psn rocev2.PSN) Reason {
-	g.noteNotForwarded(now, psn)
-	g.awaitsStorage = true
-	return AwaitsStorage
 }
 
 // isRequested reports whether the source, which is at this switch, was sent a NAK of the packet at
 // nxt that waited here: it goes back to that packet, and sends all behind it once more (R102).
 func (g *group) isRequested() bool {
-	if g.src.neighbor != 0 || !g.stored || g.recv.joining != 0 {
+	if g.src.neighbor != 0 || !g.policy.stored || g.is(joiners) {
 		return false
 	}
 	return g.agg.nakSeverity == sevSequence && !g.agg.nakServed && g.agg.nakPSN == g.fwd.nxt
@@ -105,13 +104,13 @@ func (g *group) isRequested() bool {
 // durable, or has been asked for it since then and has not sent it again. The turn of a
 // source behind another switch is that switch's.
 func (g *group) waitsForFile() bool {
-	return g.src.neighbor == 0 && (g.awaitsStorage || g.stored && g.numbering.askSource)
+	return g.src.neighbor == 0 && (g.is(awaitsFile) || g.policy.stored && g.is(asking))
 }
 
 // forgetAwaited forgets that the source has sent data that waits. It reports whether the
 // source is at rest now: nothing of that data was forwarded.
 func (g *group) forgetAwaited() bool {
-	g.awaitsStorage, g.numbering.askSource = false, false
+	g.set(awaitsFile|asking, false)
 	return g.isQuiescent()
 }
 
@@ -147,7 +146,7 @@ func (s *Switch) LastPositions(id GroupID, p *Positions) (ok bool) {
 func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, ok bool) {
 	*p = Positions{Members: p.Members[:0]}
 	g := s.group(id)
-	if g == nil || !g.stored || g.failed || g.isResuming() {
+	if g == nil || !g.policy.stored || g.is(failed) || g.is(learning) {
 		return 0, false
 	}
 	next := g.lowestReceived().Next()
@@ -188,12 +187,12 @@ func (g *group) ackedCountOf(i int) int32 {
 func (s *Switch) PositionsStored(now time.Duration, id GroupID, number uint32, p *Positions, out *Output) {
 	out.reset()
 	g := s.group(id)
-	if g == nil || !g.stored || g.failed || g.isResuming() || !p.HasSource || int32(p.Source) != g.src.member || number != g.storage.number {
+	if g == nil || !g.policy.stored || g.is(failed) || g.is(learning) || !p.HasSource || int32(p.Source) != g.src.member || number != g.storage.number {
 		return
 	}
-	g.fwd.limit = p.Members[p.Source].Send.Add(maxUnstored)
-	if g.awaitsStorage && g.fwd.isDurable(g.fwd.nxt) {
-		g.awaitsStorage, g.numbering.askSource = false, !g.numbering.holds
+	g.setNxt(g.fwd.nxt, p.Members[p.Source].Send.Add(maxUnstored))
+	if g.gates&(awaitsFile|unstored) == awaitsFile {
+		g.release(awaitsFile)
 		if g.activity == nil {
 			g.activate(now)
 		}

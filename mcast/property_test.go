@@ -211,7 +211,7 @@ func (n *network) stuck() (s []string) {
 		g := d.sw.groups[0]
 		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.src.member, g.agg.acked, g.fwd.nxt, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed, g.src.lastPSN))
 		if x := g.tree(); x != nil {
-			s = append(s, fmt.Sprintf("\ntoken: %+v, frozen %v, contended %v, ending %v, refused %v", x.status(), g.src.frozen, g.turn.contendedSince, g.turn.endingSince, g.turn.messageRefused))
+			s = append(s, fmt.Sprintf("\ntoken: %+v, frozen %v, contended %v, ending %v, refused %v", x.status(), g.is(frozen), g.turn.contendedSince, g.turn.endingSince, g.is(messageRefused)))
 		}
 		if g.repair.store != nil {
 			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, g.repair.store.limit, g.repair.armed))

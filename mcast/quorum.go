@@ -52,7 +52,7 @@ func (g *group) numLacking(psn rocev2.PSN) (n int) {
 // forwardAgain serves a packet that is acknowledged and that some receiver lacks: the
 // source repeats it, so that receiver gets it.
 func (g *group) forwardAgain(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) Reason {
-	if code, _ := g.checkRequest(p, f); code != 0 || g.failed {
+	if code, _ := g.checkRequest(p, f); code != 0 || g.is(failed) {
 		return g.answerDuplicate(now, p, psn, out)
 	}
 	if !p.Verified {

@@ -116,8 +116,10 @@ func (g *group) promoteJoined() {
 // setReceivers sets the number of receiving legs.
 func (g *group) setReceivers(n int32) {
 	g.recv.count = n
+	g.set(noReceivers, n == 0)
 	if g.policy.quorum != 0 {
 		g.agg.allowedBehind = n - g.policy.quorum
+		g.set(tooFew, g.agg.allowedBehind < 0)
 	}
 }
 
@@ -130,6 +132,7 @@ func (g *group) setJoining(i int, yes bool) {
 		} else {
 			g.recv.joining--
 		}
+		g.set(joiners, g.recv.joining != 0)
 	}
 }
 

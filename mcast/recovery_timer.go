@@ -75,7 +75,7 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 // recoveryTimer does what is due for each leg, and arms the timer for what is not.
 func (g *group) recoveryTimer(now time.Duration, out *Output) {
 	g.repair.armed = false
-	if g.failed || g.nothingOwed() {
+	if g.is(failed) || g.nothingOwed() {
 		return
 	}
 	for i := range g.acks {

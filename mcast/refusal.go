@@ -26,10 +26,7 @@ func (g *group) noteNotForwarded(now time.Duration, psn rocev2.PSN) {
 	}
 }
 
-// reject answers psn with a fatal NAK of the switch's own, when psn is acked+1.
-func (g *group) reject(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
-	g.noteNotForwarded(now, psn)
-	g.refusal = refusal{psn, code, why}
-	g.evaluate(out)
-	return why
+func (g *group) setRefusal(r refusal) {
+	g.refusal = r
+	g.set(refused, r.syndrome != 0)
 }

@@ -18,7 +18,6 @@ type localRepair struct {
 	numRecovering int32      // recovering legs
 	tries         uint8      // RepairSpec.Tries
 	armed         bool
-	gap           bool          // of an offloaded group: the source goes on behind nxt, which was lost (R103)
 	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
 	at            time.Duration // the next call of recoveryTimer, if armed
 	timeout       time.Duration // RepairSpec.Timeout
@@ -74,7 +73,7 @@ func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 	if g.repair.store == nil {
 		return
 	}
-	if g.numbering.holds {
+	if g.is(holding) {
 		g.dropHeld(out)
 	}
 	g.repair.store.reset(psn, out)
@@ -85,7 +84,7 @@ func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 // resend sends the recovering legs what the store has for them, as far as the caller
 // has memory.
 func (g *group) resend(now time.Duration, out *Output) {
-	if g.repair.numRecovering == 0 || g.failed {
+	if g.repair.numRecovering == 0 || g.is(failed) {
 		return
 	}
 	asked := false

@@ -202,7 +202,7 @@ func TestR107_BothDirections(t *testing.T) {
 				}
 			}
 		}
-		if g := n.s.groups[0]; g.failed {
+		if g := n.s.groups[0]; g.is(failed) {
 			t.Fatalf("seed %d: the group has failed", seed)
 		}
 		for i, h := range n.hosts {

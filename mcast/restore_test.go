@@ -101,7 +101,7 @@ func scramble(s *Switch, rng func(int) int) {
 			continue
 		}
 		s.timers.arm(g.id, -time.Hour)
-		for _, part := range []any{&g.src, &g.fwd, &g.agg, &g.recv, &g.lag, &g.live, &g.turn, &g.cnp, &g.failure, &g.refusal, &g.failed} {
+		for _, part := range []any{&g.src, &g.fwd, &g.agg, &g.recv, &g.lag, &g.live, &g.turn, &g.cnp, &g.failure, &g.refusal, &g.gates} {
 			overwrite(reflect.ValueOf(part).Elem(), rng)
 		}
 		for _, part := range []any{g.acks, g.activity, g.legs, g.members} {

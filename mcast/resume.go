@@ -13,18 +13,8 @@ import (
 // group's members have not. What each receiver has is learnt from its answer to a
 // keepalive probe. Until all have answered nothing is forwarded, acknowledged or refused.
 
-// resumePhase is what a group that was put with positions still has to learn.
-type resumePhase uint8
-
-const (
-	notResuming  resumePhase = iota
-	resumeProbes             // the positions of members
-	resumeWatch              // whether the source sends what receivers lack, and whether nxt-1 ends a message
-)
-
 // resume is the state of a group that resumes.
 type resume struct {
-	phase      resumePhase
 	source     MemberID // of the turn that goes on
 	unknownEnd bool     // whether nxt-1 ends a message is not known
 	lacking    bool     // receivers lacked something when forwarding began, and the source has not sent it since
@@ -43,12 +33,12 @@ const strandedAfter = 3
 // endUnknown reports whether every receiver has all that was forwarded, and only the
 // source knows whether that ends a message.
 func (g *group) endUnknown() bool {
-	return g.resumes && !g.agg.unplaced && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp() &&
-		!(g.src.hasLastPSN && g.fwd.nxt.LessEq(g.src.lastPSN) && !g.src.frozen)
+	return g.is(resumes) && !g.is(unplaced) && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp() &&
+		!(g.src.hasLastPSN && g.fwd.nxt.LessEq(g.src.lastPSN) && !g.is(frozen))
 }
 
 // isUnconfirmed reports whether legs to other switches were placed lower than they may be.
-func (g *group) isUnconfirmed() bool { return g.resumes && g.extra.resume.unconfirmed }
+func (g *group) isUnconfirmed() bool { return g.is(resumes) && g.extra.resume.unconfirmed }
 
 // isUnfinished reports whether the source is certainly not at rest. After a restart that is so
 // only if a part of a message, or what a receiver lacks, is known here.
@@ -56,11 +46,11 @@ func (g *group) isUnfinished() bool {
 	switch {
 	case g.isQuiescent():
 		return false
-	case g.agg.unplaced, g.isUnconfirmed(), g.endUnknown():
+	case g.is(unplaced), g.isUnconfirmed(), g.endUnknown():
 	default:
 		return true
 	}
-	if g.fwd.midMessage && !(g.resumes && g.extra.resume.unknownEnd) || g.waitsForFile() {
+	if g.fwd.midMessage && !(g.is(resumes) && g.extra.resume.unknownEnd) || g.waitsForFile() {
 		return true
 	}
 	for i := range g.acks {
@@ -71,11 +61,11 @@ func (g *group) isUnfinished() bool {
 	return false
 }
 
-// isResuming reports whether positions of members are not known yet.
-func (g *group) isResuming() bool { return g.resumes && g.extra.resume.phase == resumeProbes }
-
 // endResume forgets what is left to learn: everything is known, or the group has failed.
-func (g *group) endResume() { g.resumes, g.extra.resume = false, resume{} }
+func (g *group) endResume() {
+	g.set(resumes|learning, false)
+	g.extra.resume = resume{}
+}
 
 // startResume gives the members of g, which is new, their positions. With a source, the
 // group resumes its turn. Without one, the next turn may begin when the receivers are
@@ -116,10 +106,10 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 	if !p.HasSource {
 		return
 	}
-	g.resumes, x.resume = true, resume{phase: resumeProbes, source: p.Source}
-	g.fwd.nxt = p.Members[p.Source].Send
+	x.resume = resume{source: p.Source}
+	g.setNxt(p.Members[p.Source].Send, g.fwd.limit)
 	g.agg.acked = g.fwd.nxt.Prev()
-	g.numbering.blocked = true
+	g.set(resumes|learning|blocked, true)
 	g.holdJoining(p)
 	g.restartKeepalives(now)
 }
@@ -186,7 +176,7 @@ func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
 // Without a source the file is older than the last turn, and fits no member.
 func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
 	source, others := g.src.leg, int32(0)
-	if g.isResuming() {
+	if g.is(learning) {
 		source = int32(g.members[g.extra.resume.source].leg)
 	}
 	for j := range g.legs {
@@ -205,14 +195,14 @@ func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
 // would acknowledge what came before its PSN.
 func (g *group) failResume(m MemberID, why rocev2.Syndrome, out *Output) {
 	g.endResume()
-	g.numbering.blocked = false
+	g.set(blocked, false)
 	g.fail(m, g.fwd.nxt, 0, why, out)
 	g.src.member, g.src.leg = none, none
 }
 
 // endProbes begins to forward if the positions of all members are known.
 func (g *group) endProbes(now time.Duration, out *Output) {
-	if !g.isResuming() || g.failed {
+	if !g.is(learning) || g.is(failed) {
 		return
 	}
 	for i := range g.legs {
@@ -220,7 +210,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 			return
 		}
 	}
-	g.numbering.blocked = false
+	g.set(blocked, false)
 	if g.lacksWitness() {
 		g.forgetTurn(out)
 		return
@@ -260,18 +250,21 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 			hi = rocev2.MaxPSN(hi, b.acked)
 		}
 	}
-	g.fwd.nxt, g.fwd.midMessage = hi.Next(), true
+	g.setNxt(hi.Next(), g.fwd.limit)
+	g.fwd.midMessage = true
 	g.clearStore(g.fwd.nxt, out)
-	g.extra.resume = resume{phase: resumeWatch, source: k, unknownEnd: true}
+	g.extra.resume = resume{source: k, unknownEnd: true}
+	g.set(learning, false)
 	for i := range g.acks {
 		g.resumeLeg(i)
 	}
-	if g.stored {
-		g.fwd.limit, g.awaitsStorage = base.Add(maxUnstored), false
+	if g.policy.stored {
+		g.setNxt(g.fwd.nxt, base.Add(maxUnstored))
+		g.set(awaitsFile, false)
 	}
 	g.emitCause(out, SourceChanged, k, base, 0)
 	g.evaluate(out)
-	if g.failed {
+	if g.is(failed) {
 		return
 	}
 	for i := range g.numbering.checks {
@@ -284,7 +277,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	if t := g.tree(); t != nil {
 		t.announce(now, out)
 	}
-	if g.stored {
+	if g.policy.stored {
 		g.reportPositions(out)
 	}
 	if g.live.period != 0 {
@@ -340,7 +333,7 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	}
 	una := g.agg.acked.Next()
 	switch {
-	case !r.lacking || g.agg.unplaced:
+	case !r.lacking || g.is(unplaced):
 	case psn.LessEq(una) || una == g.fwd.nxt:
 		r.lacking = false
 	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
@@ -360,7 +353,7 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 
 // noteEnd notes that the source's packet before psn ends a message, as a neighbour has said.
 func (g *group) noteEnd(psn rocev2.PSN) {
-	if g.resumes && g.extra.resume.unknownEnd && psn == g.fwd.nxt && !g.isResuming() {
+	if g.is(resumes) && g.extra.resume.unknownEnd && psn == g.fwd.nxt && !g.is(learning) {
 		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
 		g.endWatch()
 	}
@@ -376,11 +369,11 @@ func (g *group) endWatch() {
 // removeStrandedBefore removes the receivers that lack a PSN before psn.
 func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
 	for i := range g.acks {
-		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.failed {
+		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
 			g.removeOrFail(i, Stranded, out)
 		}
 	}
-	if !g.failed {
+	if !g.is(failed) {
 		g.evaluate(out)
 	}
 }

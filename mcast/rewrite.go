@@ -105,8 +105,8 @@ func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
 	}
 	// A WRITE may have been refused for want of this message, which was lost before the
 	// switch the first time. The WRITE is checked again when it comes again.
-	if g.refusal.syndrome != 0 && psn.Less(g.refusal.psn) {
-		g.refusal = refusal{}
+	if g.is(refused) && psn.Less(g.refusal.psn) {
+		g.setRefusal(refusal{})
 	}
 	return true
 }

@@ -136,9 +136,9 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	*st = GroupStatus{
 		ID: g.id, IP: g.ip.Addr(), QPN: g.qpn, Policy: g.policy.kind,
 		HasSource: g.src.member != none, Acked: g.agg.acked, Nxt: g.fwd.nxt,
-		Failed: g.failed, FailPSN: g.failure.psn, FailSyndrome: g.failure.syndrome, Counters: g.counters.counters(),
+		Failed: g.is(failed), FailPSN: g.failure.psn, FailSyndrome: g.failure.syndrome, Counters: g.counters.counters(),
 	}
-	if g.failed && g.outcomes != nil { // SetState does not restore outcomes
+	if g.is(failed) && g.outcomes != nil { // SetState does not restore outcomes
 		e := &g.outcomes.Failure
 		st.FailCause, st.FailMember = e.Cause, e.Member
 	}

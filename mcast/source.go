@@ -19,9 +19,6 @@ type source struct {
 	ackedCount       int32          // PSNs up to acked that were acknowledged to it since its registration; maxBehind: that many or more
 	lastPSN          rocev2.PSN     // PSN of its last packet, if hasLastPSN
 	hasLastPSN       bool
-	frozen           bool          // the token is not where this source is: nothing of it is forwarded (R84)
-	wanted           bool          // others in the tree wait for the end of a turn at this switch
-	quarantined      bool          // nothing is acknowledged to it before quarantinedUntil: it sent a PSN below all that its registration has seen
 	lastPSNAt        time.Duration // when its last packet came
 	quarantinedUntil time.Duration // if quarantined
 }

@@ -38,7 +38,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = appendPSN(b, g.agg.acked)
 	b = appendPSN(b, g.fwd.nxt)
 	b = binary.AppendUvarint(b, uint64(g.src.ackedCount))
-	b = appendAhead(append(b, bit(g.src.quarantined, 0)), now, g.src.quarantinedUntil)
+	b = appendAhead(append(b, bit(g.is(quarantined), 0)), now, g.src.quarantinedUntil)
 	if g.src.hasLastPSN {
 		b = appendPSN(b, g.src.lastPSN)
 		b = appendTime(b, now, max(g.src.lastPSNAt, now-g.oldestLastPSN()))
@@ -90,7 +90,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = append(b, byte(g.refusal.syndrome), byte(g.refusal.reason))
 		b = appendPSN(b, g.refusal.psn)
 	}
-	if g.failed {
+	if g.is(failed) {
 		b = append(b, byte(g.failure.syndrome))
 		b = appendPSN(b, g.failure.psn)
 	}
@@ -168,7 +168,7 @@ func (g *group) seldom() byte {
 }
 
 func (g *group) flags() byte {
-	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.failed, 2) | bit(g.agg.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
+	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.is(failed), 2) | bit(g.agg.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
 }
 
 func bit(v bool, n uint) byte {
@@ -266,7 +266,9 @@ func (r *stateReader) group(g *group) {
 	g.activate(r.now)
 	g.src.member = int32(r.count()) - 1
 	f := r.byte()
-	g.src.hasLastPSN, g.fwd.midMessage, g.failed, g.agg.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.src.hasLastPSN, g.fwd.midMessage, g.agg.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.gates = 0
+	g.set(failed, f&4 != 0)
 	g.src.leg, g.src.addr, g.src.neighbor = none, rocev2.AddrKey{}, 0
 	if int(g.src.member) >= len(g.members) {
 		r.malformed = true
@@ -277,7 +279,8 @@ func (r *stateReader) group(g *group) {
 		g.src.leg, g.src.addr, g.src.neighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
 	}
 	g.agg.acked, g.fwd.nxt, g.src.ackedCount, g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
-	g.src.quarantined, g.src.quarantinedUntil = r.byte() != 0, r.time()
+	g.set(quarantined, r.byte() != 0)
+	g.src.quarantinedUntil = r.time()
 	if g.src.hasLastPSN {
 		g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.time()
 	}
@@ -288,10 +291,13 @@ func (r *stateReader) group(g *group) {
 		g.agg.nakServed, g.agg.nakPSN = r.byte() != 0, r.psn()
 	}
 	g.agg.numAtAcked, g.recv.count, g.agg.numPending, g.recv.joining, g.fwd.numWithoutWindow, g.recv.joinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
-	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil, g.agg.unplaced = 0, 0, 0, false
+	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil = 0, 0, 0
 	if g.policy.quorum > 0 {
 		g.agg.allowedBehind = int32(r.varint())
 	}
+	g.set(noReceivers, g.recv.count == 0)
+	g.set(joiners, g.recv.joining != 0)
+	g.set(tooFew, g.agg.allowedBehind < 0)
 	if g.lag.psns > 0 {
 		g.lag.floor = r.psn()
 	}
@@ -318,10 +324,11 @@ func (r *stateReader) group(g *group) {
 	}
 	g.refusal, g.failure.syndrome, g.failure.psn = refusal{}, 0, 0
 	if f&seldomRefused != 0 {
-		g.refusal.syndrome, g.refusal.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())
-		g.refusal.psn = r.psn()
+		x := refusal{syndrome: rocev2.Syndrome(r.byte()), reason: Reason(r.byte())}
+		x.psn = r.psn()
+		g.setRefusal(x)
 	}
-	if g.failed {
+	if g.is(failed) {
 		g.failure.syndrome, g.failure.psn = rocev2.Syndrome(r.byte()), r.psn()
 	}
 	g.cnp.leg, g.cnp.passed, g.cnp.legAt, g.cnp.passedAt = none, false, 0, 0
@@ -348,7 +355,7 @@ func (r *stateReader) leg(g *group, i int) {
 	f := r.byte()
 	*b = ackState{flags: f & (isReceiver | isConnected | joinedInFlight | recovering | isUnplaced)}
 	if f&isUnplaced != 0 {
-		g.agg.unplaced = true
+		g.set(unplaced, true)
 	}
 	*t = legActivity{pausesApplied: g.sw.ports.port(l.port).paused}
 	l.joining, l.members, l.member = f&legJoining != 0, uint16(r.count()), MemberID(r.count())

@@ -15,7 +15,7 @@ import (
 func (g *group) appendHeld(b []byte, now time.Duration) []byte {
 	h := &g.repair.store.held
 	b = append(appendCounts(b, len(h.packets)-h.first), bit(h.lost, 0))
-	if g.numbering.holds {
+	if g.is(holding) {
 		b = appendTime(b, now, h.since)
 	}
 	for i := h.first; i < len(h.packets); i++ {
@@ -38,7 +38,7 @@ func (r *stateReader) held(g *group) {
 		r.malformed, n = true, 0
 	}
 	s.held.packets, s.held.lost = append(s.held.packets, make([]Packet, n)...), lost != 0
-	if g.numbering.holds = n != 0; n != 0 && g.src.member == none {
+	if g.set(holding, n != 0); n != 0 && g.src.member == none {
 		r.malformed = true
 		return
 	}

@@ -65,7 +65,7 @@ func (g *group) notesGaps() bool { return g.numbering.interval > 0 || g.repair.s
 
 func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	n := &g.numbering
-	b = append(b, bit(n.blocked, 0)|bit(n.askSource, 1)|bit(n.gap, 2), n.rounds)
+	b = append(b, bit(g.is(blocked), 0)|bit(g.is(asking), 1)|bit(n.gap, 2), n.rounds)
 	if n.gap {
 		b = appendPSN(appendPSN(b, n.gapFrom), n.gapNext)
 	}
@@ -76,7 +76,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	for i := range g.numbering.checks {
 		v := &g.numbering.checks[i]
 		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6)|bit(v.positioned, 7), bit(v.restored, 0), v.probesSent)
-		if n.usesProbedFrom(i) {
+		if g.usesProbedFrom(i) {
 			g.applyPauses(i)
 			b = appendSince(b, now, g.activity[i].probedFrom, max(g.probePatience(i), g.live.allDeadAfter()))
 		}
@@ -100,15 +100,17 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 }
 
 // usesProbedFrom reports whether legActivity.probedFrom of leg i has an influence.
-func (n *numbering) usesProbedFrom(i int) bool {
-	v := &n.checks[i]
-	return v.pending && (v.probesSent == 0 && v.returning || v.probesSent > 0 && n.blocked)
+func (g *group) usesProbedFrom(i int) bool {
+	v := &g.numbering.checks[i]
+	return v.pending && (v.probesSent == 0 && v.returning || v.probesSent > 0 && g.is(blocked))
 }
 
 func (r *stateReader) numbering(g *group) {
 	n := &g.numbering
 	f := r.byte()
-	*n = numbering{checks: n.checks, interval: n.interval, blocked: f&1 != 0, askSource: f&2 != 0, gap: f&4 != 0, rounds: r.byte()}
+	*n = numbering{checks: n.checks, interval: n.interval, gap: f&4 != 0, rounds: r.byte()}
+	g.set(blocked, f&1 != 0)
+	g.set(asking, f&2 != 0)
 	if n.gap {
 		n.gapFrom, n.gapNext = r.psn(), r.psn()
 	}
@@ -119,7 +121,7 @@ func (r *stateReader) numbering(g *group) {
 	for i := range n.checks {
 		f, more := r.byte(), r.byte()
 		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, positioned: f&128 != 0, restored: more&1 != 0, probesSent: r.byte()}
-		if n.checks[i] = v; n.usesProbedFrom(i) {
+		if n.checks[i] = v; g.usesProbedFrom(i) {
 			g.activity[i].probedFrom = r.time()
 		}
 		if v.isRXE {

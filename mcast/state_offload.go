@@ -16,7 +16,7 @@ func (g *group) appendOffload(b []byte, now time.Duration) []byte {
 	if state == draining && now >= x.drainUntil {
 		state = corePath
 	}
-	b = append(b, byte(state-corePath)|bit(g.repair.gap, 7))
+	b = append(b, byte(state-corePath)|bit(g.is(lostNxt), 7))
 	if state == draining {
 		b = appendTime(b, now, x.drainUntil)
 	}
@@ -32,12 +32,13 @@ func (g *group) appendOffload(b []byte, now time.Duration) []byte {
 }
 
 func (r *stateReader) offload(g *group) {
-	if g.repair.gap, g.repair.path = false, notOffered; g.extra == nil || g.extra.offload == nil {
+	if g.repair.path = notOffered; g.extra == nil || g.extra.offload == nil {
 		return
 	}
 	x := g.extra.offload
 	f := r.byte()
-	g.repair.gap, g.repair.path, x.drainUntil, x.gatesChanged = f&0x80 != 0, corePath+offloadState(f&^0x80), 0, false
+	g.set(lostNxt, f&0x80 != 0)
+	g.repair.path, x.drainUntil, x.gatesChanged = corePath+offloadState(f&^0x80), 0, false
 	if g.repair.path >= numOffloadStates {
 		r.malformed, g.repair.path = true, corePath
 	}

@@ -12,10 +12,10 @@ func (g *group) mayResume() bool { return g.numbering.interval > 0 || g.tree() !
 
 func (g *group) appendResume(b []byte) []byte {
 	s, r := &g.storage, resume{}
-	if g.resumes {
+	if g.is(resumes) {
 		r = g.extra.resume
 	}
-	b = append(b, bit(g.awaitsStorage, 0)|bit(g.fwd.limit != unlimited, 1)|bit(r.unknownEnd, 2)|bit(r.lacking, 3)|bit(r.unconfirmed, 4), byte(r.phase), r.goneBack)
+	b = append(b, bit(g.is(awaitsFile), 0)|bit(g.fwd.limit != unlimited, 1)|bit(r.unknownEnd, 2)|bit(r.lacking, 3)|bit(r.unconfirmed, 4), bit(g.is(learning), 0)|bit(g.gates&(resumes|learning) == resumes, 1), r.goneBack)
 	if g.fwd.limit != unlimited {
 		b = appendPSN(b, g.fwd.limit)
 	}
@@ -27,18 +27,19 @@ func (g *group) appendResume(b []byte) []byte {
 }
 
 func (r *stateReader) resume(g *group) {
-	g.fwd.limit, g.storage, g.awaitsStorage = unlimited, storage{}, false
-	if g.resumes = false; g.extra != nil {
+	g.fwd.limit, g.storage = unlimited, storage{}
+	if g.extra != nil {
 		g.extra.resume = resume{}
 	}
 	if !g.mayResume() {
 		return
 	}
 	f := r.byte()
-	g.awaitsStorage = f&1 != 0
-	x := resume{phase: resumePhase(r.byte()), unknownEnd: f&4 != 0, lacking: f&8 != 0, unconfirmed: f&16 != 0, goneBack: r.byte()}
+	g.set(awaitsFile, f&1 != 0)
+	phase := r.byte()
+	x := resume{unknownEnd: f&4 != 0, lacking: f&8 != 0, unconfirmed: f&16 != 0, goneBack: r.byte()}
 	if f&2 != 0 {
-		g.fwd.limit = r.psn()
+		g.setNxt(g.fwd.nxt, r.psn())
 	}
 	g.storage.reported, g.storage.number = r.psn(), uint32(r.uvarint())
 	if x.goneBack != 0 {
@@ -48,7 +49,9 @@ func (r *stateReader) resume(g *group) {
 		r.malformed = true
 		return
 	}
-	if x != (resume{}) {
-		g.resumes, g.newExtra().resume = true, x
+	if phase != 0 {
+		g.newExtra().resume = x
+		g.set(resumes, true)
+		g.set(learning, phase == 1)
 	}
 }

@@ -20,6 +20,7 @@ const (
 	constant = "constant" // set by Apply, and by nothing else
 	derived  = "derived"  // follows from encoded fields
 	ignored  = "ignored"  // counters and scratch space, without influence
+	inBits   = "in bits"  // TestStateHasEveryGate
 	deeper   = "deeper"   // has fields that are listed themselves
 
 	machineState = "machine" // package token's: its own tests hold that all of it is encoded
@@ -36,26 +37,26 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
 	reflect.TypeFor[group](): {
 		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
-		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper,
-		"storage": deeper, "resumes": derived, "stored": constant, "awaitsStorage": encoded, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
+		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper, "gates": inBits,
+		"storage": deeper, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper,
 		"cost": ignored, "qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
 	},
 	reflect.TypeFor[source](): {
 		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
-		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "frozen": derived, "wanted": derived, "quarantined": encoded, "quarantinedUntil": encoded,
+		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "quarantinedUntil": encoded,
 	},
 	reflect.TypeFor[forwarding](): {
 		"nxt": encoded, "limit": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
 		"targets": deeper, "writeMessage": deeper,
 	},
 	reflect.TypeFor[aggregation](): {
-		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "unplaced": derived, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
+		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
 	},
 	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
 	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
 	reflect.TypeFor[localRepair](): {
-		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "gap": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
 	},
 	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
 	reflect.TypeFor[rttMeasurement](): {"alone": ignored, "kept": ignored, "pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
@@ -63,11 +64,11 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
 		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
-		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded, "holds": derived,
+		"armed": encoded, "probeAt": encoded,
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
-	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded, "lowest": encoded},
+	reflect.TypeFor[resume]():  {"source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded, "lowest": encoded},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
 		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "restored": encoded, "positioned": encoded,
@@ -89,7 +90,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
 	reflect.TypeFor[turn](): {
-		"next": encoded, "requestedAt": encoded, "contendedSince": encoded, "endingSince": encoded, "messageRefused": encoded, "drainedSince": encoded, "misses": encoded,
+		"next": encoded, "requestedAt": encoded, "contendedSince": encoded, "endingSince": encoded, "drainedSince": encoded, "misses": encoded,
 		"silentSince": encoded, "refusalReported": encoded, "time": constant, "sourceTimeout": constant,
 	},
 	reflect.TypeFor[targetMessage](): {"psn": encoded, "legs": deeper},
@@ -137,21 +138,22 @@ func fullState(t *testing.T) *Switch {
 	}
 	s.timers.reset()
 	s.timers.arm(0, stateNow+1)
-	s.groups[0].src.quarantined, s.groups[0].src.quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}, offload: s.groups[0].extra.offload}
+	s.groups[0].src.quarantinedUntil, s.groups[0].extra = stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}, offload: s.groups[0].extra.offload}
 	s.groups[0].repair.path = draining
 	s.groups[0].extra.offload.drainUntil, s.groups[0].extra.offload.grantFrom = stateNow+5, stateNow+6
 	g := s.groups[0]
 	g.activate(stateNow)
 	g.src.member, g.src.leg, g.src.addr = 0, 0, g.members[0].ip
 	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
-	g.turn = turn{next: 1, requestedAt: stateNow - 5, contendedSince: stateNow - 8, endingSince: stateNow - 5, messageRefused: true, drainedSince: stateNow - 4, misses: 2, time: g.turn.time, sourceTimeout: g.turn.sourceTimeout}
+	g.turn = turn{next: 1, requestedAt: stateNow - 5, contendedSince: stateNow - 8, endingSince: stateNow - 5, drainedSince: stateNow - 4, misses: 2, time: g.turn.time, sourceTimeout: g.turn.sourceTimeout}
 	g.src.lastPSNAt, g.turn.silentSince = stateNow-50*time.Microsecond, stateNow-3
 	g.agg.acked, g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = 4, 9, 7, true, 5, sevRNR, true
 	g.agg.numAtAcked, g.agg.allowedBehind, g.recv.count, g.recv.joinedInFlight, g.agg.numPending = 1, 1, 2, 1, 1
 	g.lag.floor, g.recv.inFlightUntil = 4, 8
 	g.refusal = refusal{8, 0x61, BadLength}
 	g.fwd.writeMessage = writeMessage{true, 7, 2000}
-	g.failed, g.failure.psn, g.failure.syndrome = true, 5, 0x62
+	g.gates = failed | quarantined | ending | refused | blocked | holding | awaitsFile | resumes | messageRefused
+	g.failure.psn, g.failure.syndrome = 5, 0x62
 	g.cnp.leg, g.cnp.legAt, g.cnp.passedAt, g.cnp.passed = 1, stateNow-3, stateNow-2, true
 	g.live.armed, g.live.at = true, stateNow+2
 	for i := range g.acks {
@@ -172,16 +174,16 @@ func fullState(t *testing.T) *Switch {
 	for i := range 2 {
 		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
 	}
-	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
-	g.fwd.limit, g.storage, g.stored, g.awaitsStorage = 12, storage{reported: 4, number: 3}, true, true
-	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: 1, unknownEnd: true, lacking: true, goneBack: 2, lowest: 7}
+	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.fwd.limit, g.storage, g.policy.stored = 12, storage{reported: 4, number: 3}, true
+	g.extra.resume = resume{source: 1, unknownEnd: true, lacking: true, goneBack: 2, lowest: 7}
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	g.repair.store.first = 5
 	g.repair.store.reach(4)
 	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, passedAt: 10, rewrite: rewriteByWindow, ackReq: true}
 	g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, s.repair.used = 5, 8, 100, 100
 	g.repair.store.held = held{packets: []Packet{{Op: rocev2.SendOnly, PSN: 7, Port: 1, Payload: 2, VA: 3, RKey: 4, DMALen: 5, Frame: 6, RetainBytes: 100}}, bytes: 100, since: stateNow - 3}
-	g.numbering.holds, s.repair.used = true, 200
+	s.repair.used = 200
 	g.fwd.targets = newTargets(len(g.legs))
 	g.fwd.targets.acked[0] = target{1 << 40, 7, true}
 	g.fwd.targets.insert(6).legs[0] = target{1 << 41, 8, true}
@@ -263,6 +265,26 @@ func TestStateHasEveryField(t *testing.T) {
 	})
 	if count < 50 {
 		t.Errorf("only %d fields were changed", count)
+	}
+}
+
+// TestStateHasEveryGate changes each gate by itself that does not follow from other fields.
+func TestStateHasEveryGate(t *testing.T) {
+	plain := fullState(t).AppendState(nil, stateNow)
+	for gate := failed; gate <= unstored; gate <<= 1 {
+		if gate&(frozen|ending|refused|unplaced|noReceivers|holding|joiners|tooFew|resumes|wanted|unstored) != 0 {
+			continue // derived
+		}
+		s := fullState(t)
+		s.groups[0].gates ^= gate
+		enc, back := s.AppendState(nil, stateNow), fullState(t)
+		if bytes.Equal(enc, plain) {
+			t.Errorf("gate %#x is not in the encoding", gate)
+		} else if _, err := back.SetState(enc, stateNow); err != nil || !bytes.Equal(back.AppendState(nil, stateNow), enc) {
+			t.Errorf("gate %#x does not survive SetState: %v", gate, err)
+		} else if back.groups[0].is(gate) != s.groups[0].is(gate) {
+			t.Errorf("gate %#x is not restored", gate)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 		}
 	}
 	b = appendCounts(b, int(t.next)+1, n)
-	b = append(b, bit(t.messageRefused, 0)|t.misses<<1)
+	b = append(b, bit(g.is(messageRefused), 0)|t.misses<<1)
 	for i := range g.members {
 		switch w := g.historyOf(MemberID(i)).waits; {
 		case w == 0:
@@ -62,7 +62,8 @@ func (r *stateReader) turn(g *group) {
 	t := &g.turn
 	t.next = int32(r.count()) - 1
 	n, f := r.count(), r.byte()
-	t.messageRefused, t.misses = f&1 != 0, min(f>>1, maxMisses)
+	t.misses = min(f>>1, maxMisses)
+	g.set(messageRefused, f&1 != 0)
 	for i := range g.members {
 		if g.historyOf(MemberID(i)).waits != 0 {
 			g.newHistory(MemberID(i)).waits = 0
@@ -85,7 +86,7 @@ func (r *stateReader) turn(g *group) {
 		t.requestedAt = r.time()
 	}
 	t.contendedSince, t.endingSince, t.drainedSince = r.time(), r.time(), r.time()
-	g.src.frozen, g.src.wanted = false, false
+	g.set(ending, t.endingSince != 0)
 	if x := g.tree(); x != nil {
 		b, err := x.machine.SetState(r.b, r.now)
 		if err != nil {
@@ -94,6 +95,7 @@ func (r *stateReader) turn(g *group) {
 		}
 		r.b = b
 		r.positions(x)
-		g.src.wanted, g.src.frozen = x.machine.Wanted(), g.src.member != none && !x.mayPass()
+		g.set(wanted, x.machine.Wanted())
+		g.set(frozen, g.src.member != none && !x.mayPass())
 	}
 }

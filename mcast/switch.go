@@ -138,10 +138,10 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 		g.noteEvictions(now, out.Events)
 		g.leaveTree(now, out.Events, out)
 	}
-	if g.src.wanted {
+	if g.is(wanted) {
 		g.tree().rest(now, out)
 	}
-	if g.agg.unplaced || g.isUnconfirmed() {
+	if g.is(unplaced) || g.isUnconfirmed() {
 		g.tree().pollForPositions(now, out)
 	}
 	if g.repair.path != notOffered {
@@ -187,7 +187,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.numbering.armed && g.numbering.probeAt <= now {
 			g.sendKeepalives(now, out)
 		}
-		if g.numbering.holds {
+		if g.is(holding) {
 			g.releaseHeld(now, out)
 		}
 		if t := g.tree(); t != nil {

@@ -127,7 +127,7 @@ func (s *transcript) talk(out *Output) {
 // invite lets the token come to where a packet is from, as if it had been requested before.
 func (s *transcript) invite(p *Packet) {
 	g := s.sw.group(0)
-	if g == nil || g.tree() == nil || s.manual || g.failed {
+	if g == nil || g.tree() == nil || s.manual || g.is(failed) {
 		return
 	}
 	k, ok := g.memberAt(p.Src)

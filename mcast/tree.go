@@ -152,9 +152,9 @@ func (t *tree) Locate(n token.Member) token.Leg {
 func (t *tree) Unfinished() (k token.Member, certain bool) {
 	g := t.g
 	switch certain = g.isUnfinished(); {
-	case g.failed:
+	case g.is(failed):
 		return token.NoMember, false
-	case g.isResuming() && g.legs[g.members[g.extra.resume.source].leg].connected():
+	case g.is(learning) && g.legs[g.members[g.extra.resume.source].leg].connected():
 		return g.numberOf(g.extra.resume.source), false // its turn may have ended since
 	case g.isQuiescent() || g.src.neighbor != 0 && !certain: // a switch nearer to the source knows
 		return token.NoMember, false
@@ -189,7 +189,8 @@ func (t *tree) carryOut(now time.Duration, out *Output) {
 			switch a.Kind {
 			case token.Serve:
 				if g.src.member != none && t.g.numberOf(MemberID(g.src.member)) == a.Member {
-					g.src.hasLastPSN, g.turn.messageRefused = false, false
+					g.src.hasLastPSN = false
+					g.set(messageRefused, false)
 				}
 			case token.Wanted:
 				g.turn.contendedSince = max(now, 1)
@@ -207,14 +208,13 @@ func (t *tree) carryOut(now time.Duration, out *Output) {
 // refresh derives the state of the turn from that of the machine.
 func (t *tree) refresh() {
 	g := t.g
-	g.src.wanted = t.machine.Wanted()
-	if !g.src.wanted {
-		g.turn.contendedSince, g.turn.drainedSince = 0, 0
-		if g.turn.endingSince != 0 {
-			g.turn.endingSince, g.turn.messageRefused = 0, false
+	g.set(wanted, t.machine.Wanted())
+	if !g.is(wanted) {
+		if g.turn.contendedSince = 0; g.is(ending) {
+			g.setEnding(0)
 		}
 	}
-	g.src.frozen = g.src.member != none && !t.mayPass()
+	g.set(frozen, g.src.member != none && !t.mayPass())
 }
 
 // mayPass reports whether data of the present source may be forwarded.

@@ -38,14 +38,15 @@ func (g *group) forgetTree(out *Output) {
 	t := g.tree()
 	g.endResume()
 	g.endTurn(out)
-	g.awaitsStorage, g.numbering.askSource, g.numbering.blocked, g.live.armed = false, false, false, false
+	g.set(awaitsFile|asking|blocked, false)
+	g.live.armed = false
 	t.edges.rejoined, t.edges.asked = true, none
 	for k := range g.members {
 		if m := &g.members[k]; m.live && !g.legs[m.leg].connected() {
 			t.forget(MemberID(k))
 		}
 	}
-	if g.stored {
+	if g.policy.stored {
 		g.reportPositions(out)
 	}
 	t.refresh()

@@ -64,15 +64,15 @@ func TestR89_EndsOfMessages(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		phase resumePhase
+		phase gates
 		psn   rocev2.PSN
 		want  bool
-	}{{resumeWatch, 9, true}, {resumeWatch, 8, false}, {resumeWatch, 10, false}, {resumeProbes, 9, false}} {
-		g := &group{resumes: true}
-		g.newExtra().resume = resume{phase: c.phase, unknownEnd: true}
+	}{{resumes, 9, true}, {resumes, 8, false}, {resumes, 10, false}, {resumes | learning, 9, false}} {
+		g := &group{gates: c.phase}
+		g.newExtra().resume = resume{unknownEnd: true}
 		g.fwd.nxt, g.fwd.midMessage = 9, true
-		if g.noteEnd(c.psn); g.fwd.midMessage == c.want || g.resumes == c.want {
-			t.Errorf("%+v: in the middle of a message %v, resumes %v", c, g.fwd.midMessage, g.resumes)
+		if g.noteEnd(c.psn); g.fwd.midMessage == c.want || g.is(resumes) == c.want {
+			t.Errorf("%+v: in the middle of a message %v, resumes %v", c, g.fwd.midMessage, g.is(resumes))
 		}
 	}
 }

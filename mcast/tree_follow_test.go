@@ -16,9 +16,10 @@ func TestR89_FollowsDataThatWaitsForTheFile(t *testing.T) {
 	for _, c := range []struct {
 		frozen, midMessage, want bool
 	}{{false, false, false}, {true, false, true}, {true, true, false}} {
-		g := &group{awaitsStorage: true}
+		g := &group{gates: awaitsFile}
 		g.agg.acked, g.fwd.nxt = rocev2.PSNMask, 0
-		g.src.frozen, g.fwd.midMessage = c.frozen, c.midMessage
+		g.fwd.midMessage = c.midMessage
+		g.set(frozen, c.frozen)
 		if got := (&tree{g: g}).mayFollow(); got != c.want {
 			t.Errorf("frozen %v, in the middle of a message %v: %v", c.frozen, c.midMessage, got)
 		}

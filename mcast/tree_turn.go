@@ -25,7 +25,7 @@ func (t *tree) unfinished() bool {
 // rests reports whether the turn of the member that is served ends now: others wait for
 // it, and its data is complete. Data that waits here is not.
 func (t *tree) rests() bool {
-	return t.machine.Wanted() && t.begun() && t.g.isQuiescent() && !t.g.failed && !t.g.awaitsStorage && !t.g.numbering.isBlocking()
+	return t.machine.Wanted() && t.begun() && t.g.isQuiescent() && !t.g.is(failed|awaitsFile|blocking)
 }
 
 // rest gives the token to those that wait, if the source is at rest.
@@ -52,7 +52,7 @@ const (
 func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 	g := t.g
 	k, ok := t.memberOf(t.machine.Serving())
-	if !ok || !t.machine.Wanted() || g.failed || g.isResuming() {
+	if !ok || !t.machine.Wanted() || g.is(failed) || g.is(learning) {
 		return 0, noTurnEvent
 	}
 	since, begun := g.turn.contendedSince, t.begun()
@@ -63,7 +63,7 @@ func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 		return since + turnReserved, turnNotUsed
 	}
 	at, e := time.Duration(0), noTurnEvent
-	if begun && g.turn.time > 0 && g.turn.endingSince == 0 && !g.waitsForFile() {
+	if begun && g.turn.time > 0 && !g.is(ending) && !g.waitsForFile() {
 		at, e = since+g.turn.time, turnTimeOver
 	}
 	if begun {
@@ -84,7 +84,7 @@ func (t *tree) advance(now time.Duration, out *Output) {
 	switch at, e := t.turnDeadline(); {
 	case e == noTurnEvent || now < at:
 	case e == turnTimeOver:
-		t.g.turn.endingSince = max(now, 1)
+		t.g.setEnding(max(now, 1))
 	default:
 		t.giveUp(now, out)
 	}
@@ -98,7 +98,7 @@ func (t *tree) advance(now time.Duration, out *Output) {
 // source has the token again.
 func (t *tree) mayFollow() bool {
 	g := t.g
-	return g.isQuiescent() || g.endUnknown() || g.src.frozen && g.isComplete()
+	return g.isQuiescent() || g.endUnknown() || g.is(frozen) && g.isComplete()
 }
 
 // giveUp ends the turn of a member that sends nothing.
@@ -106,7 +106,7 @@ func (t *tree) giveUp(now time.Duration, out *Output) {
 	if t.unfinished() {
 		t.g.abandonSource(out)
 	}
-	if t.g.failed || !t.mayFollow() {
+	if t.g.is(failed) || !t.mayFollow() {
 		return
 	}
 	if k, ok := t.memberOf(t.machine.Serving()); ok {
@@ -154,20 +154,4 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		g.fwd.midMessage = false
 	}
 	return g.beginTurn(now, k, p, f, out)
-}
-
-// holdBack serves a verified packet of a source that may not send now. The source's own
-// switch asks for the token, and for the packet when the token may be there. None means
-// that the token has come at once.
-func (g *group) holdBack(now time.Duration, psn rocev2.PSN, out *Output) Reason {
-	if g.src.neighbor != 0 {
-		return NoToken
-	}
-	if g.tree().request(now, MemberID(g.src.member), out) {
-		return None
-	}
-	g.noteNotForwarded(now, psn)
-	g.turn.messageRefused = true
-	g.evaluate(out)
-	return NoToken
 }

@@ -247,7 +247,7 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 		for _, s := range n.switches {
 			g := s.sw.groups[0]
 			n.log("switch %d: source %d acked %06x nxt %06x inside %v unplaced %v resume %+v token %+v legs %+v acks %+v", s.id, g.src.member, uint32(g.agg.acked), uint32(g.fwd.nxt),
-				g.fwd.midMessage, g.agg.unplaced, g.extra.resume, g.tree().status(), g.legs, g.acks)
+				g.fwd.midMessage, g.is(unplaced), g.extra.resume, g.tree().status(), g.legs, g.acks)
 		}
 		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v; %s", n.now, n.pending, n.busy, cmp.Or(n.conflict, "no conflict"))
 	}

@@ -22,7 +22,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if m.role >= leads {
 		return g.serveReply(k, p, f, out)
 	}
-	if t := g.tree(); t != nil && t.isUnknown(k) && !g.failed {
+	if t := g.tree(); t != nil && t.isUnknown(k) && !g.is(failed) {
 		return t.requestOfUnknown(now, k, p, out)
 	}
 	psn := p.PSN & rocev2.PSNMask
@@ -43,7 +43,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if m.role == receivesOnly {
 		return g.rejectReceiveOnly(MemberID(k), p, out)
 	}
-	if g.failed {
+	if g.is(failed) {
 		return g.rejectFailed(MemberID(k), p, out)
 	}
 	if g.tree() != nil {
@@ -58,7 +58,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 		return None
 	}
 	if !free && !g.sourceTimedOut(now, out) {
-		if g.failed {
+		if g.is(failed) {
 			return g.rejectFailed(MemberID(k), p, out)
 		}
 		if m.live { // else evicted by sourceTimedOut
@@ -138,7 +138,7 @@ func (g *group) isQuiescent() bool {
 // isComplete reports whether everything that was forwarded of the source is acknowledged, and
 // ends with a message.
 func (g *group) isComplete() bool {
-	return g.repair.path != fastPath && !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
+	return g.repair.path != fastPath && !g.is(unplaced) && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a
@@ -161,16 +161,16 @@ func (g *group) endTurn(out *Output) {
 	}
 	m := &g.members[g.src.member]
 	m.sqPSN, m.messages, m.ackedCount = g.fwd.nxt, g.agg.messages.completed, g.src.ackedCount
-	if g.src.quarantined {
+	if g.is(quarantined) {
 		g.newHistory(MemberID(g.src.member)).quarantinedUntil = g.src.quarantinedUntil
-		g.src.quarantined = false
+		g.set(quarantined, false)
 	}
 	for i := range g.acks {
 		g.stopReceiving(i)
 	}
 	g.clearStore(g.fwd.nxt, out)
 	g.src.member, g.src.leg = none, none
-	g.turn.endingSince, g.turn.messageRefused, g.turn.drainedSince = 0, false, 0
+	g.setEnding(0)
 }
 
 // startTurn makes member k the source. Its first PSN is known from registration and from
@@ -182,19 +182,19 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.src.member, g.src.leg = int32(k), int32(m.leg)
 	g.src.addr = m.ip
 	g.src.neighbor = g.legs[m.leg].neighbor
-	g.fwd.nxt, g.agg.acked, g.src.ackedCount = m.sqPSN, m.sqPSN.Prev(), m.ackedCount
+	g.setNxt(m.sqPSN, g.fwd.limit)
+	g.agg.acked, g.src.ackedCount = m.sqPSN.Prev(), m.ackedCount
 	g.agg.nakSeverity, g.agg.nakServed, g.src.hasLastPSN, g.fwd.midMessage = sevNone, false, false, false
 	g.fwd.writeMessage = writeMessage{}
-	g.refusal, g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = refusal{}, false, false, false, false, 0
+	g.setRefusal(refusal{})
+	g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = false, false, false, false, 0
 	g.rtt.pending, g.cost.aloneSince = false, 0
 	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)
-	g.agg.unplaced = false
 	g.lag.floor = g.agg.acked
 	g.clearStore(g.fwd.nxt, out)
-	g.src.frozen = false
 	g.numbering.gap = false
-	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
+	g.set(unplaced|frozen|asking, false) // but a blocked message stays blocked, of whatever source
 	g.agg.messages.reset(m.messages)
 	if g.fwd.targets != nil {
 		g.fwd.targets.reset()

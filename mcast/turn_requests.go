@@ -29,7 +29,7 @@ func (g *group) sourceTimedOut(now time.Duration, out *Output) bool {
 		return false
 	}
 	g.abandonSource(out)
-	return !g.failed && g.isQuiescent()
+	return !g.is(failed) && g.isQuiescent()
 }
 
 // deferSource answers the first packet of member k, whose turn it is not, by an RNR NAK:

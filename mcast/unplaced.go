@@ -20,7 +20,7 @@ func (g *group) setUnplaced(i int, yes bool) {
 		return
 	}
 	g.acks[i].flags ^= isUnplaced
-	g.agg.unplaced = slices.ContainsFunc(g.acks, func(b ackState) bool { return b.flags&isUnplaced != 0 })
+	g.set(unplaced, slices.ContainsFunc(g.acks, func(b ackState) bool { return b.flags&isUnplaced != 0 }))
 }
 
 // unplace makes leg i unplaced. What it has acknowledged is not true of all receivers behind
@@ -45,7 +45,7 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	}
 	g.resend(now, out)
 	g.evaluate(out)
-	if g.live.period != 0 && !g.live.armed && !g.failed {
+	if g.live.period != 0 && !g.live.armed && !g.is(failed) {
 		g.startLiveness(now)
 	}
 }
@@ -109,7 +109,7 @@ func (g *group) takeNext(now time.Duration, next rocev2.PSN) bool {
 // mayMiss reports whether receivers here wait to join, and their first message may be among those
 // that a neighbour has: it had another place in the tree, and has not got them from here. A switch
 // toward the source that says the same had it from here.
-func (g *group) mayMiss() bool { return g.recv.joining != 0 && g.src.neighbor != 0 }
+func (g *group) mayMiss() bool { return g.is(joiners) && g.src.neighbor != 0 }
 
 // raiseNxt notes that everything before psn was forwarded, not by this switch since it knows
 // the turn: a neighbour has it. The others get it as after a loss.
@@ -117,7 +117,8 @@ func (g *group) raiseNxt(psn rocev2.PSN) {
 	if g.numbering.checks != nil {
 		g.numbering.noteGap(psn, g.fwd.nxt)
 	}
-	g.fwd.nxt, g.fwd.writeMessage = psn, writeMessage{}
+	g.setNxt(psn, g.fwd.limit)
+	g.fwd.writeMessage = writeMessage{}
 	if g.repair.store != nil {
 		g.repair.store.contiguousFrom = psn
 	}
@@ -131,8 +132,9 @@ func (g *group) raiseNxt(psn rocev2.PSN) {
 
 // watchTurn returns what the present turn has to show, which goes on elsewhere.
 func (g *group) watchTurn() *resume {
-	if !g.resumes {
-		g.resumes, g.newExtra().resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member)}
+	if !g.is(resumes) {
+		g.set(resumes, true)
+		g.newExtra().resume = resume{source: MemberID(g.src.member)}
 	}
 	return &g.extra.resume
 }
@@ -177,7 +179,7 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 	for i := range g.acks {
 		b := &g.acks[i]
 		switch lacks := b.flags&isReceiver != 0 && b.acked.Less(psn.Prev()); {
-		case !lacks || g.failed:
+		case !lacks || g.is(failed):
 		case b.flags&isConnected == 0:
 			g.ackReceived(now, i, psn.Prev(), out)
 		case g.numbering.checks != nil && g.numbering.checks[i].acceptedNothing:
@@ -187,7 +189,7 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 			g.removeOrFail(i, Stranded, out)
 		}
 	}
-	if !g.failed {
+	if !g.is(failed) {
 		g.evaluate(out)
 		g.resend(now, out)
 	}

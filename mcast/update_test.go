@@ -298,7 +298,7 @@ func TestApplyRefusals(t *testing.T) {
 			t.Errorf("%#v is applied", op)
 		}
 	}
-	s.groups[3].failed = true
+	s.groups[3].set(failed, true)
 	if err := s.Apply(0, AddMember{3, newcomer("E", 3).Member, LegSpec{}, 0}, &out); err == nil || !strings.Contains(err.Error(), "the group has failed; put it anew") {
 		t.Errorf("a member joins a group that has failed: %v", err)
 	}

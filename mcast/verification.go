@@ -78,7 +78,7 @@ func (g *group) unverifiedLeg(p *Packet) (leg int, ok bool) {
 // keepaliveAnswer serves an acknowledgement of the member behind leg i, which is
 // unverified. No data has gone to it, so the acknowledgement answers a probe, or is late.
 func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2.AckKind, out *Output) Reason {
-	if g.failed {
+	if g.is(failed) {
 		return FailedGroup
 	}
 	if !p.Verified {

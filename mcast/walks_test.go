@@ -117,7 +117,7 @@ var waits = []time.Duration{
 func (k *walk) step() {
 	g := k.s.sw.group(0)
 	switch n := k.rng(100); {
-	case g.failed && n < 20:
+	case g.is(failed) && n < 20:
 		k.put()
 	case n < 30:
 		k.data(g)
