@@ -34,10 +34,10 @@ func (g *group) evaluate(out *Output) {
 			continue
 		}
 		next := g.agg.acked.Next()
-		if g.agg.nakSeverity != sevNone && g.agg.nakPSN == next && !g.agg.nakServed && worst <= g.agg.nakSeverity {
+		if r := &g.agg.request; r.awaits(next) && worst <= r.severity {
 			return // the source was sent this NAK, and has not sent its PSN since
 		}
-		g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = next, worst, false
+		g.agg.request = request{psn: next, severity: worst}
 		g.sendNAK(out, code, next)
 		if worst == sevFatal {
 			g.fatalSent(who, code, out)
@@ -67,8 +67,8 @@ func (g *group) raiseAcked(out *Output) bool {
 	if g.policy.stored && m.Next().Sub(g.storage.reported) >= storeEvery {
 		g.reportPositions(out)
 	}
-	if g.agg.nakSeverity != sevNone && m.Sub(g.agg.nakPSN) >= maxSourceFlight {
-		g.agg.nakSeverity, g.agg.nakServed = sevNone, false // the source went on and did not send nakPSN again (R62)
+	if r := &g.agg.request; r.severity != sevNone && m.Sub(r.psn) >= maxSourceFlight {
+		*r = request{} // the source went on and did not send that packet again (R62)
 	}
 	g.agg.messages.advance(m)
 	if g.fwd.targets != nil {
@@ -119,26 +119,18 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 			sev, from, code = b.pending, i, b.pendingSyndrome
 		}
 	}
-	if g.is(refused) && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
+	una := g.agg.acked.Next()
+	switch complete := g.fwd.nxt == una; { // all that was forwarded is acknowledged
+	case g.is(refused) && g.refusal.psn == una && sev < sevFatal:
 		return sevFatal, none, g.refusal.syndrome
-	}
-	if g.is(messageRefused) && g.defersUna(sev) {
+	case g.is(messageRefused) && complete && (!g.is(frozen) || una.LessEq(g.src.lastPSN)):
+		return sevRNR, none, turnSoon.RNR() // a frozen source (R86) may have nothing more to send, if una has not come
+	case g.is(messageRefused) && !complete && g.is(frozen) && sev < sevRNR:
 		return sevRNR, none, turnSoon.RNR()
-	}
-	if g.asksForGap() {
-		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver that lacks the blocked message would
+	case g.is(asking|lostNxt) && complete: // the message at nxt waits no longer (R53, R83), or nxt was lost before the switch (R103)
+		return sevSequence, none, rocev2.SyndromeNAKSequence
 	}
 	return sev, from, code
-}
-
-// defersUna reports whether the source, which a packet is refused of, is told to wait with una. A
-// frozen one (R86) is not, if what was refused has been forwarded before and is acknowledged now:
-// it may have nothing more to send.
-func (g *group) defersUna(sev severity) bool {
-	if g.fwd.nxt == g.agg.acked.Next() {
-		return !g.is(frozen) || g.fwd.nxt.LessEq(g.src.lastPSN)
-	}
-	return g.is(frozen) && sev < sevRNR
 }
 
 // addAckedCount adds n PSNs to past, an ackedCount: how far back a duplicate may be.
@@ -152,10 +144,7 @@ type aggregation struct {
 	numAtAcked    int32      // receivers that are not above acked; more than allowedBehind while acked cannot move
 	allowedBehind int32      // receivers that acked does not wait for: 0, except under Quorum
 	numPending    int32      // legs with a pending NAK
-	nakPSN        rocev2.PSN // PSN of the last NAK to the source, if nakSeverity is not sevNone
-	nakSeverity   severity   // severity of the last NAK to the source
-	nakServed     bool       // the source has sent nakPSN since that NAK
-	becnDue       bool       // BECN is to be set in the next ACK
+	request       request    // what the source was asked for
 	messages      messages   // the MSN of the group's ACK
 }
 
@@ -188,12 +177,12 @@ func (g *group) noteAcked(b *ackState, psn rocev2.PSN) bool {
 // several receivers cannot be merged safely (R20).
 func (g *group) sendACK(out *Output) {
 	g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)
-	g.agg.becnDue = false
+	g.src.becnDue = false
 }
 
 func (g *group) sendNAK(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
 	g.sendFeedback(out, rocev2.Acknowledge, code, psn)
-	g.agg.becnDue = false
+	g.src.becnDue = false
 }
 
 func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
@@ -202,7 +191,7 @@ func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome,
 	}
 	g.counters.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
-		Group: g.id, To: MemberID(g.src.member), Op: op, BECN: g.agg.becnDue,
+		Group: g.id, To: MemberID(g.src.member), Op: op, BECN: g.src.becnDue,
 		PSN: psn, Syndrome: syn, MSN: g.msnTo(MemberID(g.src.member), g.agg.messages.completed),
 	})
 }

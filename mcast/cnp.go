@@ -77,7 +77,7 @@ func (g *group) noteSignal(now time.Duration, i int) bool {
 // noteBECN records a BECN that came with an ACK or NAK of leg i.
 func (g *group) noteBECN(now time.Duration, i int) {
 	if g.noteSignal(now, i) {
-		g.agg.becnDue = true
+		g.src.becnDue = true
 	}
 }
 

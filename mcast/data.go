@@ -105,9 +105,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 			g.recheckMismatch(psn, out)
 		}
 	}
-	g.counters.DataIn++
-	g.noteReceived(now, psn)
-	g.noteNAKServed(now, psn)
+	g.noteServed(now, psn)
 	if psn != g.fwd.nxt || starts {
 		g.noteMessageStart(p, psn, f)
 	}
@@ -138,17 +136,6 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	return None
 }
 
-// noteNAKServed notes that psn has come, which the source may have been sent a NAK of.
-func (g *group) noteNAKServed(now time.Duration, psn rocev2.PSN) {
-	if g.agg.nakSeverity == sevNone || psn != g.agg.nakPSN {
-		return
-	}
-	if !g.agg.nakServed && g.live.deadAfter != 0 {
-		g.restartLiveness(now)
-	}
-	g.agg.nakServed = true
-}
-
 // noteRepeated counts psn, which the source sends again. Its payload is new if the packet was lost
 // before the switch.
 func (g *group) noteRepeated(p *Packet, psn rocev2.PSN) {
@@ -163,11 +150,7 @@ func (g *group) noteRepeated(p *Packet, psn rocev2.PSN) {
 // only make every receiver acknowledge again (R12).
 func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
 	rewind := g.src.hasLastPSN && psn.LessEq(g.src.lastPSN)
-	if g.agg.nakSeverity != sevNone && psn == g.agg.nakPSN {
-		g.agg.nakServed = true
-	}
 	g.noteReceived(now, psn)
-	g.counters.DataIn++
 	g.counters.rare().Repeated++
 	g.live.sourceRewound = true
 	if p.AckReq || rewind {

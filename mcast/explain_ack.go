@@ -107,9 +107,9 @@ func ago(now, t time.Duration, known bool) string {
 
 // owed says what the source has been asked for and has not sent.
 func (x *ackExplainer) owed(src string) {
-	if g := x.g; g.sourceOwes() {
+	if g := x.g; g.agg.request.awaits(g.agg.acked.Next()) {
 		x.add(rules("R09", "R10"), "%s was sent a NAK of 0x%06x, and has not sent that packet since%s: after an RNR NAK it waits, and a NAK that was lost is replaced by its own timeout.",
-			src, g.agg.nakPSN, ago(x.now, g.src.lastPSNAt, g.src.hasLastPSN))
+			src, g.agg.acked.Next(), ago(x.now, g.src.lastPSNAt, g.src.hasLastPSN))
 	}
 }
 
@@ -217,7 +217,7 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 	switch {
 	case b.pending == sevFatal:
 		add(0, rules("R25", "R26"), "When all before it is acknowledged, %s.", end)
-	case g.live.armed && g.live.deadAfter > 0 && !g.isKept(i) && !g.sourceOwes():
+	case g.live.armed && g.live.deadAfter > 0 && !g.isKept(i) && !g.agg.request.awaits(g.agg.acked.Next()):
 		add(max(a.livenessSince, a.lastHeard)+g.livenessTimeout(i), rules("R23", "R39", "R58", "R59", "R110"), "If it stays silent, and another receiver does not, %s.", end)
 		if g.live.allDeadMS > 0 && (g.policy.kind == Strict || g.src.neighbor == 0) {
 			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", fails)

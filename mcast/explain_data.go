@@ -104,7 +104,7 @@ func (x *explainer) describeCopies() {
 	if x.op&rocev2.OpEnd != 0 && !x.psn.Less(x.was.fwd.nxt) {
 		x.add(rules("R20"), "The packet ends a message: MSN %d is due with its acknowledgement.", g.agg.messages.last())
 	}
-	if x.was.agg.nakSeverity != sevNone && x.psn == x.was.agg.nakPSN && !x.was.agg.nakServed && x.was.src.member == g.src.member {
+	if x.was.agg.request.awaits(x.psn) && x.was.src.member == g.src.member {
 		x.add(rules("R05", "R09"), "The source has served the NAK of 0x%06x: another one of that PSN may follow.", x.psn)
 	}
 	x.describeServedNAKs()

@@ -78,7 +78,7 @@ func (x *explainer) describeFeedbackEffects() {
 	x.describeAcked()
 	if x.p.BECN {
 		text := "is filtered: another leg is more congested"
-		if x.g.agg.becnDue || len(x.out.Feedback) != 0 && x.out.Feedback[0].BECN {
+		if x.g.src.becnDue || len(x.out.Feedback) != 0 && x.out.Feedback[0].BECN {
 			text = "passes to the source with the next ACK"
 		}
 		x.add(rules("R32"), "BECN of this packet %s.", text)

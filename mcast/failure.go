@@ -22,11 +22,11 @@ func (g *group) fatalSent(from int, code rocev2.Syndrome, out *Output) {
 	if from == none {
 		if !g.turn.refusalReported {
 			g.turn.refusalReported = true
-			g.emitCause(out, SourceRefused, MemberID(g.src.member), g.agg.nakPSN, code)
+			g.emitCause(out, SourceRefused, MemberID(g.src.member), g.agg.request.psn, code)
 		}
 		return
 	}
-	g.fail(g.legs[from].member, g.agg.nakPSN, code, code, out)
+	g.fail(g.legs[from].member, g.agg.request.psn, code, code, out)
 }
 
 // failBecauseOf fails the group because of member m: the source gets a fatal NAK of the
@@ -37,11 +37,12 @@ func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
 	if why.Kind() != rocev2.KindFatal {
 		code = rocev2.SyndromeNAKOpErr
 	}
-	g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = g.agg.acked.Next(), sevFatal, false
-	if g.agg.nakPSN.Less(g.fwd.nxt) || g.is(blocking) {
-		g.sendNAK(out, code, g.agg.nakPSN)
-	} // else the source has not sent nakPSN, and is answered when it does (R75)
-	g.fail(m, g.agg.nakPSN, code, why, out)
+	una := g.agg.acked.Next()
+	g.agg.request = request{psn: una, severity: sevFatal}
+	if una.Less(g.fwd.nxt) || g.is(blocking) {
+		g.sendNAK(out, code, una)
+	} // else the source has not sent una, and is answered when it does (R75)
+	g.fail(m, una, code, why, out)
 }
 
 func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out *Output) {

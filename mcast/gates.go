@@ -95,7 +95,7 @@ func (g *group) stop(now time.Duration, p *Packet, psn rocev2.PSN, no refusal, o
 	case g.is(blocked|joiners|asking) && fresh && g.mustBlock(now, psn, p.Op.Is(rocev2.OpStart), out):
 		return AwaitsVerification
 	case !g.fwd.isDurable(psn):
-		g.noteNotForwarded(now, psn)
+		g.noteReceived(now, psn)
 		g.set(awaitsFile, true)
 		return AwaitsStorage
 	case g.is(tooFew):
@@ -106,7 +106,7 @@ func (g *group) stop(now time.Duration, p *Packet, psn rocev2.PSN, no refusal, o
 
 // tellToWait has the source get an RNR NAK of what follows acked, when all that was forwarded is acknowledged.
 func (g *group) tellToWait(now time.Duration, psn rocev2.PSN, why Reason, out *Output) Reason {
-	g.noteNotForwarded(now, psn)
+	g.noteReceived(now, psn)
 	g.set(messageRefused, true)
 	g.evaluate(out)
 	return why
@@ -114,7 +114,7 @@ func (g *group) tellToWait(now time.Duration, psn rocev2.PSN, why Reason, out *O
 
 // refuse has the source get a fatal NAK, when all before its packet is acknowledged.
 func (g *group) refuse(now time.Duration, r refusal, out *Output) Reason {
-	g.noteNotForwarded(now, r.psn)
+	g.noteReceived(now, r.psn)
 	g.setRefusal(r)
 	g.evaluate(out)
 	return r.reason

@@ -47,8 +47,8 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		return // nothing in flight; the next packet arms the check anew
 	}
 	g.applyAllPauses()
-	if g.sourceOwes() {
-		g.restartLiveness(now)
+	if g.agg.request.awaits(g.agg.acked.Next()) {
+		g.restartLiveness(now) // receivers have nothing to answer
 	}
 	alive := false
 	best := g.agg.acked
@@ -103,13 +103,6 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 	if evicted {
 		g.evaluate(out)
 	}
-}
-
-// sourceOwes reports whether the source was sent a NAK of acked+1 and has not sent that
-// PSN since: it waits out an RNR timer, or the NAK was lost. Receivers have nothing to
-// answer then, so no receiver's silence counts.
-func (g *group) sourceOwes() bool {
-	return g.agg.nakSeverity != sevNone && !g.agg.nakServed && g.agg.nakPSN == g.agg.acked.Next()
 }
 
 // restartLiveness lets the time that each receiver has for an answer begin now.

@@ -159,11 +159,11 @@ func TestLivenessThresholds(t *testing.T) {
 			}
 		}
 		sent, served, of := rng(2) == 0, rng(2) == 0, rng(5)
-		g.agg.nakSeverity, g.agg.nakServed, g.agg.nakPSN = sevNone, served, naiveBase.Add(int32(of))
+		g.agg.request = request{served: served, psn: naiveBase.Add(int32(of))}
 		if sent {
-			g.agg.nakSeverity = sevSequence
+			g.agg.request.severity = sevSequence
 		}
-		if got, want := g.sourceOwes(), sent && !served && of == n.acked+1; got != want {
+		if got, want := g.agg.request.awaits(g.agg.acked.Next()), sent && !served && of == n.acked+1; got != want {
 			t.Fatalf("the source owes a packet: %v, want %v; NAK %v of %d, acked %d", got, want, sent, of, n.acked)
 		}
 		waits := func(x *naiveLeg) bool { return !x.source && x.members > 0 }

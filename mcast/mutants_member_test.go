@@ -28,13 +28,11 @@ var _ = []mutant.Mutant{
 		"g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now)",
 		"g.silence(i, now)")),
 	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
-		"if g.owed() {",
-		"if g.owed() && false {")),
-	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).noteNAKServed,
-		`		if !g.agg.seen && g.live.deadAfter != 0 {
-			g.rewatch(now)`,
-		`		if !g.agg.seen && g.live.deadAfter != 0 {
-			_ = now`)),
+		"if g.agg.request.awaits(g.agg.acked.Next()) {",
+		"if false {")),
+	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).noteServed,
+		"if g.live.deadAfter != 0 && g.agg.request.awaits(psn) {",
+		"if false {")),
 	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
 		"case alive && !g.isKept(i) && g.wasAsked(i):",
 		"case false && alive && !g.isKept(i) && g.wasAsked(i):")),
@@ -100,7 +98,7 @@ var _ = []mutant.Mutant{
 		"g.mustBlock(now, psn, true, out)")),
 	mutant.New("members join at a retransmission", "R30", mutant.In((*group).handleData,
 		"if !inOrder {\n\t\tif r := g.stop(now, p, psn,",
-		"if psn.Less(g.$4.$5) && $arg3&$6 != 0 && g.$3.$1 > 0 {\n\t\tg.$2(psn)\n\t}\n\tif !inOrder {\n\t\tif r := g.stop(now, p, psn,", receivers{}.joining, (*group).admitJoining, group{}.recv, group{}.fwd, forwarding{}.nxt, rocev2.OpStart)),
+		"if psn.$7(g.$4.$5) && $arg3&$6 != 0 && g.$3.$1 > 0 {\n\t\tg.$2(psn)\n\t}\n\tif !inOrder {\n\t\tif r := g.stop(now, p, psn,", receivers{}.joining, (*group).admitJoining, group{}.recv, group{}.fwd, forwarding{}.nxt, rocev2.OpStart, rocev2.PSN.Less)),
 	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
 		"g.setJoining(int(i), g.src.member != nobody || g.is(learning) && !l.connected())",
 		`if g.src.member != nobody {

@@ -56,8 +56,8 @@ var _ = []mutant.Mutant{
 		"case g.branches[i].a.LessEq(g.agg.a):",
 		"case g.branches[i].a.LessEq(g.agg.a) && false:")),
 	mutant.New("a dead receiver ends the group at its newest packet", "R39", mutant.In((*group).failBecauseOf,
-		"g.agg.nout, g.agg.nsev, g.agg.seen = g.agg.a.Next(), sevFatal, false",
-		"g.agg.nout, g.agg.nsev, g.agg.seen = g.$2.$1, sevFatal, false", forwarding{}.nxt, group{}.fwd)),
+		"una := g.agg.acked.Next()",
+		"una := g.$2.$1", forwarding{}.nxt, group{}.fwd)),
 	mutant.New("a dead receiver ends the group by a sequence NAK", "R39", mutant.In((*group).failBecauseOf,
 		`code = rocev2.SyndromeNAKOpErr
 	}`,
@@ -94,14 +94,11 @@ var _ = []mutant.Mutant{
 		"g.agg.acked.Add(maxAhead+1)",
 		"g.agg.acked.Add(maxAhead+2)")),
 	mutant.New("the source is expected to come back for ever", "R62", mutant.In((*group).raiseAcked,
-		"g.agg.nsev, g.agg.seen = noPend, false",
-		"g.agg.nsev, g.agg.seen = g.agg.nsev, g.agg.seen")),
+		"*r = request{}",
+		"_ = r")),
 	mutant.New("a duplicate is no passage", "R62", mutant.In((*group).answerDuplicate,
-		`rewind := g.src.hasPrev && psn.LessEq(g.src.prev)
-	if g.agg.nsev != noPend && psn == g.agg.nout {
-		g.agg.seen = true
-	}`,
-		"rewind := g.src.hasPrev && psn.LessEq(g.src.prev)")),
+		"g.noteReceived(now, psn)",
+		"r := g.$1.$2\n\tg.noteReceived(now, psn)\n\tg.$1.$2 = r", group{}.agg, aggregation{}.request)),
 	mutant.New("any PSN below A is a duplicate", "R63", mutant.In((*group).handleData,
 		"if d <= -g.src.past || d > aheadWindow {",
 		"if d < -$1 || d > aheadWindow {", maxBehind)),

@@ -32,7 +32,7 @@ var _ = []mutant.Mutant{
 		"case g.fwd.nxt.Less(psn) && g.isRequested():",
 		"case false:")),
 	mutant.New("a request that was not sent stops what is behind it", "R102", mutant.In((*group).isRequested,
-		"return g.agg.nakSeverity == sevSequence && !g.agg.nakServed && g.agg.nakPSN == g.fwd.nxt",
+		"return g.agg.request.severity == sevSequence && g.agg.request.awaits(g.fwd.nxt)",
 		"return true")),
 	mutant.New("a switch above is expected to go back as a source", "R102", mutant.In((*group).isRequested,
 		"g.src.neighbor != 0 || !g.policy.stored",

@@ -75,8 +75,8 @@ var _ = []mutant.Mutant{
 	if !quiescent`,
 		"if !quiescent")),
 	mutant.New("a NAK of the old epoch silences the new one's", "R18", mutant.In((*group).startTurn,
-		"g.agg.nsev, g.agg.seen, g.src.hasPrev, g.fwd.open = noPend, false, false, false",
-		"g.src.hasPrev, g.fwd.open = false, false")),
+		"g.agg.request, g.src.hasLastPSN, g.fwd.midMessage = request{}, false, false",
+		"g.src.hasLastPSN, g.fwd.midMessage = false, false")),
 	mutant.New("a member that was removed may send", "R31", mutant.In((*group).requestOfNonSource,
 		"if !ok || !g.members[k].live {",
 		"if !ok {")),
@@ -87,7 +87,7 @@ var _ = []mutant.Mutant{
 		"|| now-g.src.prevAt > certain ||",
 		"||")),
 	mutant.New("a source that was asked to go back is believed to go on", "R64", mutant.In((*group).mayBeDamaged,
-		`|| g.agg.nsev != noPend && !g.agg.seen
+		`|| g.agg.request.isOpen()
 }`,
 		"}")),
 	mutant.New("a source may stall for ever", "R65", mutant.In((*group).sourceTimedOut,

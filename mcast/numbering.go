@@ -283,9 +283,7 @@ func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *O
 // blockMessage makes the message at psn wait for receivers to be verified.
 func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 	g.counters.DataIn++
-	if g.agg.nakSeverity != sevNone && psn == g.agg.nakPSN {
-		g.agg.nakServed = true
-	}
+	g.agg.request.serve(psn)
 	if g.is(blocked) {
 		return
 	}

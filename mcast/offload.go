@@ -151,7 +151,7 @@ func (g *group) mayStayOffloaded() bool {
 // is accounted for, nobody waits for a turn, and the source is not about to go back.
 func (g *group) mayOffload(now time.Duration) bool {
 	return g.repair.path == corePath && now >= g.extra.offload.grantFrom && g.mayStayOffloaded() && g.fwd.targets == nil && g.turn.contendedSince == 0 && !g.numbering.gap &&
-		g.src.hasLastPSN && g.src.lastPSN == g.fwd.nxt.Prev() && (g.agg.nakSeverity == sevNone || g.agg.nakServed) && g.fwd.nxt.Less(g.offloadLimit())
+		g.src.hasLastPSN && g.src.lastPSN == g.fwd.nxt.Prev() && !g.agg.request.isOpen() && g.fwd.nxt.Less(g.offloadLimit())
 }
 
 // offloadLimit is OffloadLimit.

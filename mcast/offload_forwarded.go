@@ -44,9 +44,7 @@ func (s *Switch) InputForwarded(now time.Duration, id GroupID, p *Packet, out *O
 // dataForwarded is handleData for a packet that the fast path has forwarded: there is nothing
 // left to decide.
 func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
-	g.counters.DataIn++
-	g.noteReceived(now, psn)
-	g.noteNAKServed(now, psn)
+	g.noteServed(now, psn)
 	g.set(lostNxt, false)
 	if psn != g.fwd.nxt || f&rocev2.OpStart != 0 {
 		g.noteMessageStart(p, psn, f)

@@ -59,9 +59,3 @@ func (g *group) askForLast(now time.Duration, out *Output) {
 		}
 	}
 }
-
-// asksForGap reports whether the source is to be sent a NAK of nxt: that packet was lost before the
-// switch, or its message waits no longer (R83), and everything before is acknowledged.
-func (g *group) asksForGap() bool {
-	return g.is(asking|lostNxt) && g.fwd.nxt == g.agg.acked.Next()
-}

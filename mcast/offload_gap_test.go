@@ -55,15 +55,15 @@ func TestGapIsOver(t *testing.T) {
 		}
 		s.Input(1, dataOf(3), out)
 		g := s.group(0)
-		if !g.is(lostNxt) || g.agg.nakSeverity != sevSequence || g.agg.nakPSN != 1 || g.agg.nakServed {
-			t.Fatalf("gap %v, NAK %v of %d, served %v", g.is(lostNxt), g.agg.nakSeverity, g.agg.nakPSN, g.agg.nakServed)
+		if !g.is(lostNxt) || g.agg.request != (request{psn: 1, severity: sevSequence}) {
+			t.Fatalf("gap %v, NAK %+v", g.is(lostNxt), g.agg.request)
 		}
 		return s, g, out
 	}
 	s, g, out := begin()
 	s.InputForwarded(2, 0, dataOf(1), out)
-	if g.is(lostNxt) || !g.agg.nakServed {
-		t.Errorf("after the missing packet: gap %v, NAK served %v", g.is(lostNxt), g.agg.nakServed)
+	if g.is(lostNxt) || !g.agg.request.served {
+		t.Errorf("after the missing packet: gap %v, NAK served %v", g.is(lostNxt), g.agg.request.served)
 	}
 	s, g, out = begin()
 	if s.Revoked(2, 0, out); g.is(lostNxt) {

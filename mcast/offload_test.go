@@ -119,7 +119,7 @@ func TestOffloadIsNotGranted(t *testing.T) {
 		"a resume":              func(g *group) { g.set(resumes, true) },
 		"targets":               func(g *group) { g.fwd.targets = newTargets(3) },
 		"a source that is back": func(g *group) { g.src.lastPSN-- },
-		"an unserved NAK":       func(g *group) { g.agg.nakSeverity = sevSequence },
+		"an unserved NAK":       func(g *group) { g.agg.request.severity = sevSequence },
 		"a full ring":           func(g *group) { g.extra.offload.spec.Slots = 1 },
 		"the backoff":           func(g *group) { g.extra.offload.grantFrom = 2 },
 		"the drain":             func(g *group) { g.repair.path, g.extra.offload.drainUntil = draining, 2 },

@@ -97,7 +97,7 @@ func (g *group) isRequested() bool {
 	if g.src.neighbor != 0 || !g.policy.stored || g.is(joiners) {
 		return false
 	}
-	return g.agg.nakSeverity == sevSequence && !g.agg.nakServed && g.agg.nakPSN == g.fwd.nxt
+	return g.agg.request.severity == sevSequence && g.agg.request.awaits(g.fwd.nxt)
 }
 
 // waitsForFile reports whether the source has sent data that waits until the positions are

@@ -209,7 +209,7 @@ func (n *network) drain() {
 func (n *network) stuck() (s []string) {
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.src.member, g.agg.acked, g.fwd.nxt, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed, g.src.lastPSN))
+		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, asked for %+v, prev %06x", g.src.member, g.agg.acked, g.fwd.nxt, g.agg.request, g.src.lastPSN))
 		if x := g.tree(); x != nil {
 			s = append(s, fmt.Sprintf("\ntoken: %+v, frozen %v, contended %v, ending %v, refused %v", x.status(), g.is(frozen), g.turn.contendedSince, g.turn.endingSince, g.is(messageRefused)))
 		}

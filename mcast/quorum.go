@@ -13,8 +13,8 @@ import (
 // The policy Quorum: an ACK means that a quorum of the receivers has the data, so a
 // receiver may be behind the group's acked (R36, R37).
 
-// maxSourceFlight is how far acked may be beyond nakPSN before it is clear that the source
-// does not send nakPSN again. It is more than the source had in flight when it got the
+// maxSourceFlight is how far acked may be beyond the PSN of a request before it is clear that the source
+// does not send that again. It is more than the source had in flight when it got the
 // NAK.
 const maxSourceFlight = 1024
 
@@ -115,11 +115,11 @@ func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 // yet past e. A switch above sends the packet that it was sent a NAK of, and perhaps nothing
 // behind it (R92).
 func (g *group) expectedFromSource(e rocev2.PSN) bool {
-	unserved := g.agg.nakSeverity != sevNone && !g.agg.nakServed
+	r := &g.agg.request
 	if g.src.neighbor != 0 {
-		return unserved && g.agg.nakPSN == e
+		return r.awaits(e)
 	}
-	return unserved && g.agg.nakPSN.LessEq(e) || g.src.hasLastPSN && g.src.lastPSN.Less(e)
+	return r.isOpen() && r.psn.LessEq(e) || g.src.hasLastPSN && g.src.lastPSN.Less(e)
 }
 
 // evictBehind evicts the receivers that lack data that is acknowledged to the source,

@@ -19,6 +19,7 @@ type source struct {
 	ackedCount       int32          // PSNs up to acked that were acknowledged to it since its registration; maxBehind: that many or more
 	lastPSN          rocev2.PSN     // PSN of its last packet, if hasLastPSN
 	hasLastPSN       bool
+	becnDue          bool          // BECN is to be set in the next ACK to it
 	lastPSNAt        time.Duration // when its last packet came
 	quarantinedUntil time.Duration // if quarantined
 }
@@ -29,9 +30,19 @@ type source struct {
 // queue pair with lower PSNs shows one of them each time.
 const quarantine = 20 * time.Millisecond
 
-// noteReceived records that the source has sent psn.
+// noteReceived counts psn, which the source has sent.
 func (g *group) noteReceived(now time.Duration, psn rocev2.PSN) {
+	g.counters.DataIn++
 	g.src.lastPSN, g.src.lastPSNAt, g.src.hasLastPSN, g.turn.silentSince = psn, now, true, 0
+	g.agg.request.serve(psn)
+}
+
+// noteServed is noteReceived for a packet that is forwarded.
+func (g *group) noteServed(now time.Duration, psn rocev2.PSN) {
+	if g.live.deadAfter != 0 && g.agg.request.awaits(psn) {
+		g.restartLiveness(now)
+	}
+	g.noteReceived(now, psn)
 }
 
 // MaxInOrderGap is how long after the packet before it a packet in order is forwarded
@@ -42,5 +53,5 @@ const MaxInOrderGap = 100 * time.Microsecond
 // mayBeDamaged reports whether a packet with PSN nxt may be an earlier packet with a
 // damaged PSN: the source goes back, or may be about to (R64).
 func (g *group) mayBeDamaged(now time.Duration, psn rocev2.PSN) bool {
-	return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt > MaxInOrderGap || g.agg.nakSeverity != sevNone && !g.agg.nakServed
+	return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt > MaxInOrderGap || g.agg.request.isOpen()
 }

@@ -45,10 +45,10 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	b = appendPast(b, now, g.turn.silentSince, g.turn.sourceTimeout)
 	b = g.appendTurn(b, now)
-	b = append(b, byte(g.agg.nakSeverity))
-	if g.agg.nakSeverity != sevNone {
-		b = append(b, bit(g.agg.nakServed, 0))
-		b = appendPSN(b, g.agg.nakPSN)
+	b = append(b, byte(g.agg.request.severity))
+	if r := &g.agg.request; r.severity != sevNone {
+		b = append(b, bit(r.served, 0))
+		b = appendPSN(b, r.psn)
 	}
 	b = appendCounts(b, int(g.agg.numAtAcked), int(g.recv.count), int(g.agg.numPending), int(g.recv.joining), int(g.fwd.numWithoutWindow), int(g.recv.joinedInFlight))
 	if g.policy.quorum > 0 {
@@ -168,7 +168,7 @@ func (g *group) seldom() byte {
 }
 
 func (g *group) flags() byte {
-	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.is(failed), 2) | bit(g.agg.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
+	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.is(failed), 2) | bit(g.src.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
 }
 
 func bit(v bool, n uint) byte {
@@ -266,7 +266,7 @@ func (r *stateReader) group(g *group) {
 	g.activate(r.now)
 	g.src.member = int32(r.count()) - 1
 	f := r.byte()
-	g.src.hasLastPSN, g.fwd.midMessage, g.agg.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.src.hasLastPSN, g.fwd.midMessage, g.src.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&8 != 0, f&16 != 0, f&32 != 0
 	g.gates = 0
 	g.set(failed, f&4 != 0)
 	g.src.leg, g.src.addr, g.src.neighbor = none, rocev2.AddrKey{}, 0
@@ -286,9 +286,9 @@ func (r *stateReader) group(g *group) {
 	}
 	g.turn.silentSince = r.time()
 	r.turn(g)
-	g.agg.nakSeverity, g.agg.nakServed, g.agg.nakPSN = severity(r.byte()), false, 0
-	if g.agg.nakSeverity != sevNone {
-		g.agg.nakServed, g.agg.nakPSN = r.byte() != 0, r.psn()
+	g.agg.request = request{severity: severity(r.byte())}
+	if g.agg.request.severity != sevNone {
+		g.agg.request.served, g.agg.request.psn = r.byte() != 0, r.psn()
 	}
 	g.agg.numAtAcked, g.recv.count, g.agg.numPending, g.recv.joining, g.fwd.numWithoutWindow, g.recv.joinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
 	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil = 0, 0, 0
@@ -374,19 +374,6 @@ func (r *stateReader) leg(g *group, i int) {
 	if f&legLiveness != 0 {
 		t.livenessPSN, t.livenessSince, t.lastHeard = r.psn(), r.time(), r.time()
 		t.lagPSN, t.lagSince = r.psn(), r.time()
-	}
-}
-
-func (r *stateReader) messages(m *messages) {
-	m.completed, m.first, m.count = rocev2.MSN(r.uvarint()), 0, 0
-	n := r.uvarint()
-	if n > maxEnds {
-		r.malformed, n = true, 0
-	}
-	for i := range uint16(n) {
-		m.grow()
-		m.count++
-		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}
 	}
 }
 

@@ -3,7 +3,11 @@
 
 package mcast
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
 
 // The encoding of the targets that target messages have named.
 
@@ -49,5 +53,18 @@ func (r *stateReader) legTargets(legs []target) {
 		if r.byte() != 0 {
 			legs[i] = target{r.uvarint(), uint32(r.uvarint()), true}
 		}
+	}
+}
+
+func (r *stateReader) messages(m *messages) {
+	m.completed, m.first, m.count = rocev2.MSN(r.uvarint()), 0, 0
+	n := r.uvarint()
+	if n > maxEnds {
+		r.malformed, n = true, 0
+	}
+	for i := range uint16(n) {
+		m.grow()
+		m.count++
+		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}
 	}
 }

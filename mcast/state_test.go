@@ -43,15 +43,16 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[source](): {
 		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
-		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "quarantinedUntil": encoded,
+		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "becnDue": encoded, "quarantinedUntil": encoded,
 	},
 	reflect.TypeFor[forwarding](): {
 		"nxt": encoded, "limit": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
 		"targets": deeper, "writeMessage": deeper,
 	},
 	reflect.TypeFor[aggregation](): {
-		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
+		"acked": encoded, "request": deeper, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
 	},
+	reflect.TypeFor[request]():   {"psn": encoded, "severity": encoded, "served": encoded},
 	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
 	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
@@ -147,7 +148,7 @@ func fullState(t *testing.T) *Switch {
 	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
 	g.turn = turn{next: 1, requestedAt: stateNow - 5, contendedSince: stateNow - 8, endingSince: stateNow - 5, drainedSince: stateNow - 4, misses: 2, time: g.turn.time, sourceTimeout: g.turn.sourceTimeout}
 	g.src.lastPSNAt, g.turn.silentSince = stateNow-50*time.Microsecond, stateNow-3
-	g.agg.acked, g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = 4, 9, 7, true, 5, sevRNR, true
+	g.agg.acked, g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.agg.request = 4, 9, 7, true, request{5, sevRNR, true}
 	g.agg.numAtAcked, g.agg.allowedBehind, g.recv.count, g.recv.joinedInFlight, g.agg.numPending = 1, 1, 2, 1, 1
 	g.lag.floor, g.recv.inFlightUntil = 4, 8
 	g.refusal = refusal{8, 0x61, BadLength}

@@ -184,10 +184,10 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.src.neighbor = g.legs[m.leg].neighbor
 	g.setNxt(m.sqPSN, g.fwd.limit)
 	g.agg.acked, g.src.ackedCount = m.sqPSN.Prev(), m.ackedCount
-	g.agg.nakSeverity, g.agg.nakServed, g.src.hasLastPSN, g.fwd.midMessage = sevNone, false, false, false
+	g.agg.request, g.src.hasLastPSN, g.fwd.midMessage = request{}, false, false
 	g.fwd.writeMessage = writeMessage{}
 	g.setRefusal(refusal{})
-	g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = false, false, false, false, 0
+	g.turn.refusalReported, g.src.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = false, false, false, false, 0
 	g.rtt.pending, g.cost.aloneSince = false, 0
 	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)

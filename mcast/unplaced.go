@@ -74,8 +74,7 @@ func (g *group) startAt(i int, psn rocev2.PSN) {
 // nothing of it is acknowledged to the source, which every switch nearer to it counts for.
 func (g *group) lowerAcked(a rocev2.PSN) {
 	g.src.ackedCount = max(g.src.ackedCount-g.agg.acked.Sub(a), 0)
-	g.agg.acked, g.agg.numAtAcked = a, 0
-	g.agg.nakSeverity, g.agg.nakServed = sevNone, false
+	g.agg.acked, g.agg.numAtAcked, g.agg.request = a, 0, request{}
 	if a.Less(g.lag.floor) {
 		g.lag.floor = a
 	}
