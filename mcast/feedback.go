@@ -87,7 +87,10 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	}
 	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
 		if p.Neighbor == 0 {
-			g.endMisnumbered(p, i, out)
+			g.reportMisnumbered(i, p.PSN.Next()&rocev2.PSNMask, out) // its numbering is another one (R54)
+			if g.judge(i, Misnumbered, out) && !g.is(failed) {
+				g.evaluate(out)
+			}
 		}
 		return FeedbackAhead
 	}

@@ -39,17 +39,15 @@ func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
 		if b.flags&isReceiver == 0 {
 			continue
 		}
-		if best.Sub(b.acked) > g.lagPSNsOf(i) && g.canEvict(i) && !g.isKept(i) {
-			g.evict(i, Lagging, out)
-		} else {
+		if best.Sub(b.acked) <= g.lagPSNsOf(i) || !g.judge(i, Lagging, out) {
 			least = rocev2.MinPSN(least, b.acked.Add(g.lagPSNsOf(i)-g.lag.psns))
 		}
 	}
 	g.lag.floor = least
 }
 
-// exceedsLagTime reports whether leg i still lacks what another receiver had lagTimeOf ago,
-// and the group can go on without it. best is the highest acked of all receivers.
+// exceedsLagTime reports whether leg i still lacks what another receiver had lagTimeOf ago.
+// best is the highest acked of all receivers.
 func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	l := &g.activity[i]
 	if g.lag.time == 0 {
@@ -58,5 +56,5 @@ func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	if !g.acks[i].acked.Less(l.lagPSN) {
 		l.lagPSN, l.lagSince = best, now
 	}
-	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTimeOf(i) && g.canEvict(i) && !g.isKept(i)
+	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTimeOf(i)
 }

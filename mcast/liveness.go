@@ -38,7 +38,7 @@ func (g *group) startLiveness(now time.Duration) {
 
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
 // and others are ahead of them, or the source is retransmitting: they are removed, or
-// the group fails (removeOrFail). While no receiver at all shows a sign of life the fault is
+// the group fails (judge). While no receiver at all shows a sign of life the fault is
 // more likely on this side: nobody is removed then, and after allDeadAfter the group fails. It
 // also removes receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
@@ -73,11 +73,10 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			continue
 		}
 		switch {
-		case g.exceedsLagTime(i, now, best):
-			g.evict(i, Lagging, out)
+		case g.exceedsLagTime(i, now, best) && g.judge(i, Lagging, out):
 			evicted = true
 		case g.isUnserved(i, now):
-			g.removeOrFail(i, Stranded, out)
+			g.judge(i, Stranded, out)
 			evicted = true
 		case !g.isSilent(i, now):
 			if !b.acked.Less(l.livenessPSN) { // has acknowledged livenessPSN in time; a new period begins
@@ -87,7 +86,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 				g.live.at = t
 			}
 		case alive && !g.isKept(i) && g.wasAsked(i):
-			g.removeOrFail(i, Silent, out)
+			g.judge(i, Silent, out)
 			evicted = true
 		case allDead && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i):
 			g.failBecauseOf(g.legs[i].member, Silent, out)

@@ -117,7 +117,7 @@ var _ = []mutant.Mutant{
 	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).sendKeepalives,
 		"n.backoff, n.rounds = n.interval, 0",
 		"")),
-	mutant.New("a member is silent before it is probed", "R55", mutant.In((*group).dismissUnverified,
+	mutant.New("a member is silent before it is probed", "R55", mutant.In((*group).judgeProbed,
 		"!g.is(blocked) || v.probesSent == 0 ||",
 		"!g.is(blocked) ||")),
 	mutant.New("a member is silent from the time when the message began to wait", "R55", mutant.In((*group).sendKeepalives,

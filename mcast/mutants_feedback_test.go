@@ -135,22 +135,10 @@ var _ = []mutant.Mutant{
 		"if g.fwd.hi.LessEq(acknowledged(kind, psn)) ||",
 		"if g.fwd.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
 	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).handleFeedback,
-		`if g.fwd.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
-		if p.Neighbor == 0 {
-			g.misnumbered(p, i, out)
-		}
-		return FeedbackAhead
-	}
-	if g.fwd.hi == psn {
-		return FeedbackAhead`,
-		`if g.fwd.hi.$1(acknowledged(kind, psn)) || g.unread(p, i, psn) {
-		if p.Neighbor == 0 {
-			g.misnumbered(p, i, out)
-		}
-		return FeedbackAhead
-	}
-	if g.fwd.hi == psn && kind != $2 {
-		return FeedbackAhead`, rocev2.PSN.Less, rocev2.KindACK)),
+		"if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {",
+		"if g.fwd.nxt.$1(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {", rocev2.PSN.Less), mutant.In((*group).handleFeedback,
+		"if g.fwd.nxt == psn {\n\t\treturn FeedbackAhead",
+		"if false {\n\t\treturn FeedbackAhead")),
 	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).handleFeedback,
 		"if psn.Sub(g.agg.a) < -pastWindow {",
 		"if psn.Sub(g.agg.a) < -2*pastWindow {")),

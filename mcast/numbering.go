@@ -104,7 +104,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			n.deferUntil(t)
 			continue
 		}
-		if v.positioned && g.dismissPosition(now, int(n.nextLeg), out) || !v.positioned && g.dismissUnverified(now, int(n.nextLeg), out) {
+		if g.judgeProbed(now, int(n.nextLeg), out) {
 			continue
 		}
 		if sent == probeBurst {
@@ -171,31 +171,21 @@ func (g *group) silentToProbes(now time.Duration, i int) time.Duration {
 	return now - g.activity[i].probedFrom
 }
 
-// dismissUnverified evicts unverified leg i, or fails the group because of it, if a
-// message waits for it, and it expects another PSN, or is silent while others are not. It
-// reports whether it has done so. A wrong PSN is reported without such a message too, and is the
-// end of a leg that was restored.
-func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
-	l, v := &g.legs[i], &g.numbering.checks[i]
-	why := Silent
+// judgeProbed judges leg i, which is not verified, if its answers show another PSN, or if it is silent
+// while a message waits for it. Silence of all is the fault of none, unless it lasts. A wrong PSN is reported without such
+// a message too.
+func (g *group) judgeProbed(now time.Duration, i int, out *Output) bool {
+	v, patience, cause := &g.numbering.checks[i], g.probePatience(i), Silent
 	switch {
 	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
 		g.reportMisnumbered(i, v.answeredPSN, out)
-		why = Misnumbered
-	case v.wrongAnswer || !g.is(blocked) || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified() && !g.isAllDead(g.silentToProbes(now, i)):
+		cause = Misnumbered
+	case v.wrongAnswer || !g.is(blocked) || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience:
+		return false
+	case !g.anyVerified() && (v.positioned || !g.isAllDead(g.silentToProbes(now, i))):
 		return false
 	}
-	switch waits := g.is(blocked) && l.joining; {
-	case waits && g.canDismiss(i):
-		g.evict(i, why, out)
-	case waits && g.src.member != none && g.agg.acked == g.fwd.nxt.Prev(): // all before the message that waits is complete
-		g.failBecauseOf(l.member, why, out)
-	case v.restored && (why == Misnumbered || g.is(learning)): // the file may be older than what the member has had
-		g.dismissRestored(i, why, out)
-	default:
-		return false
-	}
-	return true
+	return g.judge(i, cause, out)
 }
 
 // reportMisnumbered reports once that the member behind leg i expects another PSN.
@@ -215,18 +205,6 @@ func (g *group) anyVerified() bool {
 		}
 	}
 	return false
-}
-
-// canDismiss is canEvict for a leg that does not receive yet: the other live legs,
-// receiving or not, are at least as many as the policy requires.
-func (g *group) canDismiss(i int) bool {
-	n := int32(0)
-	for j := range g.legs {
-		if j != i && int32(j) != g.src.leg && g.legs[j].members > 0 {
-			n++
-		}
-	}
-	return n >= g.policy.minReceivers
 }
 
 // mayBeginMessage reports whether the message at nxt may begin: all receivers that wait

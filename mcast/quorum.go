@@ -84,7 +84,7 @@ func (g *group) removeStranded(out *Output) bool {
 		if b.pending == sevFatal {
 			code = b.pendingSyndrome
 		}
-		g.removeOrFail(i, code, out)
+		g.judge(i, code, out)
 		return true
 	}
 	return false

@@ -134,7 +134,7 @@ func (g *group) positionAnswer(now time.Duration, p *Packet, i int, kind rocev2.
 	case !v.answeredOnce || v.answeredPSN != expects || v.wrongAnswer != wrong:
 		*v = verification{pending: true, positioned: true, restored: true, returning: true, probesSent: v.probesSent, answeredOnce: true, answeredPSN: expects, wrongAnswer: wrong}
 		g.restartKeepalives(now)
-	case wrong || !v.probedAgain: // dismissPosition counts the probes
+	case wrong || !v.probedAgain: // judgeProbed counts the probes
 	default:
 		v.isRXE, v.acceptedNothing = empty, empty
 		g.endVerification(LegID(i))
@@ -152,43 +152,6 @@ func (g *group) probePatience(i int) time.Duration {
 		return g.turn.sourceTimeout
 	}
 	return g.livenessTimeout(i)
-}
-
-// dismissPosition removes the member behind leg i, or fails the group, if the member
-// expects what it cannot, or is silent while another one is not. It reports whether it has
-// done so.
-func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
-	v := &g.numbering.checks[i]
-	patience := g.probePatience(i)
-	why := Silent
-	switch {
-	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
-		g.reportMisnumbered(i, v.answeredPSN, out)
-		why = Misnumbered
-	case v.wrongAnswer || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience || !g.anyVerified():
-		return false
-	}
-	g.dismissRestored(i, why, out)
-	return true
-}
-
-// dismissRestored evicts leg i, or fails the group: its member is not where the file has it.
-// Without a source the file is older than the last turn, and fits no member.
-func (g *group) dismissRestored(i int, why rocev2.Syndrome, out *Output) {
-	source, others := g.src.leg, int32(0)
-	if g.is(learning) {
-		source = int32(g.members[g.extra.resume.source].leg)
-	}
-	for j := range g.legs {
-		if j != i && int32(j) != source && g.legs[j].members > 0 {
-			others++
-		}
-	}
-	if source == none || int32(i) == source || others < g.policy.minReceivers {
-		g.failResume(g.legs[i].member, why, out)
-		return
-	}
-	g.evict(i, why, out)
 }
 
 // failResume fails a group whose positions cannot be learnt. No NAK goes to the source: it
@@ -370,7 +333,7 @@ func (g *group) endWatch() {
 func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
-			g.removeOrFail(i, Stranded, out)
+			g.judge(i, Stranded, out)
 		}
 	}
 	if !g.is(failed) {

@@ -185,7 +185,7 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 			g.numbering.checks[i].acceptedNothing = false
 			g.ackReceived(now, i, psn.Prev(), out)
 		default:
-			g.removeOrFail(i, Stranded, out)
+			g.judge(i, Stranded, out)
 		}
 	}
 	if !g.is(failed) {

@@ -124,19 +124,6 @@ func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2
 	return None
 }
 
-// endMisnumbered evicts receiver i, or fails the group: its acknowledgement p covers PSNs
-// that were never sent to it, so its numbering is another one (R54).
-func (g *group) endMisnumbered(p *Packet, i int, out *Output) {
-	l := &g.legs[i]
-	g.reportMisnumbered(i, p.PSN.Next()&rocev2.PSNMask, out)
-	if g.canEvict(i) {
-		g.evict(i, Misnumbered, out)
-		g.evaluate(out)
-		return
-	}
-	g.failBecauseOf(l.member, Misnumbered, out)
-}
-
 // isEmptyAnswer reports whether p is an ACK with PSN ffffff and MSN 0. By it rdma_rxe
 // acknowledges a duplicate before it has accepted anything, whatever its ePSN is.
 func isEmptyAnswer(p *Packet) bool { return p.PSN == rocev2.PSNMask && p.MSN == 0 }
