@@ -111,7 +111,7 @@ const idleAfter = 10 * time.Second
 // idle reports whether g can do without the state that it has for its data: its source has
 // sent nothing for idleAfter, and every receiver has acknowledged everything.
 func (g *group) idle(now time.Duration) bool {
-	return g.numbering.numPending == 0 && !g.live.armed && !g.repair.armed && !g.is(joiners) && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
+	return g.numbering.numPending == 0 && !g.due.armed(livenessCheck) && !g.due.armed(repairTimer) && !g.is(joiners) && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
 		g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) && !g.is(refused) && !g.is(blocking) && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
 }
 

@@ -176,7 +176,7 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	now := 2 * idleAfter
 	s.groups[1].live.deadAfter = 0 // no receiver is evicted
 	advance(s, &out, now)
-	s.groups[1].live.armed, s.groups[1].repair.armed, s.groups[1].repair.store = false, false, nil // and none is probed any more
+	s.groups[1].due, s.groups[1].repair.store = deadlines{}, nil // and none is probed any more
 	serveOne(t, s, &out, now-idleAfter/2, 2, 0)
 	for i := 3; i < 40; i++ {
 		serveOne(t, s, &out, now, i, 0)

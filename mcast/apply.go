@@ -185,7 +185,7 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 		return
 	}
 	g.endTurn(out)
-	g.live.armed = false
+	g.due.stop(livenessCheck)
 	if g.policy.stored {
 		g.reportPositions(out)
 	}

@@ -126,7 +126,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 			g.noteAckReq(now, psn)
 		}
 	}
-	if g.live.period != 0 && !g.live.armed {
+	if g.live.period != 0 && !g.due.armed(livenessCheck) {
 		g.startLiveness(now)
 	}
 	if g.is(noReceivers) {

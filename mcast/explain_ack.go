@@ -202,7 +202,7 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 		add(m.resumeAt, rules("R46", "R51"), "The packet goes to it again.")
 	} else if m.escalated && g.live.deadAfter > 0 {
 		add(m.expectedSince+g.probeTimeout(i), rules("R57"), "A probe, which repairs nothing and asks for a sign of life.")
-	} else if g.repair.armed && b.pending == sevNone && !m.escalated && b.acked.Less(m.expectedACK) {
+	} else if g.due.armed(repairTimer) && b.pending == sevNone && !m.escalated && b.acked.Less(m.expectedACK) {
 		if m.tries < g.repair.tries {
 			add(m.expectedSince+g.probeTimeout(i), rules("R45"), "A probe: the first packet that it may lack goes to it again.")
 		} else {
@@ -217,7 +217,7 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 	switch {
 	case b.pending == sevFatal:
 		add(0, rules("R25", "R26"), "When all before it is acknowledged, %s.", end)
-	case g.live.armed && g.live.deadAfter > 0 && !g.isKept(i) && !g.agg.request.awaits(g.agg.acked.Next()):
+	case g.due.armed(livenessCheck) && g.live.deadAfter > 0 && !g.isKept(i) && !g.agg.request.awaits(g.agg.acked.Next()):
 		add(max(a.livenessSince, a.lastHeard)+g.livenessTimeout(i), rules("R23", "R39", "R58", "R59", "R110"), "If it stays silent, and another receiver does not, %s.", end)
 		if g.live.allDeadMS > 0 && (g.policy.kind == Strict || g.src.neighbor == 0) {
 			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", fails)
@@ -225,7 +225,7 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 	case g.live.deadAfter == 0 || g.isKept(i):
 		add(0, rules("R23", "R108"), "It is not removed for its silence: if it stays silent, the source's retries run out, status 12, or the source sends again for ever, where its queue pair has no end of retries (rdma_rxe with retry_cnt 7).")
 	}
-	if g.live.armed && g.lag.time > 0 && b.acked.Less(a.lagPSN) && g.canEvict(i) && !g.isKept(i) {
+	if g.due.armed(livenessCheck) && g.lag.time > 0 && b.acked.Less(a.lagPSN) && g.canEvict(i) && !g.isKept(i) {
 		add(a.lagSince+g.lagTimeOf(i), rules("R38"), "The lag limit in time: it is removed.")
 	}
 	return ends

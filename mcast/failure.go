@@ -48,7 +48,7 @@ func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
 func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out *Output) {
 	g.set(failed, true)
 	g.failure = failure{psn, code}
-	g.live.armed = false
+	g.due.stop(livenessCheck)
 	g.clearStore(g.fwd.nxt, out)
 	g.emitEvent(out, Event{Kind: GroupFailed, Group: g.id, Member: m, PSN: psn, Syndrome: code, Cause: why})
 	if g.src.member != none { // a source that is registered with too high a PSN begins in the middle of a message

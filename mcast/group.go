@@ -30,6 +30,7 @@ type group struct {
 	sw       *Switch
 	counters tally
 
+	due    deadlines
 	repair localRepair
 	rtt    rttMeasurement
 	live   liveness

@@ -27,8 +27,8 @@ func TestR82_WhatKeepsAGroupActive(t *testing.T) {
 	}
 	for name, busy := range map[string]func(*group){
 		"a receiver that is not verified":  func(g *group) { g.numbering.numPending = 1 },
-		"a check for silence":              func(g *group) { g.live.armed = true },
-		"a timer of local repair":          func(g *group) { g.repair.armed = true },
+		"a check for silence":              func(g *group) { g.due.arm(livenessCheck, 1) },
+		"a timer of local repair":          func(g *group) { g.due.arm(repairTimer, 1) },
 		"a receiver that waits to join":    func(g *group) { g.setJoining(1, true) },
 		"a receiver that recovers":         func(g *group) { g.repair.numRecovering = 1 },
 		"a NAK":                            func(g *group) { g.agg.numPending = 1 },

@@ -169,7 +169,7 @@ func checkStore(t fatalReporter, g *group) {
 		t.Fatalf("numRecovering is %d, counted %d", g.repair.numRecovering, late)
 	}
 	if s == nil {
-		if late > 0 || g.repair.armed {
+		if late > 0 || g.due.armed(repairTimer) {
 			t.Fatalf("%d recovering legs without a store", late)
 		}
 		return
@@ -225,7 +225,7 @@ func checkRecovery(t fatalReporter, g *group, i int) {
 	if (b.flags&recovering == 0) != (m.state == inSync) || m.state.holds() != (m.resumeAt > 0) {
 		t.Fatalf("leg %d has flags %02x: %+v", i, b.flags, *m)
 	}
-	if b.pending != sevNone || m.escalated || g.repair.armed {
+	if b.pending != sevNone || m.escalated || g.due.armed(repairTimer) {
 		return
 	}
 	switch {

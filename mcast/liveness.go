@@ -14,10 +14,8 @@ type liveness struct {
 	deadAfter     time.Duration // the time that a receiver may be silent; 0: any time
 	deadAfterMax  time.Duration // if above deadAfter: the timeout follows the round trips, up to this
 	period        time.Duration // between two checks; 0: neither deadAfter nor a lag limit in time is set
-	at            time.Duration // the next check, if armed
-	armed         bool
-	sourceRewound bool   // the source has retransmitted since the last check
-	allDeadMS     uint32 // allDeadAfter in ms
+	sourceRewound bool          // the source has retransmitted since the last check
+	allDeadMS     uint32        // allDeadAfter in ms
 }
 
 // livenessChecks is the number of checks in each deadAfter. A receiver's silence is counted from
@@ -33,7 +31,8 @@ func (g *group) startLiveness(now time.Duration) {
 		l.livenessPSN, l.livenessSince, l.lastHeard = g.fwd.nxt.Prev(), now, 0 // nothing before now counts
 		l.lagPSN, l.lagSince = g.acks[i].acked, now
 	}
-	g.live.armed, g.live.at, g.live.sourceRewound = true, now+g.live.period, false
+	g.due.arm(livenessCheck, now+g.live.period)
+	g.live.sourceRewound = false
 }
 
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
@@ -42,7 +41,7 @@ func (g *group) startLiveness(now time.Duration) {
 // more likely on this side: nobody is removed then, and after allDeadAfter the group fails. It
 // also removes receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
-	g.live.armed = false
+	g.due.stop(livenessCheck)
 	if g.agg.acked == g.fwd.nxt.Prev() && (g.policy.quorum == 0 || g.allCaughtUp()) {
 		return // nothing in flight; the next packet arms the check anew
 	}
@@ -64,7 +63,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			best = b.acked
 		}
 	}
-	g.live.at = now + g.live.period
+	next := now + g.live.period
 	allDead := !alive && !g.isAnySpared(now)
 	evicted := false
 	for i := range g.acks {
@@ -82,8 +81,8 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			if !b.acked.Less(l.livenessPSN) { // has acknowledged livenessPSN in time; a new period begins
 				l.livenessPSN, l.livenessSince = g.fwd.nxt.Prev(), now
 			}
-			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.live.deadAfter > 0 && t < g.live.at {
-				g.live.at = t
+			if g.live.deadAfter > 0 {
+				next = min(next, max(l.livenessSince, l.lastHeard)+g.livenessTimeout(i))
 			}
 		case alive && !g.isKept(i) && g.wasAsked(i):
 			g.judge(i, Silent, out)
@@ -95,7 +94,8 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			return
 		}
 	}
-	g.live.armed, g.live.sourceRewound = true, false
+	g.due.arm(livenessCheck, next)
+	g.live.sourceRewound = false
 	if g.repair.store != nil {
 		g.noteAckReq(now, g.fwd.nxt.Prev()) // a receiver that has not acknowledged that packet is asked (R45)
 	}

@@ -110,9 +110,7 @@ var _ = []mutant.Mutant{
 		"!g.is(blocked) && later == 0 && n.rounds >= idleProbes",
 		"!g.is(blocked) && n.rounds >= idleProbes")),
 	mutant.New("who is back is probed in the others' rounds", "R73", mutant.In((*group).sendKeepalives,
-		`if later > 0 {
-		n.at = min(n.at, later)
-	}`,
+		"next = min(next, later)",
 		"")),
 	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).sendKeepalives,
 		"n.backoff, n.rounds = n.interval, 0",

@@ -37,20 +37,8 @@ var _ = []mutant.Mutant{
 		"case alive && !g.isKept(i) && g.wasAsked(i):",
 		"case false && alive && !g.isKept(i) && g.wasAsked(i):")),
 	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
-		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
-				l.watch, l.watched = g.fwd.hi.Prev(), now
-			}
-			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
-				g.live.deadline = t
-			}
-		case alive && !g.isKept(i) && g.wasAsked(i):`,
-		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
-				l.watch, l.watched = g.fwd.hi.Prev(), now
-			}
-			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.live.deadAfter > 0 && t < g.live.deadline {
-				g.live.deadline = t
-			}
-		case alive && g.wasAsked(i) && b.a != g.$1.$2:`, group{}.agg, aggregation{}.acked)),
+		"case alive && !g.isKept(i) && g.wasAsked(i):",
+		"case alive && g.wasAsked(i) && g.$2[i].$1 != g.$3.$4:", ackState{}.acked, group{}.acks, group{}.agg, aggregation{}.acked)),
 	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
 		"if !exact || acks.Less(g.agg.a) {",
 		"if !exact {")),

@@ -46,14 +46,12 @@ type Probe struct {
 type numbering struct {
 	checks     []verification // by LegID; nil if nothing is verified
 	numPending int32          // legs that are not verified yet
-	armed      bool
-	gap        bool // some PSNs of the source may not have passed: gapFrom to gapNext - 1
+	gap        bool           // some PSNs of the source may not have passed: gapFrom to gapNext - 1
 
 	gapFrom, gapNext rocev2.PSN
 
 	nextLeg       LegID         // the next leg to be probed in this round
 	rounds        uint8         // rounds since the first one, or since data began to wait; at most maxIdleRounds
-	probeAt       time.Duration // time of the next probes, if armed
 	interval      time.Duration // the first wait for an answer; 0: nothing is verified
 	backoff       time.Duration // the present wait between two rounds of probes
 	deferredUntil time.Duration // the earliest time at which a leg of this round may be probed, or has been silent for DeadAfter; 0: there is none
@@ -86,14 +84,14 @@ func (n *numbering) closeGapBelow(una rocev2.PSN) {
 func (g *group) restartKeepalives(now time.Duration) {
 	n := &g.numbering
 	n.backoff, n.rounds, n.nextLeg, n.deferredUntil = n.interval, 0, 0, 0
-	n.armed, n.probeAt = true, now
+	g.due.arm(probeRound, now)
 }
 
 // sendKeepalives sends a round of probes, or the next part of one, and removes receivers
 // that a message waits for in vain.
 func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	n := &g.numbering
-	n.armed = false
+	g.due.stop(probeRound)
 	sent := 0
 	for ; int(n.nextLeg) < len(g.legs) && n.numPending > 0 && !g.is(failed); n.nextLeg++ {
 		v := &g.numbering.checks[n.nextLeg]
@@ -108,7 +106,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			continue
 		}
 		if sent == probeBurst {
-			n.armed, n.probeAt = true, now
+			g.due.arm(probeRound, now)
 			return
 		}
 		sent++
@@ -135,10 +133,11 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 		return
 	}
 	n.rounds = min(n.rounds+1, maxIdleRounds)
-	n.armed, n.probeAt = true, now+n.backoff
+	next := now + n.backoff
 	if later > 0 {
-		n.probeAt = min(n.probeAt, later)
+		next = min(next, later)
 	}
+	g.due.arm(probeRound, next)
 	n.backoff = min(2*n.backoff, maxProbeBackoff*n.interval)
 }
 

@@ -55,7 +55,7 @@ func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f ro
 		g.startRTT(now, psn)
 		g.noteAckReq(now, psn)
 	}
-	if g.live.period != 0 && !g.live.armed {
+	if g.live.period != 0 && !g.due.armed(livenessCheck) {
 		g.startLiveness(now)
 	}
 	g.resend(now, out)

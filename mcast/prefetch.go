@@ -13,7 +13,7 @@ func (s *Switch) Prefetch(id GroupID, feedback bool) (sum uint64) {
 	}
 	// A field in each line of the group that a packet reads.
 	sum = uint64(g.src.member) + uint64(g.agg.acked) + uint64(g.fwd.nxt) + uint64(g.recv.count) + uint64(len(g.acks)) + g.counters.DataIn +
-		uint64(g.rtt.psn) + uint64(len(g.activity)) + uint64(len(g.byIP.slots)) + uint64(g.turn.silentSince) + uint64(g.numbering.probeAt)
+		uint64(g.rtt.psn) + uint64(len(g.activity)) + uint64(len(g.byIP.slots)) + uint64(g.turn.silentSince) + uint64(g.due[probeRound])
 	if len(g.acks) > 0 {
 		sum += uint64(g.acks[0].acked)
 	}

@@ -199,8 +199,8 @@ func (n *network) drain() {
 	}
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		if len(d.ledger.held) > 0 || g.repair.numRecovering > 0 || g.repair.armed {
-			n.tb.Fatalf("at rest %d frames are held, %d legs are recovering, a clock runs: %v", len(d.ledger.held), g.repair.numRecovering, g.repair.armed)
+		if len(d.ledger.held) > 0 || g.repair.numRecovering > 0 || g.due.armed(repairTimer) {
+			n.tb.Fatalf("at rest %d frames are held, %d legs are recovering, a clock runs: %v", len(d.ledger.held), g.repair.numRecovering, g.due.armed(repairTimer))
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (n *network) stuck() (s []string) {
 			s = append(s, fmt.Sprintf("\ntoken: %+v, frozen %v, contended %v, ending %v, refused %v", x.status(), g.is(frozen), g.turn.contendedSince, g.turn.endingSince, g.is(messageRefused)))
 		}
 		if g.repair.store != nil {
-			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, g.repair.store.limit, g.repair.armed))
+			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, g.repair.store.limit, g.due.armed(repairTimer)))
 		}
 		for i := range g.acks {
 			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.acks[i], g.activityOf(i).recovery))

@@ -44,8 +44,8 @@ func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
 
 // armRecovery has recoveryTimer called at t, or earlier.
 func (g *group) armRecovery(t time.Duration) {
-	if !g.repair.armed || t < g.repair.at {
-		g.repair.armed, g.repair.at = true, t
+	if !g.due.armed(repairTimer) || t < g.due.at(repairTimer) {
+		g.due.arm(repairTimer, t)
 	}
 }
 
@@ -61,7 +61,7 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 	if g.repair.ackReqPSN.Less(psn) {
 		g.repair.ackReqPSN = psn
 	}
-	if !g.repair.armed {
+	if !g.due.armed(repairTimer) {
 		first := g.repair.timeout
 		for i := range g.activity {
 			g.applyPauses(i)
@@ -74,7 +74,7 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 
 // recoveryTimer does what is due for each leg, and arms the timer for what is not.
 func (g *group) recoveryTimer(now time.Duration, out *Output) {
-	g.repair.armed = false
+	g.due.stop(repairTimer)
 	if g.is(failed) || g.nothingOwed() {
 		return
 	}

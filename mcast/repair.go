@@ -13,13 +13,11 @@ import (
 // localRepair is the part of a group that sends lost packets again. It is armed whenever a
 // leg waits for a time.
 type localRepair struct {
-	store         *store     // nil without local repair
-	ackReqPSN     rocev2.PSN // the highest PSN that the receivers were sent with AckReq
-	numRecovering int32      // recovering legs
-	tries         uint8      // RepairSpec.Tries
-	armed         bool
+	store         *store        // nil without local repair
+	ackReqPSN     rocev2.PSN    // the highest PSN that the receivers were sent with AckReq
+	numRecovering int32         // recovering legs
+	tries         uint8         // RepairSpec.Tries
 	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
-	at            time.Duration // the next call of recoveryTimer, if armed
 	timeout       time.Duration // RepairSpec.Timeout
 }
 
@@ -77,7 +75,8 @@ func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 		g.dropHeld(out)
 	}
 	g.repair.store.reset(psn, out)
-	g.repair.armed, g.rtt.pending = false, false
+	g.due.stop(repairTimer)
+	g.rtt.pending = false
 	g.repair.ackReqPSN = psn.Prev()
 }
 

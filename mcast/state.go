@@ -60,7 +60,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	if g.recv.joinedInFlight > 0 {
 		b = appendPSN(b, g.recv.inFlightUntil)
 	}
-	b = appendDeadline(b, now, g.live.at, g.live.armed)
+	b = appendDeadline(b, now, g.due.at(livenessCheck), g.due.armed(livenessCheck))
 	for i := range g.legs {
 		b = g.appendLeg(b, now, i)
 	}
@@ -127,7 +127,7 @@ const (
 // receive are those of its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	r, l, t := g.ackStateOf(i), &g.legs[i], g.activityOf(i)
-	watched := g.live.armed && r.flags&isReceiver != 0
+	watched := g.due.armed(livenessCheck) && r.flags&isReceiver != 0
 	b = append(b, r.flags|bit(l.joining, 2)|bit(t.cnpWeight != 0, 3)|bit(watched, 4))
 	b = appendCounts(b, int(l.members), int(l.member))
 	if r.flags&isReceiver != 0 {
@@ -304,7 +304,7 @@ func (r *stateReader) group(g *group) {
 	if g.recv.joinedInFlight > 0 {
 		g.recv.inFlightUntil = r.psn()
 	}
-	g.live.armed, g.live.at = r.deadline()
+	r.due(g, livenessCheck)
 	for i := range g.legs {
 		r.leg(g, i)
 	}
@@ -434,6 +434,12 @@ func (r *stateReader) time() time.Duration {
 		return 0
 	}
 	return r.now + r.varint()
+}
+
+func (r *stateReader) due(g *group, k int) {
+	if g.due.stop(k); r.byte() != 0 {
+		g.due.arm(k, r.now+r.varint())
+	}
 }
 
 func (r *stateReader) deadline() (bool, time.Duration) {

@@ -104,8 +104,11 @@ func TestStateLeavesOut(t *testing.T) {
 			},
 		},
 		"times of a leg that is not watched": {
-			func(s *Switch, g *group) { g.live.armed = false },
-			func(s *Switch, g *group) { g.live.armed, g.activity[1].lagPSN, g.activity[1].livenessPSN = false, 1, 2 },
+			func(s *Switch, g *group) { g.due.stop(livenessCheck) },
+			func(s *Switch, g *group) {
+				g.due.stop(livenessCheck)
+				g.activity[1].lagPSN, g.activity[1].livenessPSN = 1, 2
+			},
 		},
 	} {
 		if !bytes.Equal(encodingWith(t, change[0]), encodingWith(t, change[1])) {

@@ -71,7 +71,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	}
 	b = appendCounts(b, int(n.numPending), int(n.nextLeg))
 	b = binary.AppendVarint(b, int64(n.backoff))
-	b = appendDeadline(b, now, n.probeAt, n.armed)
+	b = appendDeadline(b, now, g.due.at(probeRound), g.due.armed(probeRound))
 	b = appendTime(b, now, n.deferredUntil)
 	for i := range g.numbering.checks {
 		v := &g.numbering.checks[i]
@@ -116,7 +116,7 @@ func (r *stateReader) numbering(g *group) {
 	}
 	n.numPending, n.nextLeg = r.count32(), LegID(r.count())
 	n.backoff = r.varint()
-	n.armed, n.probeAt = r.deadline()
+	r.due(g, probeRound)
 	n.deferredUntil = r.time()
 	for i := range n.checks {
 		f, more := r.byte(), r.byte()

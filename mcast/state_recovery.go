@@ -21,7 +21,7 @@ const (
 func (g *group) appendStore(b []byte, now time.Duration) []byte {
 	s := g.repair.store
 	b = appendCounts(b, int(g.repair.numRecovering))
-	b = appendDeadline(b, now, g.repair.at, g.repair.armed)
+	b = appendDeadline(b, now, g.due.at(repairTimer), g.due.armed(repairTimer))
 	b = g.appendRTT(b, now)
 	b = appendPSN(b, g.repair.ackReqPSN)
 	b = appendPSN(b, s.first)
@@ -134,7 +134,7 @@ func (r *stateReader) store(g *group) {
 	clear(s.ring)
 	s.bytes, s.held = 0, held{}
 	g.repair.numRecovering = r.count32()
-	g.repair.armed, g.repair.at = r.deadline()
+	r.due(g, repairTimer)
 	r.rtt(g)
 	g.repair.ackReqPSN, s.first, s.contiguousFrom = r.psn(), r.psn(), r.psn()
 	n := r.uvarint()

@@ -36,7 +36,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[timers](): {"heap": deeper, "heapIndex": derived, "due": ignored},
 	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
 	reflect.TypeFor[group](): {
-		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
+		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "due": inBits, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
 		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper, "gates": inBits,
 		"storage": deeper, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper,
 		"cost": ignored, "qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
@@ -55,9 +55,9 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[request]():   {"psn": encoded, "severity": encoded, "served": encoded},
 	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
-	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
+	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "allDeadMS": constant, "sourceRewound": encoded},
 	reflect.TypeFor[localRepair](): {
-		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "path": encoded,
 	},
 	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
 	reflect.TypeFor[rttMeasurement](): {"alone": ignored, "kept": ignored, "pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
@@ -65,7 +65,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
 		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
-		"armed": encoded, "probeAt": encoded,
+
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
@@ -156,7 +156,7 @@ func fullState(t *testing.T) *Switch {
 	g.gates = failed | quarantined | ending | refused | blocked | holding | awaitsFile | resumes | messageRefused
 	g.failure.psn, g.failure.syndrome = 5, 0x62
 	g.cnp.leg, g.cnp.legAt, g.cnp.passedAt, g.cnp.passed = 1, stateNow-3, stateNow-2, true
-	g.live.armed, g.live.at = true, stateNow+2
+	g.due = deadlines{stateNow + 3, stateNow + 4, stateNow + 7}
 	for i := range g.acks {
 		g.acks[i] = ackState{acked: 4, delta: 2, flags: isReceiver | isConnected | recovering, pending: sevRNR, pendingSyndrome: 0x21}
 		l := &g.activity[i]
@@ -175,10 +175,10 @@ func fullState(t *testing.T) *Switch {
 	for i := range 2 {
 		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
 	}
-	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
 	g.fwd.limit, g.storage, g.policy.stored = 12, storage{reported: 4, number: 3}, true
 	g.extra.resume = resume{source: 1, unknownEnd: true, lacking: true, goneBack: 2, lowest: 7}
-	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt = 2, 8, true, 8, stateNow-4
 	g.repair.store.first = 5
 	g.repair.store.reach(4)
 	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, passedAt: 10, rewrite: rewriteByWindow, ackReq: true}
@@ -269,7 +269,7 @@ func TestStateHasEveryField(t *testing.T) {
 	}
 }
 
-// TestStateHasEveryGate changes each gate by itself that does not follow from other fields.
+// TestStateHasEveryGate changes each gate by itself that does not follow from other fields, and each deadline.
 func TestStateHasEveryGate(t *testing.T) {
 	plain := fullState(t).AppendState(nil, stateNow)
 	for gate := failed; gate <= unstored; gate <<= 1 {
@@ -285,6 +285,14 @@ func TestStateHasEveryGate(t *testing.T) {
 			t.Errorf("gate %#x does not survive SetState: %v", gate, err)
 		} else if back.groups[0].is(gate) != s.groups[0].is(gate) {
 			t.Errorf("gate %#x is not restored", gate)
+		}
+	}
+	for k := range numDeadlines {
+		s := fullState(t)
+		s.groups[0].due[k]++
+		enc, back := s.AppendState(nil, stateNow), fullState(t)
+		if _, err := back.SetState(enc, stateNow); err != nil || bytes.Equal(enc, plain) || back.groups[0].due != s.groups[0].due {
+			t.Errorf("deadline %d does not survive: %v, %v", k, back.groups[0].due, err)
 		}
 	}
 }

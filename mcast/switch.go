@@ -178,14 +178,10 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 	for _, id := range s.timers.expire(now) {
 		g := s.groups[id]
 		events := len(out.Events)
-		if g.live.armed && g.live.at <= now {
-			g.checkLiveness(now, out)
-		}
-		if g.repair.armed && g.repair.at <= now {
-			g.recoveryTimer(now, out)
-		}
-		if g.numbering.armed && g.numbering.probeAt <= now {
-			g.sendKeepalives(now, out)
+		for k := range g.due {
+			if g.due.armed(k) && g.due.at(k) <= now {
+				onDeadline[k](g, now, out)
+			}
 		}
 		if g.is(holding) {
 			g.releaseHeld(now, out)
@@ -208,14 +204,10 @@ func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() 
 
 // rearm arms the deadlines that g waits for.
 func (s *Switch) rearm(g *group) {
-	if g.live.armed {
-		s.timers.arm(g.id, g.live.at)
-	}
-	if g.repair.armed {
-		s.timers.arm(g.id, g.repair.at)
-	}
-	if g.numbering.armed {
-		s.timers.arm(g.id, g.numbering.probeAt)
+	for k := range g.due {
+		if g.due.armed(k) {
+			s.timers.arm(g.id, g.due.at(k))
+		}
 	}
 	if g.mayRelease() {
 		s.timers.arm(g.id, g.repair.store.held.since)

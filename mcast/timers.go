@@ -8,6 +8,25 @@ import (
 	"time"
 )
 
+// deadlines are the times that a group waits for, each plus 1; 0: it does not.
+type deadlines [numDeadlines]time.Duration
+
+// Deadlines of a group, in the order in which those that have come at the same time are served.
+const (
+	livenessCheck = iota // some receiver may be silent, or lag
+	repairTimer          // some leg is to be probed, or gets what its port had no room for
+	probeRound           // receivers are to show their numbering
+	numDeadlines
+)
+
+// onDeadline is what is done at each of them.
+var onDeadline = [numDeadlines]func(*group, time.Duration, *Output){(*group).checkLiveness, (*group).recoveryTimer, (*group).sendKeepalives}
+
+func (d *deadlines) armed(k int) bool            { return d[k] != 0 }
+func (d *deadlines) at(k int) time.Duration      { return d[k] - 1 }
+func (d *deadlines) arm(k int, at time.Duration) { d[k] = at + 1 }
+func (d *deadlines) stop(k int)                  { d[k] = 0 }
+
 // timers has the groups that wait for a time. It is a heap, the earliest time first and,
 // at equal times, the lowest GroupID, so that no call visits groups for which nothing is
 // due (R81).

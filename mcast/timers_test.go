@@ -103,7 +103,7 @@ func TestR81_OnlyWhatIsDue(t *testing.T) {
 	// A visit to any other group would find a deadline that has passed, and end it.
 	for i, g := range s.groups {
 		if i != 500 {
-			g.live.armed, g.live.at = true, -time.Hour
+			g.due.arm(livenessCheck, -time.Hour)
 		}
 	}
 	at, ok := s.NextDeadline()
@@ -116,7 +116,7 @@ func TestR81_OnlyWhatIsDue(t *testing.T) {
 		t.Errorf("group 500 asks nobody: %+v", out.Copies)
 	}
 	for i, g := range s.groups {
-		if i != 500 && g.live.at != -time.Hour {
+		if i != 500 && g.due.at(livenessCheck) != -time.Hour {
 			t.Fatalf("group %d was looked at", i)
 		}
 	}

@@ -39,7 +39,7 @@ func (g *group) forgetTree(out *Output) {
 	g.endResume()
 	g.endTurn(out)
 	g.set(awaitsFile|asking|blocked, false)
-	g.live.armed = false
+	g.due.stop(livenessCheck)
 	t.edges.rejoined, t.edges.asked = true, none
 	for k := range g.members {
 		if m := &g.members[k]; m.live && !g.legs[m.leg].connected() {

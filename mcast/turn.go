@@ -187,7 +187,8 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.agg.request, g.src.hasLastPSN, g.fwd.midMessage = request{}, false, false
 	g.fwd.writeMessage = writeMessage{}
 	g.setRefusal(refusal{})
-	g.turn.refusalReported, g.src.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = false, false, false, false, 0
+	g.turn.refusalReported, g.src.becnDue, g.live.sourceRewound, g.turn.silentSince = false, false, false, 0
+	g.due.stop(livenessCheck)
 	g.rtt.pending, g.cost.aloneSince = false, 0
 	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)

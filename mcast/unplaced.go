@@ -45,7 +45,7 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	}
 	g.resend(now, out)
 	g.evaluate(out)
-	if g.live.period != 0 && !g.live.armed && !g.is(failed) {
+	if g.live.period != 0 && !g.due.armed(livenessCheck) && !g.is(failed) {
 		g.startLiveness(now)
 	}
 }
