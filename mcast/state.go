@@ -109,6 +109,8 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	if g.notesGaps() {
 		b = g.appendNumbering(b, now)
+	} else {
+		b = append(b, bit(g.is(asking), 0))
 	}
 	if g.mayResume() {
 		b = g.appendResume(b)
@@ -346,6 +348,8 @@ func (r *stateReader) group(g *group) {
 	}
 	if g.notesGaps() {
 		r.numbering(g)
+	} else {
+		g.set(asking, r.byte() != 0)
 	}
 	r.resume(g)
 }
@@ -434,12 +438,6 @@ func (r *stateReader) time() time.Duration {
 		return 0
 	}
 	return r.now + r.varint()
-}
-
-func (r *stateReader) due(g *group, k int) {
-	if g.due.stop(k); r.byte() != 0 {
-		g.due.arm(k, r.now+r.varint())
-	}
 }
 
 func (r *stateReader) deadline() (bool, time.Duration) {

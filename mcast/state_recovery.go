@@ -196,3 +196,10 @@ func (r *stateReader) recovery(g *group, i int) {
 		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
 	}
 }
+
+// due reads one of the deadlines of a group.
+func (r *stateReader) due(g *group, k int) {
+	if g.due.stop(k); r.byte() != 0 {
+		g.due.arm(k, r.now+r.varint())
+	}
+}
