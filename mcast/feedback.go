@@ -198,3 +198,167 @@ func ackedBy(kind rocev2.AckKind, psn rocev2.PSN) rocev2.PSN {
 	}
 	return psn.Prev()
 }
+
+// Selective NAKs (R106). A switch that finds a gap in what comes from the switch above names
+// the missing packets to it at once. Such a NAK acknowledges nothing, so it waits for no
+// receiver, and each of several gaps has its own.
+//
+// It is an Acknowledge packet with a syndrome that IBTA reserves. Its PSN is that of the first
+// missing packet, and the packet behind the last one has just come: links between switches
+// keep the order, so a packet that the switch above has sent again after that one is still on
+// its way. Nothing is stored of a selective NAK, and it is not repeated: if it is lost, or what
+// it is for, the receivers' own NAKs bring the packets (R92).
+
+const (
+	selectiveNAK = rocev2.Syndrome(0x40) // | number of missing packets
+	maxMissing   = 0x1F                  // missing packets that a selective NAK may name
+)
+
+// isSelectiveNAK reports whether p is a selective NAK of another switch.
+func isSelectiveNAK(p *Packet) bool {
+	return p.Neighbor != 0 && p.Syndrome&^maxMissing == selectiveNAK && p.Syndrome != selectiveNAK
+}
+
+// nakGap sends the switch above a selective NAK of the packets from nxt to psn-1. psn has come,
+// and is retained. A longer gap is no loss on a link, and is requested as R92 says.
+func (g *group) nakGap(psn rocev2.PSN, out *Output) {
+	if n := psn.Sub(g.fwd.nxt); n <= maxMissing && g.src.neighbor != 0 {
+		g.sendNAK(out, selectiveNAK|rocev2.Syndrome(n), g.fwd.nxt)
+	}
+}
+
+// selectiveNAKReceived sends leg i, to another switch, the retained ones of the packets that its
+// selective NAK names. What is not retained goes to it when it comes (R92).
+func (g *group) selectiveNAKReceived(now time.Duration, i int, p *Packet, out *Output) Reason {
+	psn := p.PSN & rocev2.PSNMask
+	next := psn.Add(int32(p.Syndrome & maxMissing)) // the packet that had come
+	if g.fwd.nxt.LessEq(next) {
+		return FeedbackAhead
+	}
+	if next.Sub(g.agg.acked) < -maxBehind {
+		return PSNOutOfRange
+	}
+	g.applyPauses(i)
+	if g.live.deadAfter != 0 {
+		g.activity[i].lastHeard = now
+	}
+	if p.BECN {
+		g.noteBECN(now, i)
+	}
+	b, m := &g.acks[i], &g.activity[i].recovery
+	if next.LessEq(b.acked) || g.repair.store == nil || m.escalated {
+		return FeedbackStale
+	}
+	m.lossAt = now
+	g.costNAK(i, sevSequence, psn)
+	room, _ := g.roomFor(now, i, out)
+	for q := rocev2.MaxPSN(psn, b.acked.Next()); q.Less(next) && room > 0 && !out.resendsExhausted(); q = q.Next() {
+		e := g.repair.store.find(q)
+		switch {
+		case e == nil, next.Less(e.passedAt):
+			continue // it will pass, or has passed behind next
+		case m.state != inSync && m.cursor.LessEq(q) && (m.inBurst(q) || m.firstUnsent.LessEq(q)):
+			continue // the cursor comes to it
+		}
+		room--
+		m.resentPSN = rocev2.MaxPSN(m.resentPSN, q)
+		g.cost.legs[i].repaired++
+		g.copyRetained(i, e, q, false, out)
+	}
+	return None
+}
+
+// The CNP filter passes the signals of the most congested leg, so that the source slows
+// down for the bottleneck of the tree and not for the sum of all legs (RC.md §7). A
+// signal is a CNP, or an ACK with BECN. Every leg has a weight, the number of its
+// signals, halved every cnpHalfLife. The leg whose signals pass is cnpFilter.leg.
+const (
+	// cnpHalfLife is some RTTs of a data centre. After 8 half-lives without a signal
+	// the weight of a leg is close to 0.
+	cnpHalfLife = time.Millisecond
+	// cnpGap is the least time between two CNPs to the source: the same that a
+	// receiver's RNIC leaves between its own (DCQCN: 50 us).
+	cnpGap = 50 * time.Microsecond
+	// cnpSilence without a signal of that leg lets any leg's signal pass: a filter that
+	// passes nothing while there is congestion would be worse than none.
+	cnpSilence = 2 * cnpGap
+	// cnpUnit is the weight of one signal. Weights saturate; at one signal per
+	// cnpGap they converge near 29 signals.
+	cnpUnit      = 256
+	cnpMaxWeight = 1 << 24
+	cnpMargin    = 10 // a new leg must weigh more than 1 + 1/cnpMargin times the old one
+)
+
+// cnpFilter is the filter's state. Two CNPs to the source are at least cnpGap apart.
+type cnpFilter struct {
+	leg      int32         // the leg whose signals pass, or none
+	passed   bool          // passedAt is set
+	legAt    time.Duration // the last signal of leg
+	passedAt time.Duration // when the last CNP passed
+}
+
+// decayedWeight returns weight w after d: halved for every whole half-life, and linearly
+// in between (at most 6 % more than the exponential).
+func decayedWeight(w uint32, d time.Duration) uint32 {
+	w >>= uint(d / cnpHalfLife) // 0 after 32 half-lives
+	rest := uint64(d % cnpHalfLife)
+	return w - uint32(uint64(w)*rest/uint64(2*cnpHalfLife))
+}
+
+// addSignal adds a signal of leg i and returns its weight.
+func (g *group) addSignal(now time.Duration, i int) uint32 {
+	l := &g.activity[i]
+	l.cnpWeight = min(decayedWeight(l.cnpWeight, now-l.cnpWeightAt)+cnpUnit, cnpMaxWeight)
+	l.cnpWeightAt = now
+	return l.cnpWeight
+}
+
+// noteSignal records a signal of leg i, and reports whether the signal passes the filter.
+func (g *group) noteSignal(now time.Duration, i int) bool {
+	w := g.addSignal(now, i)
+	if g.cnp.leg == int32(i) {
+		g.cnp.legAt = now
+		return true
+	}
+	if g.cnp.leg == none {
+		g.cnp.leg, g.cnp.legAt = int32(i), now
+		return true
+	}
+	b := &g.activity[g.cnp.leg]
+	wb := decayedWeight(b.cnpWeight, now-b.cnpWeightAt)
+	if uint64(w)*cnpMargin > uint64(wb)*(cnpMargin+1) {
+		g.cnp.leg, g.cnp.legAt = int32(i), now
+		return true
+	}
+	return w >= wb || now-g.cnp.legAt > cnpSilence
+}
+
+// noteBECN records a BECN that came with an ACK or NAK of leg i.
+func (g *group) noteBECN(now time.Duration, i int) {
+	if g.noteSignal(now, i) {
+		g.src.becnDue = true
+	}
+}
+
+// handleCNP serves a congestion notification packet. It has no PSN to check.
+func (g *group) handleCNP(now time.Duration, p *Packet, out *Output) Reason {
+	i, r := g.legOf(p)
+	if r != None {
+		return r
+	}
+	if g.is(failed) {
+		return FailedGroup
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	g.counters.FeedbackIn++
+	if !g.noteSignal(now, i) || g.cnp.passed && now-g.cnp.passedAt < cnpGap {
+		return CNPFiltered
+	}
+	g.cnp.passedAt, g.cnp.passed = now, true
+	g.counters.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{Group: g.id, To: MemberID(g.src.member), Op: rocev2.CNP, BECN: true})
+	return None
+}

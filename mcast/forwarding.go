@@ -116,3 +116,209 @@ func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 		g.correctMessagesBefore(psn, g.agg.messages.correctEnd(psn, ends))
 	}
 }
+
+// checkRequest returns the fatal NAK by which the switch itself has to answer a request
+// that no group of receivers can execute, or that would touch memory outside the group's
+// window, and 0 for any other request. The result depends on nothing but the packet, the
+// registration and the target messages before the packet, so that a retransmission gets
+// the same answer.
+func (g *group) checkRequest(p *Packet, f rocev2.OpFlags) (rocev2.Syndrome, Reason) {
+	switch {
+	case f&(rocev2.OpSend|rocev2.OpWrite) == 0:
+		return rocev2.SyndromeNAKInvalid, NotMulticastable
+	case !lengthFits(f, p.Payload, g.fwd.pmtu):
+		return rocev2.SyndromeNAKInvalid, BadLength
+	case f&rocev2.OpRETH != 0 && g.fwd.targets != nil && p.RKey == g.fwd.targetKey:
+		if code, why := g.checkTargeted(p); code != 0 {
+			return code, why
+		}
+	case g.fwd.hasWindow && f&(rocev2.OpRETH|rocev2.OpIETH) != 0 && !g.inWindow(p, f):
+		return rocev2.SyndromeNAKAccess, WindowViolation
+	}
+	if f&rocev2.OpWrite != 0 && !g.lengthAgrees(p, f) {
+		return rocev2.SyndromeNAKInvalid, BadLength
+	}
+	return 0, None
+}
+
+// lengthFits does the length check of a responder (rxe_resp_check_length): FIRST and
+// MIDDLE are full, LAST is not empty, nothing exceeds the path MTU.
+func lengthFits(f rocev2.OpFlags, payload, pmtu uint16) bool {
+	switch {
+	case f&(rocev2.OpFirst|rocev2.OpMiddle) != 0:
+		return payload == pmtu
+	case f&rocev2.OpLast != 0:
+		return payload > 0 && payload <= pmtu
+	}
+	return payload <= pmtu
+}
+
+// writeMessage is the source's newest message, if that is a WRITE of several packets, with
+// the length from the RETH of its FIRST. A responder remembers the same.
+type writeMessage struct {
+	known  bool
+	first  rocev2.PSN
+	length uint32
+}
+
+// lengthAgrees reports whether the payload of a packet of a WRITE agrees with the length
+// in RETH (R67): that of the same packet, or of the FIRST of the newest message. The
+// receivers check older messages, and messages whose FIRST did not pass.
+func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
+	if f&rocev2.OpRETH != 0 {
+		if f&rocev2.OpEnd != 0 {
+			return p.DMALen == uint32(p.Payload)
+		}
+		return p.DMALen > uint32(p.Payload)
+	}
+	psn := p.PSN & rocev2.PSNMask
+	before := int64(psn.Sub(g.fwd.writeMessage.first))
+	if !g.fwd.writeMessage.known || before <= 0 || g.fwd.nxt.Less(psn) {
+		return true
+	}
+	left := int64(g.fwd.writeMessage.length) - before*int64(g.fwd.pmtu)
+	if f&rocev2.OpEnd != 0 {
+		return left == int64(p.Payload)
+	}
+	return left > int64(p.Payload)
+}
+
+// noteMessageStart notes the message that psn begins, or that a message may have begun
+// unseen. The FIRST may pass again with another length: it was damaged before.
+func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
+	write := writeMessage{f&rocev2.OpWrite != 0 && f&rocev2.OpFirst != 0, psn, p.DMALen}
+	switch {
+	case psn.Less(g.fwd.nxt):
+		if !g.fwd.writeMessage.known || psn != g.fwd.writeMessage.first || write == g.fwd.writeMessage {
+			return // a later message may have begun unseen
+		}
+		if g.fwd.writeMessage = write; psn.Less(g.refusal.psn) {
+			g.setRefusal(refusal{}) // it followed from the damaged FIRST
+		}
+	case f&rocev2.OpStart != 0:
+		g.fwd.writeMessage = write
+	default:
+		g.fwd.writeMessage.known = false
+	}
+}
+
+// inWindow checks a RETH or IETH against the group's window. A WRITE of no
+// bytes touches no memory: its address and R_Key are not checked (C9-88).
+func (g *group) inWindow(p *Packet, f rocev2.OpFlags) bool {
+	if f&rocev2.OpIETH != 0 {
+		return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0
+	}
+	if p.DMALen == 0 {
+		return true
+	}
+	// No sum here can overflow: off <= Len is known before it is subtracted.
+	off := p.VA - g.fwd.window.Base
+	return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
+		p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off
+}
+
+// rewriteKind is the part of a packet that differs from member to member.
+type rewriteKind uint8
+
+const (
+	rewriteNone     rewriteKind = iota
+	rewriteByWindow             // a WRITE into the group's window (R27)
+	rewriteByKey                // the R_Key of a SEND with invalidate (R27)
+	rewriteByTarget             // a WRITE to the target that the last target message names (R41)
+	rewriteEmpty                // a target message itself: receivers get a WRITE of no bytes
+)
+
+// rewriteOf returns the part of p that differs from member to member. Copies to other
+// switches are not rewritten.
+func (g *group) rewriteOf(p *Packet, f rocev2.OpFlags) rewriteKind {
+	switch {
+	case f&rocev2.OpRETH != 0 && p.DMALen != 0:
+		switch {
+		case g.fwd.targets != nil && p.RKey == g.fwd.targetKey && p.VA == targetMessageVA:
+			return rewriteEmpty
+		case g.fwd.targets != nil && p.RKey == g.fwd.targetKey:
+			return rewriteByTarget
+		case g.fwd.hasWindow:
+			return rewriteByWindow
+		}
+	case f&rocev2.OpIETH != 0 && g.fwd.hasWindow:
+		return rewriteByKey
+	}
+	return rewriteNone
+}
+
+// rewriteCopy rewrites c for its member, as far as forward has not. It returns false if no
+// target message has named that member's memory: then the copy must not be sent.
+func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN) bool {
+	switch how {
+	case rewriteByWindow:
+		l := &g.legs[c.Leg]
+		c.Flags, c.VA, c.RKey = SetRETH, l.base+(va-g.fwd.window.Base), l.rkey
+	case rewriteByKey:
+		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].rkey
+	case rewriteByTarget:
+		t := g.fwd.targets.find(int(c.Leg), psn)
+		c.Flags, c.VA, c.RKey = SetRETH, t.va+va, t.rkey
+		return t.set
+	case rewriteEmpty:
+		c.Flags = EmptyWrite
+	}
+	return true
+}
+
+// IsTargetMessage reports whether p, a packet for group id, is a target message, whose
+// Targets the driver has to read from the payload before Input.
+func (s *Switch) IsTargetMessage(id GroupID, p *Packet) bool {
+	g := s.group(id)
+	return g != nil && g.isTargetMessage(p)
+}
+
+func (g *group) isTargetMessage(p *Packet) bool {
+	return g.fwd.targets != nil && p.VA == targetMessageVA && p.RKey == g.fwd.targetKey && p.DMALen != 0 && p.Op.Is(rocev2.OpRETH)
+}
+
+// checkTargeted is checkRequest for a packet with the target key.
+func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
+	switch {
+	case p.DMALen == 0:
+		return 0, None
+	case p.VA == targetMessageVA:
+		// One PSN, and no immediate data that would consume a receive: receivers
+		// execute a WRITE of no bytes in its place.
+		if p.Op != rocev2.WriteOnly || len(p.Targets) == 0 {
+			return rocev2.SyndromeNAKInvalid, BadTargetMessage
+		}
+	default:
+		end := p.VA + uint64(p.DMALen)
+		for i := range g.acks {
+			if g.acks[i].flags&(isReceiver|isConnected) != isReceiver|isConnected {
+				continue
+			}
+			t := g.fwd.targets.find(i, p.PSN&rocev2.PSNMask)
+			if !t.set || end < p.VA || t.va+end < t.va {
+				return rocev2.SyndromeNAKAccess, WindowViolation
+			}
+		}
+	}
+	return 0, None
+}
+
+// noteTargets stores the targets that a target message at psn names. It returns false if
+// there is no room, and then nothing has changed.
+func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
+	u := g.fwd.targets.insert(psn)
+	if u == nil {
+		return false
+	}
+	for _, t := range records {
+		if int(t.Member) < len(g.members) && g.members[t.Member].live {
+			u.legs[g.members[t.Member].leg] = target{va: t.VA, rkey: t.RKey, set: true}
+		}
+	}
+	// A WRITE may have been refused for want of this message, which was lost before the
+	// switch the first time. The WRITE is checked again when it comes again.
+	if g.is(refused) && psn.Less(g.refusal.psn) {
+		g.setRefusal(refusal{})
+	}
+	return true
+}
