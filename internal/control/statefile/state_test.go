@@ -32,14 +32,13 @@ func testGroup(i, members int) *Group {
 	g := &Group{
 		Registration: envelope.Registration{
 			Group: addr(i), Epoch: 1790000000000 + uint64(i), GroupParams: mcast.GroupParams{
-				QPN: mcast.DefaultQPN, PathMTU: 1024, Policy: mcast.Quorum, Quorum: 3,
-				DeadAfter: 100 * time.Millisecond, LagPSNs: 1000, LagTime: time.Second, SenderTimeout: 14, SenderRetries: 7,
+				QPN: mcast.DefaultQPN, PathMTU: 1024, Policy: mcast.Quorum, Quorum: 3, DeadAfter: 100 * time.Millisecond,
+				LagPSNs: 1000, LagTime: time.Second, SenderTimeout: 14, SenderRetries: 7,
 			},
 			Base: 1789999999999, Lease: time.Minute, Window: mcast.Window{Base: 1 << 40, Len: 1 << 20, RKey: 7}, TargetKey: 99, NoRepair: true,
 			Master: netip.AddrPortFrom(addr(100000+i), 40000),
 		},
-		Key: 3, Transaction: 0xFFFF0001, Digests: [][32]byte{{1, 2, 3}, {4}},
-		RegisteredAt: time.UnixMilli(1790000000123),
+		Key: 3, Transaction: 0xFFFF0001, Digests: [][32]byte{{1, 2, 3}, {4}}, RegisteredAt: time.UnixMilli(1790000000123),
 	}
 	for m := range members {
 		g.Registration.Members = append(g.Registration.Members, envelope.MemberRecord{
