@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -132,13 +133,13 @@ func (f *fakeSwitch) serveReadings(call func() error) error {
 }
 
 // snapshot returns the fields that x leads to, by path. Left out are the data plane, what has
-// goroutines of its own, and the ranking, by which readers choose groups.
+// goroutines of its own, locks, and the ranking, by which readers choose groups.
 func snapshot(x any) map[string]string {
 	fields, seen := make(map[string]string), make(map[any]bool)
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {
 		switch v.Type() {
-		case reflect.TypeFor[*dataplane.Plane](), reflect.TypeFor[*dataplane.Group](), reflect.TypeFor[*statefile.File](), reflect.TypeFor[*config.Config](), reflect.TypeFor[ranking]():
+		case reflect.TypeFor[*dataplane.Plane](), reflect.TypeFor[*dataplane.Group](), reflect.TypeFor[*statefile.File](), reflect.TypeFor[*config.Config](), reflect.TypeFor[ranking](), reflect.TypeFor[sync.Mutex]():
 			return
 		}
 		switch v.Kind() {
