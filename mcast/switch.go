@@ -1,45 +1,6 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcast is the switch itself: the packets of one RC queue pair go out as copies
-// to many receivers, and the receivers' feedback goes back as the one stream that the
-// sender's RNIC expects.
-//
-// It is a pure state machine. It gets packets as values, not as bytes, has no clock
-// (every call is given the time), starts no goroutines and has no package-level state.
-// The same calls give the same output.
-//
-// The driver's contract:
-//
-//  1. A Switch belongs to one goroutine at a time.
-//  2. Input takes one packet for a group address. If Output.NeedVerify is set,
-//     nothing has happened: check the packet's ICRC, drop it if it is wrong,
-//     else call Input again with Verified set.
-//  3. Send what Output lists, in order: feedback before the next packet's feedback,
-//     copies for a leg in the order of the list. An Output with capacity for a copy
-//     per leg and MaxResends more, and two feedback packets, makes Input free of
-//     allocations. A copy that the port of a leg does not take is given back with
-//     Requeue, or is lost as on a link: a full port concerns the members behind it
-//     alone. Output.PortRoom prevents copies of retained frames for a full port (R70).
-//  4. Call Advance when the time of NextDeadline has come. now never goes
-//     backward.
-//  5. Tables of the driver by GroupID, LegID or MemberID change together with Apply.
-//  6. A frame with Output.Retained stays unchanged until Output.Freed lists its handle.
-//     Any call may list copies of it. The copies of a call are made before its Freed is
-//     served.
-//  7. Between switches the Src of every packet is the address of the source that the
-//     packet belongs to: of data because forwarding does not change Src, of feedback
-//     because its PSN is in that source's numbering.
-//  8. A group with legs to other switches has sessions with them (R84): SetSession is
-//     called for each neighbour of the group after PutGroup, after an operation that adds
-//     a leg, and whenever the neighbours' session changes. Output.Reports are sent, with a
-//     MAC, and those that come are given to InputReport when MAC, port and L2 source are
-//     those of the neighbour.
-//  9. Output.Orders, of a group with GroupSpec.FastPath, are carried out in order, when the
-//     copies of the call have been sent (R97).
-//
-// The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
-// them as R1, R2 and so on.
 package mcast
 
 import (
