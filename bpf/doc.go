@@ -14,7 +14,8 @@
 // has split off (VLAN offload) is not visible to XDP, and such frames look untagged.
 //
 // Frames that are left to the kernel are compared with the [Watchlist] of pinned hosts.
-// A frame in a host's name from elsewhere is reported as a [Sighting].
+// A frame in a host's name from elsewhere is reported as a [Sighting]: at most four a second of a host and port, since
+// each wakes user space. Group traffic is not compared.
 //
 // There are two programs, with the same rules and reasons. The plain one takes frames
 // in one buffer. The other, for ports with an MTU beyond [MaxSingleBufferMTU], also
@@ -23,6 +24,10 @@
 // DropGuardHidden or DropGroupTruncated. In generic mode either program runs at any
 // MTU; for the plain one the kernel first copies a long frame into one buffer, for the
 // other into pages.
+//
+// One instance of each program serves all ports: the kernel's verifier takes 10 ms or more for each, in which a switch
+// that starts serves nothing. A port's part of the maps goes by its slot (slots.go), and stays while its interface is
+// missing. A confined process loads no program: a port that is added gets one that is there.
 //
 // The program is attached by a bpf_link, which the kernel removes when the last process
 // that holds it ends, in whatever way. A port is then back to plain kernel forwarding.

@@ -6,7 +6,8 @@
 // The file is YAML and strict: an unknown or repeated key, a value of the wrong
 // type or out of range is an error that names file, line, key and the offending
 // text, and all errors of a file are reported together. Secrets are never part of
-// an error, nor of any printed or marshalled form of a Config.
+// an error, nor of any printed or marshalled form of a Config. So the tree of the YAML library's
+// parser is read here: its decoder stops at the first error, and its excerpts would print secrets.
 //
 // A key is one row: a field of Config, or of a section below it. The field's comment is its
 // text in reference.yaml, which TestReference makes of the rows. Its tags are

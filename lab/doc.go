@@ -18,4 +18,9 @@
 //
 // Everything here needs CAP_SYS_ADMIN and CAP_NET_ADMIN; see Supported.
 // Signals are the caller's job.
+//
+// What the kernel surprises with: after a veth comes up it swallows frames until the change of carrier is processed,
+// and IPv6 addresses answer no solicitation before their multicast groups are joined; a lab waits for both. Functions
+// of package netlink without a handle open a socket in the calling thread's namespace. A packet socket finds the
+// 802.1Q tag in the auxiliary data: the kernel has taken it off the frame.
 package lab

@@ -45,6 +45,21 @@
 //     owned separately.
 //   - A frame in the TX ring waits if the completion ring has no room, so TxRoom
 //     also counts frames that are not completed.
+//   - Neither poll nor an empty send reports an interface that has vanished; Socket.State asks.
+//   - Memory whose sockets have all lost their interfaces is registered anew, which locks it again:
+//     a user without privileges needs RLIMIT_MEMLOCK or CAP_IPC_LOCK for that.
+//
+// # Why these sockets are ours
+//
+// A switch that sends a frame by several ports needs one memory for all sockets, and packets of several buffers need
+// chains. No library for Go has both:
+//
+//   - github.com/asavie/xdp (v0.3.3 of 2022, its last): a UMEM for each socket, so a packet for three ports is copied
+//     into three memories; one sendto for each Transmit, since need_wakeup is not read (its issue 35); a panic for
+//     ENOBUFS (issue 31 is one for EINVAL); ring indexes without fences; one buffer a packet; rings that stay mapped
+//     after Close, so that the next bind fails with EBUSY.
+//   - github.com/atoonk/go-afxdp, a fork that is maintained in 2026, has mended all but the first.
+//   - github.com/binw666/xsk says that it is not for production.
 //
 // Package-level names follow the kernel's Documentation/networking/af_xdp.rst.
 //

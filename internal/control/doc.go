@@ -19,7 +19,8 @@
 //   - answers of the kernel to lookups (lookupDone),
 //   - requests of the API that change something (do), and those that read (read).
 //
-// Each iteration does a bounded amount of each kind of work.
+// Each iteration does a bounded amount of each kind of work. Renewals come first and have slots of their own, so no
+// host's requests end another's lease. Lines of the log that strangers can cause pass a sampler.
 //
 // # The path of a registration
 //
@@ -32,7 +33,58 @@
 //
 // The core evicts members and changes sources by itself. A worker lists the group, the
 // control loop reads the outcomes (outcome.go), and the registrar, the log and the journal
-// have them.
+// have them. The core keeps outcomes as state, since an event could be lost; the loop applies those that are new to
+// it. Each registration has a generation, by which outcomes of an older one are not taken for its own. Before a group
+// or a member is removed its last outcomes are read in the same closure. A request that reads has them applied first
+// (reads.go): nothing is shown that the journal does not have.
+//
+// # Places
+//
+// The kernel says where a member may be (package locate): routes, neighbours and forwarding databases, one entry a
+// question, whatever the size of the tables. The member confirms it. Nothing is learnt from its packets.
+//
+//	hosts.go, guests.go        a host is looked up once for all its groups; guests are hosts that are no members
+//	places.go                  one place for each key: a key's holders move a host in their own groups alone
+//	pending_registration.go    a registration waits on a list for its members' locations, and delays no other
+//	location_proof.go          each new member answers a Where from its location
+//	pinner.go                  the kernel holds a member there, so that no frame moves it
+//	inquiry.go, moves.go       a sighting elsewhere is a reason to ask; an answer from there moves the member
+//	relocate.go                another route moves a member: routes are the operator's
+//	recall.go                  after a restart members are where they were, before the kernel is asked
+//	requester.go               an answer goes back where the request came from, if that has proved its address
+//	reresolve.go, announce.go  hosts with another MAC address; hosts whose link comes up
+//	next_hops.go               members behind other switches
+//
+// A change of the kernel's tables queues the hosts that depend on it, and no others (dependencies.go). That the
+// kernel resolves a host, or fails to, is no change: each lookup does that, and one dead host would have all hosts
+// looked up for ever. Such a host is asked again after 1 to 32 s, and keeps its location meanwhile.
+//
+// # Ports
+//
+// The state of an interface is read, not taken from events: when any link has changed, all ports' interfaces are read
+// (links.go). port_life.go is the state machine: open, lost, opening, refused. reconfigure.go is a reload: what can
+// fail comes first, and one closure of the loop applies the rest.
+//
+// # What leaves after the file has it
+//
+// A kill -9 undoes what is not in the state file. So nobody is told before of what it would undo (outbox.go):
+//
+//	Accept of Register, Leave, Delete; Notify; Gone         waits
+//	Commit, Committed, End, Ended, Gone, Noted (relays)     wait
+//	REQ, REP, RTU, DREQ, DREP                               wait, for the entry of the connections
+//	a command of an operator                                ends when the file has it (Engine.durable)
+//	data of a new turn, or first for a new member           waits in the core (R83, R102)
+//	an ACK that an eviction sets free                       leaves: after a kill -9 the member is asked first (R83)
+//	a member's new location                                 is used: nobody is told, and it is confirmed anew
+//	Challenge, Reject, Where, answers to Renew, MRA, REJ,   promise nothing: they leave in the order of their group,
+//	and the other relays                                    at once if the file cannot be written
+//
+// A file that cannot be written leaves a choice. To go on as ever breaks promises at a kill -9: a message completes
+// that a member never got. To stop transfers ends what runs well, for a disk that data does not need. The switch goes
+// on with what it has promised (data, repair, renewals, evictions, new turns) and refuses what it would promise anew
+// (registrations, members, connections: reason 41). What ends a membership is done at once, and confirmed when the
+// file has it: a Leave and a DREQ get no answer until then, and an operator's command says so. The file is tried again
+// each 1 to 4 s. A switch whose groups should rather be lost at a restart has no key state.
 //
 // # Beside the loop
 //

@@ -9,4 +9,7 @@
 // FRR's daemons of a switch are in a process namespace of their own with a supervisor as
 // its first process, and in a mount namespace with a /run of their own. So the end of the
 // supervisor is the end of the daemons, and they leave no file.
+//
+// A file has nodes, and links with MTU, loss, rate and delay. Frames are counted on each link outside of the switches:
+// a packet socket sees neither what XDP takes nor what AF_XDP sends.
 package fabric

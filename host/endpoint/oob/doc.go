@@ -22,4 +22,16 @@
 //
 // Without a key, which the application has to request explicitly, connections are plain
 // text and open to all.
+//
+// # Other ways
+//
+//   - TLS's own pre-shared keys: crypto/tls has them for resumption only. Both sides derive a key pair from the
+//     group's key instead.
+//   - Noise (NNpsk0, github.com/flynn/noise) saves a round trip, and would be a dependency with rare releases; framing,
+//     deadlines and the end of a stream would be ours to get right.
+//   - A PAKE: keys are 32 random bytes or more, not passwords.
+//   - Envelopes in place of TCP: the exchange has up to 32 KiB of an application's data for each member, and members
+//     wait in it for minutes. The switch need not know it.
+//   - A timeout for strangers' connections: the oldest of the address with the most gives way instead, so no time has
+//     to be chosen between a slow member and an attacker.
 package oob

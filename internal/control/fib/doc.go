@@ -17,4 +17,7 @@
 //
 // Matches are those of packets that this host sends itself, without a mark, in the VRFs that the
 // ports are in: policy rules apply as they do to these. The most specific route counts.
+//
+// A next hop is a link and a gateway: with unnumbered BGP all IPv4 gateways may be 169.254.0.1. Whether a gleamd is
+// there, package hello knows.
 package fib

@@ -17,7 +17,7 @@
 //	members that have gone                they stay out; their numbers are refused; the master is told again
 //	failure                               no completion is due any more, and requests are answered by NAK 0x63
 //	turn: the source, and the positions   after several turns the difference between two members' PSNs is in no
-//	of all members at one moment          packet (docs/ARCHITECTURE.md, "A restart")
+//	of all members at one moment          packet
 //	members with 2^22 PSNs or more        their duplicates are answered, also when the PSNs have wrapped
 //	acknowledged to them
 //	members behind other switches that    the source may have been acknowledged what they have no part in
@@ -57,4 +57,23 @@
 // it shares with the others of the last Interval; when the log is longer than the checkpoint, the
 // file is written anew beside the old one and takes its place. Append does not wait. A change of
 // several nodes is stored as a whole or not at all.
+//
+// # Why positions are stored, and asked for
+//
+// Queue pairs of both kinds, whose switch is replaced at any moment of a transfer, complete (restart_test.go, 120
+// histories each):
+//
+//	the group is put again with                          one member has sent  two have
+//	its registered PSNs                                  104                  none; 5 complete falsely
+//	the members' positions at the beginning of the turn  104                  101
+//	the same, and each receiver's answer to a probe      120                  120
+//
+// Where the switch does not ask, receivers acknowledge more than the new core has forwarded (R54). Positions within a
+// turn can be learnt from receivers; no packet has the difference between two members' PSNs.
+//
+// # Other ways
+//
+// The whole file written for each change takes 14.5 ms with 1,000 groups of 16 members, a batch of this log 11 µs a
+// change, and a change by itself 1.0 ms (go test -bench ., ext4). An embedded database (bbolt, SQLite) writes
+// pages of 4 KB or a journal for each change, and would be the largest dependency.
 package statefile
