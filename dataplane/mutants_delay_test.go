@@ -5,8 +5,8 @@ package dataplane
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Mistakes about what delays groups, and about the looks that find it. Their rule is the section
-// of docs/ARCHITECTURE.md.
+// Mistakes about what delays groups, and about the looks that find it. delay.go
+// and blame.go begin with the rules.
 var _ = []mutant.Mutant{
 	mutant.New("each packet has a look due", "Looks", mutant.In((*delays).watch,
 		"!d.queued",

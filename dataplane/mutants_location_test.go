@@ -5,8 +5,7 @@ package dataplane
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to ask where members are. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to ask where members are. internal/control/doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("one port takes all places", "Places", mutant.In(newSlotClass,
 		"most: int32(slots / portShare),",

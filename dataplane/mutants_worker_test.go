@@ -5,8 +5,7 @@ package dataplane
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways for several workers to share a switch. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways for several workers to share a switch. doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("what has come before a restart's groups is read when they are there", "R100", mutant.In((*worker).settle,
 		"2*ring/len(w.rx) + 1",

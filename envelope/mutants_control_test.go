@@ -5,8 +5,8 @@ package envelope
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways for the control loop to learn what the core has decided. Their rule is
-// the section of docs/ARCHITECTURE.md.
+// Wrong ways for the control loop to learn what the core has decided.
+// internal/control/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("an identical registration begins anew", "6", mutant.In((*Registrar).tryInstall,
 		"old != nil && old.identical(g) && r.keepRunning(now, old, g, out) {",

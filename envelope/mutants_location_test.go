@@ -5,8 +5,7 @@ package envelope
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to ask where members are. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to ask where members are. internal/control/doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("renewals are requests like others", "Places", mutant.In(IsRenewal,
 		"Type(b[typeOffset]) == TypeRenew",

@@ -5,8 +5,8 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways for the control loop to learn what the core has decided. Their rule is
-// the section of docs/ARCHITECTURE.md.
+// Wrong ways for the control loop to learn what the core has decided.
+// internal/control/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).renew,
 		"g.outcomes.forgive(id)",

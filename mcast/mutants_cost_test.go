@@ -5,8 +5,7 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Mistakes about what members cost their group. Their rule is the section Looks of
-// docs/ARCHITECTURE.md.
+// Mistakes about what members cost their group. cost.go begins with the rule.
 var _ = []mutant.Mutant{
 	mutant.New("whoever acknowledges next is charged", "Looks", mutant.In((*group).costACK,
 		"was == 1 && g.agg.numAtAcked == 0 && g.cost.aloneSince != 0",

@@ -5,8 +5,8 @@ package rocev2
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to follow members, ports and links. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to follow members, ports and links. internal/control/doc.go, Places and
+// Ports, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("an echo reply has the request's checksum", "Places", mutant.In(BuildEchoReply,
 		"ChecksumUpdate16(binary.BigEndian.Uint16(q[2:4]), old, now)",

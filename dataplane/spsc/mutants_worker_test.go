@@ -9,8 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways for several workers to share a switch. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways for several workers to share a switch. dataplane/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("a full ring is written over", "Several workers", mutant.In((*Ring[int]).Put,
 		"if r.put-r.freed == uint32(len(r.entries)) && r.Room(1) == 0 {",

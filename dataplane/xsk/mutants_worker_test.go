@@ -5,8 +5,7 @@ package xsk
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways for several workers to share a switch. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways for several workers to share a switch. dataplane/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("what is reserved goes back to the depot", "Several workers", mutant.In((*Pool).Reserve,
 		"p.most = max(p.most, n+p.batch)",

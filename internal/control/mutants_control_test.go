@@ -9,8 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways for the control loop to learn what the core has decided. Their rule is
-// the section of docs/ARCHITECTURE.md.
+// Wrong ways for the control loop to learn what the core has decided.
+// doc.go, The path of a decision, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("what is listed during a round waits for ever", "Outcomes", mutant.In((*control).collectOutcomes,
 		"more = more || c.plane.HasChanged(w)",

@@ -10,8 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways to ask where members are. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to ask where members are. doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("the locator keeps the control loop waiting", "Places", mutant.In((*lookupQueue).submit,
 		"a.questions <- q",

@@ -5,8 +5,8 @@ package control
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to follow members, ports and links. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to follow members, ports and links. doc.go, Places and Ports, has the
+// rules.
 var _ = []mutant.Mutant{
 	mutant.New("that a host is being resolved is a change", "Places", mutant.In((*hosts).applyChanges,
 		`x.doubt(h, now)

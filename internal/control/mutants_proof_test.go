@@ -5,8 +5,8 @@ package control
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to have members prove their places at registration. The rule is a section of
-// docs/ARCHITECTURE.md, Places.
+// Wrong ways to have members prove their places at registration. location_proof.go
+// begins with the rule.
 var _ = []mutant.Mutant{
 	mutant.New("the kernel's word is enough at registration", "Proofs", mutant.In((*directory).provenLocation,
 		"if !r.Master.IsValid() {",

@@ -8,8 +8,8 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways to keep the places of hosts, by key and over a restart. The rule is a section of
-// docs/ARCHITECTURE.md, Places.
+// Wrong ways to keep the places of hosts, by key and over a restart. places.go and
+// recall.go begin with the rules.
 var _ = []mutant.Mutant{
 	mutant.New("after a restart a host has one place for all keys", "Places", mutant.In((*control).recallHost,
 		"held, ok := was.Locations[key]",

@@ -5,8 +5,8 @@ package control
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to find a host that has another MAC address. The rule is a section of
-// docs/ARCHITECTURE.md, Places.
+// Wrong ways to find a host that has another MAC address. reresolve.go begins with
+// the rule.
 var _ = []mutant.Mutant{
 	mutant.New("the entries of members are given up", "Places", mutant.In((*control).reresolve,
 		"h.isPinned() || !h.location.Known()",

@@ -5,8 +5,8 @@ package control
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to members that are behind other switches. The rules are in docs/ARCHITECTURE.md,
-// "Routes".
+// Wrong ways to members that are behind other switches. next_hops.go begins with
+// the rule.
 var _ = []mutant.Mutant{
 	mutant.New("a gateway is the neighbour whatever its MAC address", "Routes", mutant.In((*directory).neighbourOf,
 		"case a.MAC != rocev2.MAC(hop.at.MAC):",

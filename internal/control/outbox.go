@@ -20,7 +20,7 @@ import (
 // and the messages of many groups share a write. Messages of one group leave in the order in which they were made.
 //
 // While the file cannot be written, what promises nothing leaves all the same and the rest
-// waits: docs/ARCHITECTURE.md has the reasons. Without a state file nothing waits.
+// waits: the package's comment has the reasons. Without a state file nothing waits.
 
 // maxOutbox bounds the messages that wait. Beyond it a message that would have to wait is dropped: each is
 // repeated until it is answered. What need not wait leaves, however many others do. A request is not served

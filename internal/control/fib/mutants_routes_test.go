@@ -5,8 +5,7 @@ package fib
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to follow the kernel's routes. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to follow the kernel's routes. doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("next hops of links without a carrier are used", "Routes", mutant.In((*Route).decide,
 		"case h.flags&(unix.RTNH_F_DEAD|unix.RTNH_F_LINKDOWN) != 0:",

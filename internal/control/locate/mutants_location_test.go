@@ -13,8 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
-// Wrong ways to ask where members are. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to ask where members are. internal/control/doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).learnt,
 		"e, err := l.k.learnt(br.Index, at.MAC, in)",

@@ -5,8 +5,8 @@ package locate
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to follow members, ports and links. Their rule is the section of
-// docs/ARCHITECTURE.md.
+// Wrong ways to follow members, ports and links. internal/control/doc.go, Places and
+// Ports, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("what comes while the bell rings is lost", "Places", mutant.In((*Changes).Take,
 		`c.set = newSet()
