@@ -47,7 +47,7 @@
 //   - data.go serves a packet of the source, forwarding.go lists its copies, feedback.go serves an
 //     acknowledgement of a receiver, aggregation.go answers the source. RC.md §6 has these four as pseudo-code.
 //   - testdata/R12_DuplicatesAreAnsweredHere is a rule as a conversation; each rule has a file there, and a
-//     test in rules_test.go.
+//     test in one of the files *rules_test.go.
 //   - recovery.go begins local repair, with RC.md §9. recovery_machine.go has its table of states.
 //   - tree.go, offload.go and resume.go begin what comes on top: groups over several switches, the fast path,
 //     restarts.
