@@ -103,7 +103,7 @@ func TestMergedAcksKeepBECN(t *testing.T) {
 	}
 }
 
-// Feedback carries what docs/AGGREGATION.md says that it does: the traffic class
+// Feedback carries what docs/RC.md says that it does: the traffic class
 // without ECN, the VLAN priority and MigReq of the packet that caused it, and
 // constants; of a timer's, none of the packet's.
 func TestWhatFeedbackCarries(t *testing.T) {

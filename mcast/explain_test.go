@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,9 +139,6 @@ func TestExplainTranscripts(t *testing.T) {
 	}
 }
 
-// docs is the folder of the documents.
-const docs = "../docs"
-
 // runExplained runs a transcript, and explains its packets.
 func runExplained(t *testing.T, file string, x *explained) {
 	s := &transcript{sw: New(Limits{}), explained: x}
@@ -171,16 +167,6 @@ var notOfPackets = map[string]string{
 	"R105": "questions between switches",
 	"R111": "reports between switches",
 	"R109": "gaps from before a restart",
-}
-
-// ruleNames are the rules of docs/AGGREGATION.md.
-func ruleNames() map[string]bool {
-	b, _ := os.ReadFile(filepath.Join(docs, "AGGREGATION.md"))
-	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^\| (R\d+) \|`).FindAllStringSubmatch(string(b), -1) {
-		found[m[1]] = true
-	}
-	return found
 }
 
 // checkApart fails if a group and its clone share memory that can change.

@@ -17,93 +17,14 @@ import (
 	"github.com/gleam-rdma/gleam/docs"
 )
 
-// rule is a row of the table of rules in docs/AGGREGATION.md.
-type rule struct {
-	Name string `json:"rule"`
-	Text string `json:"text"`
-	// Reason is what the rule is for.
-	Reason string `json:"reason,omitempty"`
-	// Sections are those of the document that say more about it.
-	Sections []ruleSection `json:"sections,omitempty"`
-}
-
-type ruleSection struct {
-	Title string `json:"title"`
-	Text  string `json:"text"` // as the document has it
-}
-
-var (
-	ruleRow   = regexp.MustCompile(`^\| (R\d{2,3}) \| (.*) \| (.*) \|$`)
-	ruleNames = regexp.MustCompile(`R(\d{2,3})(?:-R(\d{2,3}))?`)
-	rulePart  = regexp.MustCompile(`^\*\*R(\d{2,3})\.\*\* `)
-)
-
-// rulesOf returns the rules of a document in its order.
-func rulesOf(document string) (list []rule) {
-	about := map[string][]ruleSection{}
-	for i, section := range strings.Split("\n"+document, "\n## ") {
-		title, text, _ := strings.Cut(section, "\n")
-		if title == "Rules" {
-			for line := range strings.Lines(text) {
-				if m := ruleRow.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
-					list = append(list, rule{Name: m[1], Text: m[2], Reason: m[3]})
-				}
-			}
-			continue
-		}
-		if i == 0 {
-			continue
-		}
-		for _, name := range rulesNamed(title) {
-			about[name] = append(about[name], ruleSection{title, partAbout(name, strings.TrimSpace(text))})
-		}
-	}
-	for i := range list {
-		list[i].Sections = about[list[i].Name]
-	}
-	return list
-}
-
-// rulesNamed returns the rules that a title names, of ranges each.
-func rulesNamed(title string) (names []string) {
-	for _, m := range ruleNames.FindAllStringSubmatch(title, -1) {
-		first, _ := strconv.Atoi(m[1])
-		last, err := strconv.Atoi(m[2])
-		if err != nil {
-			last = first
-		}
-		for n := first; n <= last; n++ {
-			names = append(names, fmt.Sprintf("R%02d", n))
-		}
-	}
-	return names
-}
-
-// partAbout returns the part of a section that is about a rule, which begins with its name: from
-// there up to that of another rule; all, if there is no such part.
-func partAbout(name, text string) string {
-	var part []string
-	in, parts := false, false
-	for p := range strings.SplitSeq(text, "\n\n") {
-		if m := rulePart.FindStringSubmatch(p); m != nil {
-			in, parts = "R"+m[1] == name, true
-		}
-		if in {
-			part = append(part, p)
-		}
-	}
-	if !parts {
-		return text
-	}
-	return strings.Join(part, "\n\n")
-}
-
 // findRule returns the rule that a user names: R43, r43 or 43.
-func findRule(list []rule, name string) (*rule, error) {
+func findRule(list []docs.Rule, name string) (*docs.Rule, error) {
 	n, err := strconv.Atoi(strings.TrimLeft(name, "Rr"))
-	i := slices.IndexFunc(list, func(r rule) bool { return r.Name == fmt.Sprintf("R%02d", n) })
+	i := slices.IndexFunc(list, func(r docs.Rule) bool { return r.Name == fmt.Sprintf("R%02d", n) })
 	if err != nil || i < 0 {
-		last := slices.MaxFunc(list, func(a, b rule) int { return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name)) })
+		last := slices.MaxFunc(list, func(a, b docs.Rule) int {
+			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+		})
 		return nil, UsageErrorf("there is no rule %q: rules are named R01 to %s, without some", name, last.Name)
 	}
 	return &list[i], nil
@@ -115,8 +36,9 @@ func explainRuleCommand(env *Env) *cobra.Command {
 		Use:   "rule NAME...",
 		Short: "The text of a rule of the switch, such as R43",
 		Long: `Prints rules by which the switch decides, and why they are as they are, as
-docs/AGGREGATION.md has them, which is the document of this version of gleam. Other
-explanations, traces and counters name rules. It asks no daemon.`,
+docs/AGGREGATION.md of this version of gleam has them, with the tests to read first and
+the details of any document. Other explanations, traces and counters name rules. It asks
+no daemon.`,
 		Example: `  gleam explain rule R43
   gleam explain rule R12 R57 -o json`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -126,13 +48,13 @@ explanations, traces and counters name rules. It asks no daemon.`,
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-			for _, r := range rulesOf(docs.Aggregation) {
+			for _, r := range docs.Rules() {
 				names = append(names, r.Name)
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			all, list := rulesOf(docs.Aggregation), []rule{}
+			all, list := docs.Rules(), []docs.Rule{}
 			for _, name := range args {
 				r, err := findRule(all, name)
 				if err != nil {
@@ -147,20 +69,37 @@ explanations, traces and counters name rules. It asks no daemon.`,
 	return c
 }
 
-// plainCell makes the text of a table's cell plain.
-var plainCell = strings.NewReplacer("**", "", `\|`, "|")
+var (
+	markdownLink = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
+	emphasis     = regexp.MustCompile(`\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}`)
+)
 
-func writeRules(w io.Writer, list []rule) {
+// plainText returns a paragraph of a document without links and emphasis.
+func plainText(text string) string {
+	return emphasis.ReplaceAllString(markdownLink.ReplaceAllString(text, "$1"), "$1")
+}
+
+func writeRules(w io.Writer, list []docs.Rule) {
+	const indent = 7
 	for i, r := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		wrap(w, r.Name, 7, plainCell.Replace(r.Text))
-		if r.Reason != "" {
-			wrap(w, "reason", 7, plainCell.Replace(r.Reason))
-		}
+		wrap(w, r.Name, indent, r.Title+" ("+r.Chapter+")")
+		fmt.Fprintln(w)
+		wrap(w, "", indent, plainText(r.Text))
+		fmt.Fprintln(w)
+		wrap(w, "tests", indent, strings.Join(r.Tests, ", "))
 		for _, s := range r.Sections {
-			fmt.Fprintf(w, "\n%s\n\n%s\n", s.Title, s.Text)
+			fmt.Fprintf(w, "\ndocs/%s: %s\n", s.Page, s.Title)
+			for p := range strings.SplitSeq(s.Text, "\n\n") {
+				fmt.Fprintln(w)
+				if strings.HasPrefix(p, "|") || strings.HasPrefix(p, "- ") {
+					fmt.Fprintln(w, p)
+				} else {
+					wrap(w, "", 2, plainText(p))
+				}
+			}
 		}
 	}
 }

@@ -29,7 +29,7 @@ func counters() string {
 What is not served has a counter and a reason. ` + "`gleam stats`" + ` prints those of the whole switch in two sections (` + "`normal` and `drops`" + ` in the API);
 ` + "`gleam group show`" + ` those of one group, ` + "`gleam port show`" + ` the exits of a port's XDP program. ` + "`gleam explain counter NAME`" + ` prints a row of this page.
 
-Explanations and traces link a reason of the core to the rules of [AGGREGATION.md](AGGREGATION.md#rules) that it comes from. No rule is about `)
+Explanations and traces link a reason of the core to the rules of [AGGREGATION.md](AGGREGATION.md) that it comes from. No rule is about `)
 	var outside []string
 	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
 		if len(r.Rules()) == 0 {

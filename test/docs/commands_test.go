@@ -50,12 +50,18 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	dropped = regexp.MustCompile("[^a-z0-9 _-]")
+	tag     = regexp.MustCompile(`<[^>]*>`)
+	named   = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 )
 
-// anchors returns the anchors of a document's headings, as GitHub makes them.
+// anchors returns the anchors of a document: those that it names, and those of headings, as GitHub makes them.
 func anchors(text string) (as []string) {
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		as = append(as, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		text := tag.ReplaceAllString(strings.ToLower(m[1]), "")
+		as = append(as, strings.ReplaceAll(dropped.ReplaceAllString(text, ""), " ", "-"))
+	}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		as = append(as, m[1])
 	}
 	return as
 }
