@@ -24,17 +24,18 @@ import (
 
 func main() {
 	name := flag.String("run", "", "only mutants whose name, rule, package or function (Type.Method) matches this regular expression")
-	every := flag.Int("every", 1, "one mutant of `N` or so, the same ones as long as they are declared")
+	every := flag.Int("every", 1, "one mutant of `N` or so")
+	sample := flag.Uint("sample", 0, "the `number` of the sample that -every takes: numbers 0 to N-1 have all mutants")
 	parallel := flag.Int("parallel", 2, "mutants at a time")
 	verbose := flag.Bool("v", false, "name all tests that notice")
 	flag.Parse()
-	if err := run(*name, *every, *parallel, *verbose); err != nil {
+	if err := run(*name, *every, *sample, *parallel, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name string, every, parallel int, verbose bool) error {
+func run(name string, every int, sample uint, parallel int, verbose bool) error {
 	if parallel < 1 || every < 1 {
 		return fmt.Errorf("-parallel %d, -every %d: must be at least 1", parallel, every)
 	}
@@ -52,7 +53,7 @@ func run(name string, every, parallel int, verbose bool) error {
 	}
 	var chosen []mutant
 	for _, m := range ms {
-		if slices.ContainsFunc(m.words(), match.MatchString) && sampled(m, every) {
+		if slices.ContainsFunc(m.words(), match.MatchString) && sampled(m, every, sample) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -82,10 +83,10 @@ func run(name string, every, parallel int, verbose bool) error {
 	return nil
 }
 
-// sampled reports whether the sample of one mutant in every has m. It depends on the
+// sampled reports whether the sample of one mutant in every with that number has m. It depends on the
 // mutant alone: a new one does not replace those of a sample.
-func sampled(m mutant, every int) bool {
+func sampled(m mutant, every int, sample uint) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(m.dir + "\x00" + m.name)) // never fails
-	return h.Sum32()%uint32(every) == 0
+	return h.Sum32()%uint32(every) == uint32(sample%uint(every))
 }

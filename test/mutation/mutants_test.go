@@ -239,15 +239,24 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A mutant is in a sample whatever others there are; a sample of one in 1 is all.
+// A mutant is in one sample whatever others there are; a sample of one in 1 is all.
 func TestSampleIsStable(t *testing.T) {
 	ms := allOf(t)
 	few := 0
 	for _, m := range ms {
-		if !sampled(m, 1) {
+		if !sampled(m, 1, 7) {
 			t.Errorf("%s is not in the sample of one in 1", m.name)
 		}
-		if sampled(m, 10) {
+		of := 0
+		for sample := range uint(10) {
+			if sampled(m, 10, sample+70) {
+				of++
+			}
+		}
+		if of != 1 {
+			t.Errorf("%s is in %d of 10 samples", m.name, of)
+		}
+		if sampled(m, 10, 3) {
 			few++
 		}
 	}
