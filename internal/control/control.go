@@ -35,6 +35,7 @@ type control struct {
 	closures         chan func()  // requests that change something
 	reads            chan reading // requests that change nothing
 	ended            chan struct{}
+	timed            []timed // timedWork
 	out              envelope.Output
 	journal          *store.Journal
 	endedGroups      []api.Group         // the last states of groups that have ended, oldest first
@@ -126,6 +127,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 		c.checkIsolation(g)
 		c.checkPMTU(g)
 	}
+	c.timed = c.timedWork()
 	return c, nil
 }
 

@@ -155,87 +155,8 @@ func (c *control) serveRenewals() {
 	}
 }
 
-// doDue does the work that is due.
-func (c *control) doDue() {
-	c.installReady()
-	c.tellWays()
-	if c.outcomesDue && c.outcomesAt <= c.now() {
-		c.outcomesDue = c.collectOutcomes()
-		c.outcomesAt = c.now() + c.outcomeInterval()
-	}
-	c.serveRetryPorts()
-	c.followChanges()
-	if c.now()-c.iterationStart > longIteration {
-		c.leasesHeldUntil = c.now() + leaseGrace
-	}
-	if at, ok := c.registrarDeadline(); ok && at <= c.now() {
-		c.serveRenewals()
-		c.registrar.Advance(c.now(), &c.out)
-		c.sendOutput()
-	}
-	c.serveConnections()
-	c.sendProofs()
-	c.advanceInquiries()
-	c.refusals.due(c.now(), c.logRefusal)
-	c.unsendable.due(c.now(), c.logUnsendable)
-	c.rejected.due(c.now(), c.logRejection)
-	c.unchanged.due(c.now(), c.logUnchanged)
-	c.reports.due(c.now(), c.logTurn)
-	c.connections.refused.due(c.now(), c.logRefused)
-	c.connections.strays.due(c.now(), c.logStrayMAD)
-	c.parked.retry(c.now(), c.trySend, c.countUnsent)
-	if d, tell := c.lookups.overdue(c.now()); tell {
-		c.notify(true, "the kernel has not answered a lookup of a location for some time: registrations wait, members keep their locations", "duration", d)
-	}
-	if err := c.dir.hosts.filterErr; err != nil && !c.filterErrReported {
-		c.filterErrReported = true
-		c.notify(true, "changes of some members' locations are not reported, since the netlink filter does not take their addresses", "error", err)
-	}
-	c.submitLookups()
-	c.emptyOutbox()
-	c.sendDatagrams()
-}
-
-// registrarDeadline returns the registrar's next deadline, at the earliest when leases
-// are no longer held.
-func (c *control) registrarDeadline() (at time.Duration, ok bool) {
-	at, ok = c.registrar.NextDeadline()
-	return max(at, c.leasesHeldUntil), ok
-}
-
 // now returns the time by the workers' clock, which all pure cores share.
 func (c *control) now() time.Duration { return c.plane.Now() }
-
-// sleepTime returns how long the loop may wait for an event.
-func (c *control) sleepTime() time.Duration {
-	d := time.Hour
-	if at, ok := c.registrarDeadline(); ok {
-		d = at - c.now()
-	}
-	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.unchanged.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.strays.next, c.connections.heldMADs.next, c.connections.manager.NextDeadline, c.connections.unkept.next,
-	} {
-		if at, ok := next(); ok {
-			d = min(d, at-c.now())
-		}
-	}
-	if at, ok := c.dir.hosts.next(c.now()); ok && c.lookups.hasRoom() {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.dir.proofs.next(c.now()); ok {
-		d = min(d, at-c.now())
-	}
-	if c.outcomesDue {
-		d = min(d, c.outcomesAt-c.now())
-	}
-	if wait := c.requestPolicer.WaitFor(c.now()); wait > 0 {
-		d = min(d, wait)
-	}
-	if len(c.dir.staleTables)+len(c.dir.ready) > 0 {
-		d = 0
-	}
-	return max(d, 0)
-}
 
 // do runs f on the control loop and returns when it has run; it returns false if the loop
 // has ended.

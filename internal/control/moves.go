@@ -45,17 +45,6 @@ func newMoves(policy config.MovePolicy, ports int) moves {
 	return moves{policy: policy, inquiries: newInquiries(ports), unconfirmed: newSampler[unconfirmedMove](ports, unconfirmedLogInterval), unproven: newSampler[unprovenLocation](ports, unconfirmedLogInterval)}
 }
 
-// next returns when advanceInquiries has work; ok is false if it will have none.
-func (m *moves) next() (at time.Duration, ok bool) {
-	at, ok = m.inquiries.next()
-	for _, next := range [...]func() (time.Duration, bool){m.unconfirmed.next, m.unproven.next} {
-		if t, some := next(); some && (!ok || t < at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
-
 // setupMoves sets up the handling of members that seem to move.
 func (c *control) setupMoves(cfg *config.Config) {
 	c.moves = newMoves(cfg.UnconfirmedMoves, len(c.ports))
@@ -176,8 +165,6 @@ func (c *control) advanceInquiries() {
 		q, step := c.moves.inquiries.take(c.now())
 		switch {
 		case q == nil:
-			c.moves.unconfirmed.due(c.now(), c.logUnconfirmed)
-			c.moves.unproven.due(c.now(), c.logUnproven)
 			return
 		case step < stepGivenUp:
 			c.sendInquiry(q)

@@ -190,6 +190,9 @@ func (d *directory) noteStaleTable(g *group) {
 // loop: a group's table has an entry for each member, and one host may be in all groups.
 const tableBatch = 16
 
+// nextTable returns when refreshTables has work.
+func (d *directory) nextTable() (at time.Duration, ok bool) { return 0, len(d.staleTables) > 0 }
+
 // refreshTables gives the workers new tables of up to tableBatch groups whose members'
 // locations have changed.
 func (d *directory) refreshTables() {
