@@ -114,8 +114,8 @@ func (f *fakeSwitch) challenge(head envelope.Header, body envelope.Body) (instan
 func (f *fakeSwitch) written(n int) {
 	var change statefile.Change
 	change.SetEpoch(netip.MustParseAddr("10.77.254.99"), uint64(n+1))
-	f.control.keeper.file.Append(&change)
-	if err := f.control.keeper.file.Flush(); err != nil {
+	f.control.keeper.Append(&change)
+	if err := f.control.keeper.Flush(); err != nil {
 		f.t.Error(err)
 	}
 }

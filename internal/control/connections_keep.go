@@ -100,8 +100,8 @@ func (c *control) storeConnections(now time.Duration) {
 			}
 		}
 	}
-	n := c.keeper.file.Append(&change)
-	c.outbox.determine(x.unkept.groups, n)
+	n := c.keeper.Append(&change)
+	c.outbox.Determine(x.unkept.groups, n)
 	clear(x.unkept.groups)
 	x.unkept.last, x.unkept.change = now, n
 }

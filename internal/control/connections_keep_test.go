@@ -31,7 +31,7 @@ func (f *fakeSwitch) end() {
 	f.t.Helper()
 	f.stop()
 	f.control.keepLast()
-	if err := f.control.keeper.close(); err != nil {
+	if err := f.control.keeper.Close(); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -156,7 +156,10 @@ func TestDialledGroupIsKeptBeforeItsMessages(t *testing.T) {
 	f.control.do(func() { f.control.connections.unkept.last = f.control.now() + time.Hour })
 	f.request(0, 0, 0, 0x100)
 	f.eventually("the dialler waits", func() (holds bool) {
-		f.control.do(func() { holds = len(f.control.outbox.waiting) > 0 })
+		f.control.do(func() {
+			n, _ := f.control.outbox.Size()
+			holds = n > 0
+		})
 		return holds
 	})
 	if n := len(f.sent(cm.ConnectRequest)); n > 0 {
@@ -166,7 +169,7 @@ func TestDialledGroupIsKeptBeforeItsMessages(t *testing.T) {
 	f.answerREQs(0, 2, 0x200)
 	f.eventually("the dialler is answered", func() bool { return len(f.sent(cm.ConnectReply)) == 1 })
 	f.stop() // kill -9: what is not with the state file yet is lost
-	if err := f.control.keeper.close(); err != nil {
+	if err := f.control.keeper.Close(); err != nil {
 		t.Fatal(err)
 	}
 	f = newFakeSwitchWith(t, 3, 1, "state: "+dir+"\n")
@@ -235,7 +238,7 @@ func TestDelayedConnectionsAreWaiting(t *testing.T) {
 	f.request(0, 0, 0, 0x100)
 	f.eventually("a member waits, and all else is durable", func() bool {
 		_, err := f.Group(fakeGroup(0))
-		return strings.Contains(err.Error(), "1 of 2 have") && !f.control.keeper.file.Status().Waiting
+		return strings.Contains(err.Error(), "1 of 2 have") && !f.control.keeper.Status().Waiting
 	})
 	if !f.waits() {
 		t.Error("a connection that is not in the state file yet does not count as waiting")

@@ -28,7 +28,8 @@ type control struct {
 	plane            *dataplane.Plane
 	ports            []*port
 	dir              *directory
-	keeper           *keeper // nil: groups are not kept over a restart
+	keeper           *store.Keeper                 // nil: groups are not kept over a restart
+	storing          map[*group]*positionsUnderWay // groups whose positions are being stored
 	registrar        *envelope.Registrar
 	locator          locator
 	notify           Notify
@@ -44,12 +45,12 @@ type control struct {
 	unchanged        *sampler[unchanged] // by envelopes, and by hand
 	unsendable       *sampler[unsendable]
 	reports          turnReports
-	parked           parkedEnvelopes   // envelopes for hosts that are being resolved
-	outbox           outbox            // what waits for the state file
-	onLeave          func(*message)    // leave
-	relays           []dataplane.Relay // to neighbours, that leave at the end of the iteration
-	datagrams        []dataplane.UDP   // that leave at the end of the iteration
-	asker            requester         // of the envelope that is being served
+	parked           parkedEnvelopes       // envelopes for hosts that are being resolved
+	outbox           store.Outbox[content] // what waits for the state file
+	onLeave          func(*message)        // leave
+	relays           []dataplane.Relay     // to neighbours, that leave at the end of the iteration
+	datagrams        []dataplane.UDP       // that leave at the end of the iteration
+	asker            requester             // of the envelope that is being served
 	reresolvePolicer dataplane.Policer
 	requestPolicer   dataplane.Policer // iterations of the loop that serve requests
 	// localWaiters are the channels for the outcomes of local registrations, by group.
@@ -89,13 +90,13 @@ type control struct {
 
 // newControl goes on with what k has found of the control plane before a restart; nil:
 // nothing is kept.
-func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), reresolvePolicer: dataplane.NewPolicer(maxReresolved), delayReports: dataplane.NewPolicer(delayReportRate),
 		closures: make(chan func()), reads: make(chan reading), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
-		journal:      store.NewJournal(), announcer: newAnnouncer(), outbox: newOutbox(),
+		journal:      store.NewJournal(), announcer: newAnnouncer(), outbox: store.NewOutbox[content](), storing: make(map[*group]*positionsUnderWay),
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval), unchanged: newSampler[unchanged](2, refusalInterval),
 	}
@@ -104,7 +105,7 @@ func newControl(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg
 	c.onLinkChange, c.onPortOpened, c.onPortState, c.onNeighbours = func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}
 	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)
-	c.epochBase = k.epochBase()
+	c.epochBase = k.EpochBase()
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
 		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: c.epochBase, Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,

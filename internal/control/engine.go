@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 )
@@ -46,8 +47,8 @@ type Engine struct {
 	devices  *locate.Devices
 	ranking  ranking
 	hearing  hearing
-	pinner   *pinner // nil if members are not pinned
-	keeper   *keeper // nil if groups are not kept over a restart
+	pinner   *pinner       // nil if members are not pinned
+	keeper   *store.Keeper // nil if groups are not kept over a restart
 	kernel   *api.Kernel
 
 	switches engineSwitches
@@ -134,7 +135,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		locator.Close()
 		return nil, err
 	}
-	e.control.journal.Add(startedEvent(api.Build(e.started), e.keeper))
+	e.control.journal.Add(e.keeper.StartedEvent(api.Build(e.started)))
 	e.control.watcher = e.watcher
 	if e.filter != nil {
 		e.control.dir.hosts.filter = e.filter
@@ -248,7 +249,7 @@ func (e *Engine) Close() error {
 	}
 	var beside sync.WaitGroup // while the ports are closed
 	var keeping, switching error
-	beside.Go(func() { keeping = e.keeper.close() })
+	beside.Go(func() { keeping = e.keeper.Close() })
 	beside.Go(func() { switching = e.switches.close() })
 	var errs []error
 	if e.pinner != nil {

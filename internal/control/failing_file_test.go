@@ -71,23 +71,23 @@ func TestTurnBeginsWhileTheFileFails(t *testing.T) {
 		for n, failed := uint64(1), 0; failed < 7; n++ { // the wait for the next try is doubled each time
 			var c statefile.Change
 			c.SetEpoch(netip.MustParseAddr("10.77.254.99"), n)
-			f.control.keeper.file.Append(&c)
-			if f.control.keeper.file.Flush() != nil {
+			f.control.keeper.Append(&c)
+			if f.control.keeper.Flush() != nil {
 				failed++
 			}
 		}
-		tries := f.control.keeper.file.Status().Errors
+		tries := f.control.keeper.Status().Errors
 		f.eventually("the source is served", func() bool {
 			f.feed(0, answer(1, 999, rocev2.SyndromeACK), answer(2, 1999, rocev2.SyndromeACK)) // to keepalive probes
 			f.feed(0, send(0, 0))
 			g, err := f.Group(fakeGroup(0))
 			return err == nil && g.NextPSN == 1
 		})
-		if n := f.control.keeper.file.Status().Errors - tries; n > 1 { // one may have been under way
+		if n := f.control.keeper.Status().Errors - tries; n > 1 { // one may have been under way
 			t.Errorf("the source has waited for %d tries to write the file", n)
 		}
 		f.stop()
-		_ = f.control.keeper.file.Close() // it fails
+		_ = f.control.keeper.Close() // it fails
 	})
 }
 
@@ -137,10 +137,10 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 	} else {
 		check(fill(dir))
 	}
-	for n := uint64(1); f.control.keeper.file.Flush() == nil; n++ { // what is left of the file's last block
+	for n := uint64(1); f.control.keeper.Flush() == nil; n++ { // what is left of the file's last block
 		var c statefile.Change
 		c.SetEpoch(netip.MustParseAddr("10.77.254.99"), n)
-		f.control.keeper.file.Append(&c)
+		f.control.keeper.Append(&c)
 	}
 	f.eventually("the journal has it", func() bool { return len(f.storageEvents()) == 1 })
 	if e := f.storageEvents(); !strings.Contains(e[0], "cannot be written") {

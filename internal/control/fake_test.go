@@ -214,10 +214,10 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ..
 		t.Fatal(err)
 	}
 	e.control.onLeave = func(m *message) {
-		if !m.isRelay {
-			f.left = append(f.left, m.packet)
+		if !m.Body.isRelay {
+			f.left = append(f.left, m.Body.packet)
 			if f.onLeft != nil {
-				f.onLeft(&m.packet)
+				f.onLeft(&m.Body.packet)
 			}
 		}
 		e.control.leave(m)

@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
+	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -21,16 +22,6 @@ import (
 // What is kept over a restart. The control loop tells the state file what has changed, which
 // a goroutine of its own writes. The core's data of a new turn waits until the turn is durable
 // (R83), so positions are read and stored at once.
-
-// keeper is the state file, and the groups whose positions are being stored.
-type keeper struct {
-	file    *statefile.File
-	found   *statefile.Found
-	base    uint64        // envelope.RegistrarConfig.EpochBase
-	durable chan struct{} // rung when more is durable, or nothing can be stored
-	storing map[*group]*positionsUnderWay
-	failing bool // the journal says that the file cannot be written
-}
 
 // keptGroup is what the file has of a group, beside the registration.
 type keptGroup struct {
@@ -71,72 +62,18 @@ func CheckState(cfg *config.Config, uid int) (found []checks.Finding) {
 }
 
 // openKeeper opens the state file; without one, the keeper is nil.
-func openKeeper(cfg *config.Config, uid int, notify Notify) (*keeper, error) {
+func openKeeper(cfg *config.Config, uid int, notify Notify) (*store.Keeper, error) {
 	if cfg.State == "" {
 		return nil, nil
 	}
-	k := &keeper{durable: make(chan struct{}, 1), storing: make(map[*group]*positionsUnderWay)}
-	var err error
-	k.file, k.found, err = statefile.Open(stateFile(cfg), statefile.Options{
-		Interval: storeInterval, Owner: uid,
-		Report: func(err error) {
-			if err != nil {
-				notify(true, "the state file cannot be written: groups go on, no members are taken, and what waits for the file is not answered", "error", err)
-			} else {
-				notify(false, "the state file is written again: what has waited for it is answered")
-			}
-		},
-		Stored: k.ring,
-	})
+	k, err := store.OpenKeeper(stateFile(cfg), uid, storeInterval, notify)
 	if err != nil {
 		return nil, fmt.Errorf("key state: %w", err)
-	}
-	switch f := k.found; {
-	case f.Damaged != nil:
-		notify(true, "the groups of before the restart are lost", "error", f.Damaged, "file", f.DamagedFile)
-	case f.Torn > 0:
-		notify(false, "the last change before the restart is lost, as its writing was interrupted", "bytes", f.Torn)
 	}
 	if cfg.PSNProbe == 0 {
 		notify(true, "groups are not kept over a restart: with psn_probe 0s receivers are not asked what they have")
 	}
 	return k, nil
-}
-
-func (k *keeper) ring() {
-	select {
-	case k.durable <- struct{}{}:
-	default:
-	}
-}
-
-func (k *keeper) bell() <-chan struct{} {
-	if k == nil {
-		return nil
-	}
-	return k.durable
-}
-
-func (k *keeper) close() error {
-	if k == nil {
-		return nil
-	}
-	return k.file.Close()
-}
-
-// epochBase returns the newest epoch that groups without a record may have had. It grows also
-// where the clock has gone back.
-func (k *keeper) epochBase() uint64 {
-	base := uint64(time.Now().UnixMilli())
-	if k != nil {
-		s := k.found.State.Switch
-		base = max(base, s.EpochBase+1)
-		s.EpochBase, k.base = base, base
-		var c statefile.Change
-		c.PutSwitch(s)
-		k.file.Append(&c)
-	}
-	return base
 }
 
 // durable ends an operator's request whose outcome is err. A change that was made is in the state
@@ -154,14 +91,14 @@ func (e *Engine) durable(err error) error {
 	}) {
 		return errStopped
 	}
-	if err := c.keeper.file.Flush(); err != nil {
+	if err := c.keeper.Flush(); err != nil {
 		return &api.Error{Reason: api.ReasonNotStored, Message: "it is done, and holds until gleamd ends; a restart would undo it: " + err.Error()}
 	}
 	return nil
 }
 
 // storageFails reports whether the file cannot be written in which new members have to be.
-func (c *control) storageFails() bool { return c.keeper != nil && c.keeper.file.Failing() }
+func (c *control) storageFails() bool { return c.keeper.Failing() }
 
 func (c *control) outcomeInterval() time.Duration {
 	if c.keeper != nil {
@@ -205,11 +142,11 @@ func (c *control) keep(ip netip.Addr) {
 			}
 		}
 	}
-	if n := c.registrar.Newest(ip); g != nil && n > c.keeper.base { // else the base of the next start is newer
+	if n := c.registrar.Newest(ip); g != nil && n > c.epochBase { // else the base of the next start is newer
 		change.SetEpoch(ip, n)
 	}
-	n := c.keeper.file.Append(&change)
-	c.outbox.note(ip, n)
+	n := c.keeper.Append(&change)
+	c.outbox.Note(ip, n)
 	c.storePositions(g, n)
 }
 
@@ -220,7 +157,7 @@ func (c *control) keepHost(h *host) {
 	}
 	var change statefile.Change
 	change.PutHost(h.ip, c.savedHost(h))
-	c.keeper.file.Append(&change)
+	c.keeper.Append(&change)
 }
 
 // savedHost returns what the state file has of h: its places, whether or not the kernel knows a way
@@ -244,7 +181,7 @@ func (c *control) keepPositions(g *group) {
 	if g.kept.inFile {
 		change.SetTurn(g.reg.Group, g.presentTurn())
 	}
-	c.storePositions(g, c.keeper.file.Append(&change))
+	c.storePositions(g, c.keeper.Append(&change))
 }
 
 // readPositions reads the positions of a group, if there are any to store.
@@ -256,7 +193,7 @@ func (c *control) readPositions(g *group) bool {
 	}
 	g.noteTurn(&w.positions)
 	g.kept.reported = w.number
-	c.keeper.storing[g] = w
+	c.storing[g] = w
 	return true
 }
 
@@ -300,7 +237,7 @@ func (c *control) keepLast() {
 			change.SetTurn(ip, g.presentTurn())
 		}
 	}
-	c.keeper.file.Append(&change)
+	c.keeper.Append(&change)
 	if len(c.connections.unkept.groups) > 0 {
 		c.storeConnections(c.now())
 	}
@@ -309,11 +246,11 @@ func (c *control) keepLast() {
 // storePositions notes that the positions that were read are durable with a change of the
 // file. While that cannot be written they do not wait for the next try.
 func (c *control) storePositions(g *group, change uint64) {
-	if w := c.keeper.storing[g]; w != nil && w.change == 0 {
+	if w := c.storing[g]; w != nil && w.change == 0 {
 		w.change = change
 	}
-	if c.keeper.file.Failing() {
-		c.keeper.ring()
+	if c.keeper.Failing() {
+		c.keeper.Ring()
 	}
 }
 
@@ -351,20 +288,13 @@ func (g *group) presentTurn() *statefile.Turn {
 // positions have become durable. If nothing can be stored they go on all the same: a restart finds by the
 // members' answers that the positions are old, and ends the group (R83). What else waits for the file is in the outbox.
 func (c *control) followFile() {
-	k := c.keeper
-	stored, failure := k.file.Stored(), k.file.Status().Err
-	failing := failure != nil
-	if failing != k.failing {
-		k.failing = failing
-		e := api.Event{Kind: api.EventStorage, Reason: "the state file is written again"}
-		if failing {
-			e.Reason = failure.Error()
-		}
-		c.journal.Add(e)
+	stored, failing, news := c.keeper.Look()
+	if news != nil {
+		c.journal.Add(*news)
 	}
-	for g, w := range k.storing {
+	for g, w := range c.storing {
 		if w.change <= stored || failing {
-			delete(k.storing, g)
+			delete(c.storing, g)
 			if c.dir.byID[g.id] == g && g.generation == w.generation {
 				g.handle.PositionsStored(w.number, &w.positions)
 			}

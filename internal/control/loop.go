@@ -65,7 +65,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			do = c.followNeighbours
 		case <-c.switches.routeBell:
 			do = c.followRoutes
-		case <-c.keeper.bell():
+		case <-c.keeper.Bell():
 			do = c.followFile
 		case <-changes.Bell:
 			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
@@ -122,7 +122,7 @@ func (c *control) serveRequests(d *dataplane.Datagram) {
 
 // serveRequest serves a request if its answers may wait for the state file.
 func (c *control) serveRequest(d *dataplane.Datagram) {
-	if !c.outbox.hasRoom(d.From.Port) {
+	if !c.outbox.HasRoom(d.From.Port) {
 		c.count.outboxFull++
 		d.Release()
 		return

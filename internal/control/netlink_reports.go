@@ -24,7 +24,7 @@ func (c *control) stats() api.Control {
 		s.Resyncs, s.NotWatched = c.watcher.Resyncs(), c.watcher.Dead()
 	}
 	if c.keeper != nil {
-		x := c.keeper.file.Status()
+		x := c.keeper.Status()
 		s.State = &api.StateFile{Writes: x.Writes, Errors: x.Errors, Waiting: x.Waiting || len(c.connections.unkept.groups) > 0}
 		if x.Err != nil {
 			s.State.Failing = x.Err.Error()

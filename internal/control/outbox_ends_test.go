@@ -11,6 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/cm"
+	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -39,12 +40,12 @@ func TestEvictionIsToldAfterALongFailure(t *testing.T) {
 		c.sendConnections()
 		c.connections.out = cm.Output{}
 		o := &c.outbox
-		o.note(fakeGroup(0), 5)
-		o.release(4, true, func(netip.Addr) bool { return false }, func(m *message) { t.Errorf("left: %+v", m) })
-		waited := len(o.waiting)
-		if expired := o.expire(c.now() + time.Hour); waited != 6 || expired != 2 {
+		o.Note(fakeGroup(0), 5)
+		o.Release(4, true, func(netip.Addr) bool { return false }, func(m *message) { t.Errorf("left: %+v", m) })
+		waited, _ := o.Size()
+		if expired := o.Expire(c.now() + time.Hour); waited != 6 || expired != 2 {
 			t.Errorf("%d messages wait, %d of them expire; want the Gones to master and member, one of two relays and of two MADs to remain", waited, expired)
 		}
-		*o = newOutbox() // what is made up here goes to nobody
+		*o = store.NewOutbox[content]() // what is made up here goes to nobody
 	})
 }

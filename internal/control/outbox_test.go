@@ -4,174 +4,24 @@
 package control
 
 import (
-	"maps"
+	"math"
 	"net/netip"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// leaves returns the ports, which name them here, of the messages that leave an outbox.
-func leaves(o *outbox, stored uint64, failing bool, delayed ...netip.Addr) (ports []int) {
-	o.release(stored, failing, func(g netip.Addr) bool { return slices.Contains(delayed, g) }, func(m *message) { ports = append(ports, m.port) })
-	return ports
-}
-
-// A message waits for the newest change of its group, as of the end of the iteration, and for
-// nothing of other groups. Those of a group leave in their order.
-func TestOutboxWaitsForTheChangeOfItsGroup(t *testing.T) {
-	o := newOutbox()
-	a, b := fakeGroup(0), fakeGroup(1)
-	add := func(g netip.Addr, name int, promises bool) { o.add(message{group: g, port: name, promises: promises}) }
-	want := func(step string, got []int, want ...int) {
-		t.Helper()
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v leave, want %v", step, got, want)
-		}
-	}
-	add(a, 1, true)
-	o.note(a, 7) // later in the same iteration
-	add(b, 2, true)
-	want("the file has 6", leaves(&o, 6, false), 2)
-	o.note(b, 8)
-	add(a, 3, false)
-	add(b, 4, true)
-	want("it has 6 still", leaves(&o, 6, false))
-	o.note(a, 9)
-	add(a, 5, true)
-	want("it has 7", leaves(&o, 7, false), 1, 3)
-	want("it has 9", leaves(&o, 9, false), 4, 5)
-	add(a, 6, true)
-	want("nothing has changed", leaves(&o, 9, false), 6)
-	add(b, 7, true)
-	want("connections are to be stored", leaves(&o, 9, false, b))
-	want("they are not", leaves(&o, 12, false, b))
-	o.determine(map[netip.Addr]bool{b: true}, 13)
-	add(b, 8, true)
-	want("they are being written", leaves(&o, 12, false))
-	want("they are stored", leaves(&o, 13, false), 7, 8)
-	if len(o.waiting)+len(o.fresh)+len(o.byPort)+len(o.changes) != 0 {
-		t.Errorf("left: %+v", o)
-	}
-}
-
-// While the file cannot be written, what promises nothing leaves.
-func TestOutboxOfAFailingFile(t *testing.T) {
-	o := newOutbox()
-	o.note(fakeGroup(0), 5)
-	for name := range 4 {
-		o.add(message{group: fakeGroup(0), port: name, promises: name%2 == 0})
-	}
-	for _, x := range []struct {
-		stored  uint64
-		failing bool
-		want    []int
-	}{{4, false, nil}, {4, true, []int{1, 3}}, {4, true, nil}, {5, false, []int{0, 2}}} {
-		if got := leaves(&o, x.stored, x.failing); !slices.Equal(got, x.want) {
-			t.Errorf("stored %d, failing %v: %v leave, want %v", x.stored, x.failing, got, x.want)
-		}
-	}
-}
-
-// The answers that wait are bounded for each port and in all, and room comes back.
-func TestOutboxIsBounded(t *testing.T) {
-	o := newOutbox()
-	o.note(fakeGroup(0), 1)
-	n := map[int]int{}
-	for range 2 * maxOutbox {
-		for port := range 3 {
-			if o.hasRoom(port) {
-				o.add(message{group: fakeGroup(0), port: port, promises: true})
-				n[port]++
-			}
-		}
-		leaves(&o, 0, false)
-	}
-	if want := map[int]int{0: maxOutboxPerPort, 1: maxOutboxPerPort, 2: maxOutboxPerPort}; !maps.Equal(n, want) {
-		t.Errorf("the ports have %v, want %v", n, want)
-	}
-	for range maxOutbox {
-		o.add(message{group: fakeGroup(0), port: -1, promises: true})
-	}
-	leaves(&o, 0, false)
-	if n := o.byPort[-1]; n != maxOutbox-3*maxOutboxPerPort || o.dropped != 3*maxOutboxPerPort || len(o.waiting) != maxOutbox {
-		t.Errorf("the switch has %d, %d wait, %d were dropped", n, len(o.waiting), o.dropped)
-	}
-	if n := o.expire(outboxTTL - 1); n != 0 {
-		t.Errorf("%d messages expire early", n)
-	}
-	if n := len(leaves(&o, 1, false)); n != maxOutbox || !o.hasRoom(0) || len(o.byPort) != 0 {
-		t.Errorf("%d messages leave, and these count still: %v", n, o.byPort)
-	}
-	o = newOutbox()
-	o.note(fakeGroup(0), 1)
-	for i := range 3 {
-		o.add(message{group: fakeGroup(0), port: i, promises: true, at: time.Duration(i) * time.Second})
-	}
-	leaves(&o, 0, false)
-	if n := o.expire(outboxTTL + time.Second); n != 2 || len(o.byPort) != 1 {
-		t.Errorf("%d messages expire, %d remain", n, len(o.byPort))
-	}
-	if left := leaves(&o, 1, false); !slices.Equal(left, []int{2}) {
-		t.Errorf("%v leave", left)
-	}
-}
-
-// However many messages wait for a file that cannot be written, those of the switch itself included, the
-// answer to a renewal leaves, and what tells a neighbour of one: else the groups of others end with
-// their leases. Requests of a port whose answers do not wait are served.
-func TestFullOutboxKeepsNobodysLease(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		failing bool
-		group   netip.Addr // of the renewal
-	}{{"the same group, a file that fails", true, fakeGroup(0)}, {"another group, a file that is slow", false, fakeGroup(1)}} {
-		o := newOutbox()
-		o.note(fakeGroup(0), 1)
-		for range 2 * maxOutbox { // the notices of large groups that end, and their repeats
-			o.add(message{group: fakeGroup(0), port: -1, promises: true})
-		}
-		leaves(&o, 0, c.failing)
-		if !o.hasRoom(3) {
-			t.Errorf("%s: no request is served", c.name)
-		}
-		o.add(message{group: c.group, port: 7})
-		o.add(message{group: c.group, port: -1, isRelay: true})
-		if got := leaves(&o, 0, c.failing); !slices.Equal(got, []int{7, -1}) {
-			t.Errorf("%s: %v leave", c.name, got)
-		}
-	}
-}
-
-// That a membership has ended is told however long the file could not be written: the master and the member
-// count on it until then. It takes no share of the port whose request has ended it.
-func TestEndsAreKeptInTheOutbox(t *testing.T) {
-	o := newOutbox()
-	o.note(fakeGroup(0), 1)
-	for name := range 2 * maxOutboxPerPort {
-		o.add(message{group: fakeGroup(0), port: name % 2, promises: true, lasts: name%2 == 0})
-	}
-	leaves(&o, 0, true)
-	if !o.hasRoom(0) || o.hasRoom(1) {
-		t.Errorf("shares: %v", o.byPort)
-	}
-	for hours := range 3 {
-		if n := o.expire(time.Duration(hours) * time.Hour); n != map[int]int{1: maxOutboxPerPort}[hours] {
-			t.Errorf("%d messages expire after %d hours", n, hours)
-		}
-	}
-	if left := leaves(&o, 1, false); len(left) != maxOutboxPerPort || slices.Contains(left, 1) || len(o.byPort) != 0 {
-		t.Errorf("%v leave, shares %v", left, o.byPort)
-	}
-}
-
 // A port whose requests' answers wait has no other request served; a renewal is.
 func TestRequestsBeyondTheOutbox(t *testing.T) {
-	f := newFakeSwitch(t, 2, 1)
+	f := newFakeSwitchWith(t, 2, 1, "psn_probe: 1ms\nenvelope: {insecure: true}\nstate: "+t.TempDir()+"\n")
 	var refused uint64
-	f.control.do(func() { f.control.outbox.byPort[0] = maxOutboxPerPort })
+	f.control.do(func() {
+		o := &f.control.outbox
+		o.Note(fakeGroup(1), math.MaxUint64) // a change that the file never has
+		for o.HasRoom(0) {
+			o.Add(message{Group: fakeGroup(1), Promises: true})
+		}
+	})
 	for i := range 2 {
 		head := envelope.Header{Epoch: 1, Transaction: uint32(i + 1), Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(i), 4797)}
 		f.bring(i, &envelope.Message{Header: head, Body: &envelope.Delete{}})
@@ -182,5 +32,4 @@ func TestRequestsBeyondTheOutbox(t *testing.T) {
 		f.control.do(func() { n, refused = len(f.left), f.control.count.outboxFull })
 		return n == 3 && refused == 1
 	})
-	f.control.do(func() { delete(f.control.outbox.byPort, 0) })
 }

@@ -84,20 +84,20 @@ func (k *parkedEnvelopes) retry(now time.Duration, send func(*envelope.Packet) (
 // could not be parked: otherwise a host with a key could cause lookups of any addresses
 // that it writes into envelopes.
 func (c *control) transmit(m *message) {
-	p := &m.packet
+	p := &m.Body.packet
 	if at, ok := c.origin(m); ok {
 		c.sendBy(at, p)
 		return
 	}
 	h := c.dir.hosts.byIP[p.Dst.Addr()]
-	if h != nil && m.asker.ip == h.ip && p.Key != 0 {
-		c.askedFromElsewhere(h, m.asker.from)
+	if h != nil && m.Body.asker.ip == h.ip && p.Key != 0 {
+		c.askedFromElsewhere(h, m.Body.asker.from)
 	}
 	switch {
-	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.port):
+	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.Port):
 		c.countUnsent()
 	case c.trySend(p):
-		c.parked.add(c.now(), p, m.port)
+		c.parked.add(c.now(), p, m.Port)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestReadsChangeNothing(t *testing.T) {
 	f.register(0, 3, 0x100, "evict")
 	f.register(1, 3, 0x200, "strict")
 	h, _ := f.addSwitches(3)
-	file := f.control.keeper.file
+	file := f.control.keeper
 	f.control.do(func() { // the test is the loop
 		h.set(gatewayAt(3, 0x20, 8))
 		f.feed(0, evicts(0)...)

@@ -65,7 +65,7 @@ func (c *control) recallHosts(s *statefile.State) []*host {
 func (c *control) recallConnected(ip netip.Addr) {
 	c.dir.hosts.setConnected(ip, true)
 	h := c.dir.hosts.byIP[ip]
-	was := c.keeper.found.State.Hosts[ip]
+	was := c.keeper.Before().Hosts[ip]
 	if was == nil || h.pinned.Known() {
 		return
 	}

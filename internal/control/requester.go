@@ -31,13 +31,13 @@ var nobody = requester{from: dataplane.Origin{Port: -1}}
 // member of the group, whose location there counts, or if they are all that is known. A host that has
 // a place under the key of m gets it there, and a request from elsewhere leads no answer away from it.
 func (c *control) origin(m *message) (at dataplane.Origin, ok bool) {
-	d, key, proved := c.dir, m.packet.Key, m.asker.proved
+	d, key, proved := c.dir, m.Body.packet.Key, m.Body.asker.proved
 	if key == 0 && !proved {
 		return at, false // of RDMA-CM, or nobody authenticates
 	}
-	h := d.hosts.byIP[m.packet.Dst.Addr()]
+	h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
 	if h != nil {
-		if g := d.groups[m.group]; g != nil {
+		if g := d.groups[m.Group]; g != nil {
 			if _, is := g.hosts[h.ip]; is {
 				return at, false
 			}
@@ -49,8 +49,8 @@ func (c *control) origin(m *message) (at dataplane.Origin, ok bool) {
 	}
 	switch {
 	case proved:
-		return m.asker.from, d.plane.PortIndex(m.asker.ifindex) == m.asker.from.Port
-	case h != nil && !m.asker.ip.IsValid(): // an end of a group, for one that has just left it
+		return m.Body.asker.from, d.plane.PortIndex(m.Body.asker.ifindex) == m.Body.asker.from.Port
+	case h != nil && !m.Body.asker.ip.IsValid(): // an end of a group, for one that has just left it
 		left := h.leftFrom(key, c.now())
 		h.lastUsed = c.now()
 		at = d.originOf(&left)

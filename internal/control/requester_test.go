@@ -34,8 +34,8 @@ func newAsking(f *fakeSwitch) *asking {
 		c.onLeave = func(m *message) {
 			n := len(c.datagrams)
 			leave(m)
-			if msg, err := envelope.Open(m.packet.Data, tenants, false); err == nil && len(c.datagrams) == n+1 {
-				a.sent = append(a.sent, sentEnvelope{msg, m.packet.Dst.Addr(), c.datagrams[n].To})
+			if msg, err := envelope.Open(m.Body.packet.Data, tenants, false); err == nil && len(c.datagrams) == n+1 {
+				a.sent = append(a.sent, sentEnvelope{msg, m.Body.packet.Dst.Addr(), c.datagrams[n].To})
 			}
 		}
 	})

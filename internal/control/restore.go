@@ -23,10 +23,10 @@ func (c *control) restoreGroups() {
 	if c.keeper == nil {
 		return
 	}
-	s, silent := c.keeper.found.State, c.plane.SilentFor()
+	s, silent := c.keeper.Before(), c.plane.SilentFor()
 	var change statefile.Change
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Epochs), netip.Addr.Compare) {
-		if s.Epochs[ip] > c.keeper.base {
+		if s.Epochs[ip] > c.epochBase {
 			c.registrar.RestoreEpoch(ip, s.Epochs[ip])
 		} else {
 			change.SetEpoch(ip, 0)
@@ -48,9 +48,9 @@ func (c *control) restoreGroups() {
 	for _, h := range places {
 		c.releaseRecalled(h, &change)
 	}
-	c.keeper.file.Append(&change)
+	c.keeper.Append(&change)
 	c.restoreCreations(s.Created)
-	c.keeper.found = nil
+	c.keeper.ForgetBefore()
 }
 
 func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
