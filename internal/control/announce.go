@@ -115,11 +115,11 @@ func (c *control) announce(g *group, h *host) {
 		return
 	}
 	x := dataplane.Announcement{Port: pi, VLAN: cmp.Or(at.VLAN, c.ports[pi].VLAN), Group: g.reg.Group}
-	c.announcer.add(c.now(), x)
+	c.departures.announcer.add(c.now(), x)
 }
 
 // sendAnnouncements sends the announcements that are due.
 func (c *control) sendAnnouncements() {
 	deleted := func(x dataplane.Announcement) bool { return c.dir.groups[x.Group] == nil }
-	c.plane.Announce(slices.DeleteFunc(c.announcer.due(c.now()), deleted))
+	c.plane.Announce(slices.DeleteFunc(c.departures.announcer.due(c.now()), deleted))
 }

@@ -60,7 +60,7 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 	f.control.do(func() {
 		f.know(3)
 		f.register1(0, 3)
-		a := f.control.announcer
+		a := f.control.departures.announcer
 		for pi := range 4 {
 			if x := (dataplane.Announcement{Port: pi, Group: fakeGroup(0)}); a.queued[x] != (pi < 3) {
 				t.Errorf("port %d: announced %v", pi, a.queued[x])

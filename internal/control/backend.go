@@ -277,7 +277,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	}
 	s.Uptime, s.Frames = time.Since(e.started).Seconds(), e.cfg.UMEM.Frames
 	s.Groups, s.Moves, s.Control, s.Times.Registration = now.Groups, now.Moves, now.Control, now.Times.Registration
-	s.Epoch, s.Events, s.Registrations = e.control.epochBase, e.control.journal.Totals(), own.registrations()
+	s.Epoch, s.Events, s.Registrations = e.control.keeper.epochBase, e.control.journal.Totals(), own.registrations()
 	for i := range s.Workers {
 		s.Workers[i].Groups = load[s.Workers[i].Worker]
 	}

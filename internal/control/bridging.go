@@ -291,8 +291,8 @@ func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 		c := e.control
 		p := c.ports[pi]
 		p.bridgeState = now
-		c.onPortState(pi)
-		c.linksDue = true
+		c.hooks.onPortState(pi)
+		c.kernel.linksDue = true
 		if p.Bridge != now.Bridge {
 			p.Bridge = now.Bridge
 			c.repinPort(p) // the bridge has its forwarding entries

@@ -223,9 +223,9 @@ func (c *control) inputMAD(d *mad) {
 	if x.out.Creation != nil {
 		c.createByREQ(d.host, d.group, d.bytes)
 	}
-	c.asker = requester{from: d.from}
+	c.departures.asker = requester{from: d.from}
 	c.sendConnections()
-	c.asker = nobody
+	c.departures.asker = nobody
 	if x.out.Left != nil {
 		c.leaveByQPN(d.group, d.host, x.out.Left.QPN)
 	}

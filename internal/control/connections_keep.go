@@ -61,7 +61,7 @@ func (u *unkept) next() (at time.Duration, ok bool) {
 // keepCreation has the state file forget a group, or store it with its connections soon.
 func (c *control) keepCreation(ip netip.Addr) {
 	u := &c.connections.unkept
-	if c.keeper == nil {
+	if c.keeper.Keeper == nil {
 		return
 	}
 	if u.groups == nil {
@@ -101,7 +101,7 @@ func (c *control) storeConnections(now time.Duration) {
 		}
 	}
 	n := c.keeper.Append(&change)
-	c.outbox.Determine(x.unkept.groups, n)
+	c.departures.outbox.Determine(x.unkept.groups, n)
 	clear(x.unkept.groups)
 	x.unkept.last, x.unkept.change = now, n
 }

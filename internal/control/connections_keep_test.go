@@ -157,7 +157,7 @@ func TestDialledGroupIsKeptBeforeItsMessages(t *testing.T) {
 	f.request(0, 0, 0, 0x100)
 	f.eventually("the dialler waits", func() (holds bool) {
 		f.control.do(func() {
-			n, _ := f.control.outbox.Size()
+			n, _ := f.control.departures.outbox.Size()
 			holds = n > 0
 		})
 		return holds

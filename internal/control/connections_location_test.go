@@ -117,7 +117,7 @@ func TestMemberThatWaitsIsPinned(t *testing.T) {
 	f.locator.mu.Unlock()
 	asked := f.locator.questions(2)[1]
 	f.changes.Neighbour(fakeHost(1), locate.Neighbour{MAC: locate.MAC(poisoned.MAC), Usable: true})
-	f.control.do(func() { f.control.changePacer.noteChange(f.control.now(), true) })
+	f.control.do(func() { f.control.kernel.pacer.noteChange(f.control.now(), true) })
 	f.eventually("the kernel is asked again", func() bool { return f.locator.questions(2)[1] > asked })
 	f.forge(3, 1, 0, req(1, 0, 0x999))
 	f.dropped("cm_wrong_source", 1)

@@ -15,7 +15,6 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -25,89 +24,53 @@ import (
 // owns the directory. It receives envelopes and changed groups from the workers, changes
 // of links and neighbours from netlink, and closures by do.
 type control struct {
-	plane            *dataplane.Plane
-	ports            []*port
-	dir              *directory
-	keeper           *store.Keeper                 // nil: groups are not kept over a restart
-	storing          map[*group]*positionsUnderWay // groups whose positions are being stored
-	registrar        *envelope.Registrar
-	locator          locator
-	notify           Notify
-	closures         chan func()  // requests that change something
-	reads            chan reading // requests that change nothing
-	ended            chan struct{}
-	timed            []timed // timedWork
-	out              envelope.Output
-	journal          *store.Journal
-	endedGroups      []api.Group         // the last states of groups that have ended, oldest first
-	refusals         *sampler[refusal]   // by envelope.Drop
-	rejected         *sampler[rejection] // by envelope.Reason
-	unchanged        *sampler[unchanged] // by envelopes, and by hand
-	unsendable       *sampler[unsendable]
-	reports          turnReports
-	parked           parkedEnvelopes       // envelopes for hosts that are being resolved
-	outbox           store.Outbox[content] // what waits for the state file
-	onLeave          func(*message)        // leave
-	relays           []dataplane.Relay     // to neighbours, that leave at the end of the iteration
-	datagrams        []dataplane.UDP       // that leave at the end of the iteration
-	asker            requester             // of the envelope that is being served
-	reresolvePolicer dataplane.Policer
-	requestPolicer   dataplane.Policer // iterations of the loop that serve requests
-	// localWaiters are the channels for the outcomes of local registrations, by group.
-	localWaiters map[netip.Addr]chan error
-	// outcomes are those of the groups that a worker reports in one call.
-	outcomes          [outcomeBatch]mcast.Outcomes
-	outcomesDue       bool                               // more outcomes wait
-	delays            [outcomeBatch]dataplane.GroupDelay // those that a worker reports in one call
-	delayReports      dataplane.Policer
-	delaysUnreported  int           // since the last report of a delay
-	outcomesAt        time.Duration // outcomes are not requested before
-	changes           *locate.Changes
-	changePacer       changePacer // delays the handling of changes
-	lookups           *lookupQueue
-	watcher           watcher       // nil in tests
-	filterErrReported bool          // the operator was told that the netlink filter fails
-	longestIteration  time.Duration // longest iteration of the loop so far
-	count             counters
-	epochBase         uint64 // another one, and higher, with each start
-	iterations        uint64
-	iterationStart    time.Duration // of the present iteration
-	leasesHeldUntil   time.Duration // the registrar's deadlines are not served before
-	connections       connections   // of members by RDMA-CM
-	// linksDue: the ports' state must be requested; linksRequested: the locator has the
-	// request.
-	linksDue, linksRequested bool
-	vrfsUnknown              bool // the last read of the ports' VRFs failed, and the operator was told
-	announcer                *announcer
-	switches                 switches
-	moves                    moves
-	onLinkChange             func()                   // called when an interface has changed
-	onPortOpened             func(pi int)             // called when a slot has another interface
-	onPortState              func(pi int)             // called when the bridge's state of a port, or its MAC address, has changed
-	onNeighbours             func(map[int]rocev2.MAC) // called with the neighbours that are up, by slot
-	portRetryAt              time.Duration            // when the state of the ports is read because of retryPorts; 0: never
+	calls
+	plane       *dataplane.Plane
+	ports       []*port
+	dir         *directory
+	registrar   *envelope.Registrar
+	out         envelope.Output // of the registrar
+	notify      Notify
+	journal     *store.Journal
+	keeper      keeping
+	loop        loop
+	outcomes    outcomeReader
+	refused     refusals
+	endedGroups []api.Group // the last states of groups that have ended, oldest first
+	departures  departures
+	kernel      kernelTables
+	moves       moves
+	connections connections // of members by RDMA-CM
+	switches    switches
+	count       counters
+	hooks       hooks
+}
+
+// hooks are called by the control loop, and are the engine's.
+type hooks struct {
+	onLinkChange func()                   // called when an interface has changed
+	onPortOpened func(pi int)             // called when a slot has another interface
+	onPortState  func(pi int)             // called when the bridge's state of a port, or its MAC address, has changed
+	onNeighbours func(map[int]rocev2.MAC) // called with the neighbours that are up, by slot
 }
 
 // newControl goes on with what k has found of the control plane before a restart; nil:
 // nothing is kept.
 func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
-		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
-		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), asker: nobody, requestPolicer: dataplane.NewPolicer(requestIterations), reresolvePolicer: dataplane.NewPolicer(maxReresolved), delayReports: dataplane.NewPolicer(delayReportRate),
-		closures: make(chan func()), reads: make(chan reading), ended: make(chan struct{}),
-		localWaiters: make(map[netip.Addr]chan error),
-		journal:      store.NewJournal(), announcer: newAnnouncer(), outbox: store.NewOutbox[content](), storing: make(map[*group]*positionsUnderWay),
-		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
-		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval), unchanged: newSampler[unchanged](2, refusalInterval),
+		calls: newCalls(), plane: plane, ports: ports, notify: notify, dir: newDirectory(plane, ports, cfg, notify), journal: store.NewJournal(),
+		keeper:   keeping{Keeper: k, storing: make(map[*group]*positionsUnderWay), epochBase: k.EpochBase()},
+		loop:     loop{requestPolicer: dataplane.NewPolicer(requestIterations)},
+		outcomes: outcomeReader{delayReports: dataplane.NewPolicer(delayReportRate)},
+		refused:  newRefusals(), departures: newDepartures(), kernel: kernelTables{locator: l, lookups: newLookupQueue()},
+		hooks: hooks{func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}},
 	}
-	c.onLeave = c.leave
+	c.departures.onLeave = c.leave
 	c.count.registration = dataplane.NewRegistrationTimes()
-	c.onLinkChange, c.onPortOpened, c.onPortState, c.onNeighbours = func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}
 	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)
-	c.epochBase = k.EpochBase()
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: c.epochBase, Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: c.keeper.epochBase, Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,
@@ -128,7 +91,7 @@ func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locato
 		c.checkIsolation(g)
 		c.checkPMTU(g)
 	}
-	c.timed = c.timedWork()
+	c.loop.timed = c.timedWork()
 	return c, nil
 }
 

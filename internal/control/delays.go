@@ -26,14 +26,14 @@ func (c *control) reportDelays() (more bool) {
 		if !c.plane.HasDelays(w) {
 			continue
 		}
-		n, err := c.plane.Delays(w, c.delays[:])
+		n, err := c.plane.Delays(w, c.outcomes.delays[:])
 		if err != nil {
 			return false
 		}
 		for i := range n {
-			if g := c.dir.byID[c.delays[i].Group]; g != nil {
-				c.reportDelay(g, c.delays[i].Delay)
-				c.reportBlamed(g, &c.delays[i].Blamed)
+			if g := c.dir.byID[c.outcomes.delays[i].Group]; g != nil {
+				c.reportDelay(g, c.outcomes.delays[i].Delay)
+				c.reportBlamed(g, &c.outcomes.delays[i].Blamed)
 			}
 		}
 		more = more || c.plane.HasDelays(w)
@@ -116,8 +116,8 @@ func blameText(v *blame.Verdict) string {
 // addDelayEvent completes an event of member m of g, and adds it to log and journal, unless there are
 // too many.
 func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
-	if !c.delayReports.Allow(c.now()) {
-		c.delaysUnreported++
+	if !c.outcomes.delayReports.Allow(c.now()) {
+		c.outcomes.delaysUnreported++
 		return
 	}
 	if int(m) >= len(g.slots) {
@@ -126,8 +126,8 @@ func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
 	s := &g.slots[m]
 	j.Group, j.Member, j.QPN, j.Port = g.reg.Group, s.record.IP, api.QPN(s.record.QPN), c.portNameOf(s)
 	j.Reason += c.placeText(s)
-	if n := c.delaysUnreported; n > 0 {
-		c.delaysUnreported = 0
+	if n := c.outcomes.delaysUnreported; n > 0 {
+		c.outcomes.delaysUnreported = 0
 		j.Reason += fmt.Sprintf("; %d such events of other groups are left out before this one", n)
 	}
 	c.notify(j.Kind == api.EventStalled, "group "+j.Kind, "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)

@@ -89,10 +89,10 @@ func TestDelayEvents(t *testing.T) {
 			}
 			f.control.reportDelay(groups[0], d)
 		}
-		if n := f.control.delaysUnreported; n < 900 {
+		if n := f.control.outcomes.delaysUnreported; n < 900 {
 			t.Errorf("%d of 1000 are left out", n)
 		}
-		f.control.delayReports = dataplane.Policer{}
+		f.control.outcomes.delayReports = dataplane.Policer{}
 		f.control.reportDelay(groups[0], stalled)
 	})
 	if es = f.events(0, delayEvents...); len(es) > 110 || !strings.Contains(es[len(es)-1].Reason, "such events of other groups are left out before this one") {

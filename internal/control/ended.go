@@ -31,7 +31,7 @@ func (c *control) groupEnded(g *group, last *dataplane.GroupState, why envelope.
 			g.rememberFormer(&envelope.Event{Member: s.record.Key(), EndReason: envelope.Evicted, Code: d.Syndrome, PSN: d.PSN}, c.portNameOf(s))
 		}
 	}
-	c.reports.flush(g, c.logTurn)
+	c.outcomes.turns.flush(g, c.logTurn)
 	a := c.describe(g, last)
 	a.Ended = &api.Ended{Reason: why.String(), Time: time.Now()}
 	c.endedGroups = append(c.endedGroups, a)

@@ -136,7 +136,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		return nil, err
 	}
 	e.control.journal.Add(e.keeper.StartedEvent(api.Build(e.started)))
-	e.control.watcher = e.watcher
+	e.control.kernel.watcher = e.watcher
 	if e.filter != nil {
 		e.control.dir.hosts.filter = e.filter
 	}
@@ -147,13 +147,13 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	}
 	e.guardLog = newPortGuardLog(ports, notify)
 	e.guardLog.strips = e.stripsTags
-	e.control.onLinkChange = e.bridges.wake
-	e.control.onNeighbours = e.bridges.setNeighbours
-	e.control.onPortOpened = func(pi int) {
+	e.control.hooks.onLinkChange = e.bridges.wake
+	e.control.hooks.onNeighbours = e.bridges.setNeighbours
+	e.control.hooks.onPortOpened = func(pi int) {
 		e.bridges.rebind(pi, ports[pi])
 		e.guardLog.setPort(pi, ports[pi])
 	}
-	e.control.onPortState = func(pi int) { e.guardLog.setPort(pi, ports[pi]) }
+	e.control.hooks.onPortState = func(pi int) { e.guardLog.setPort(pi, ports[pi]) }
 	if err := e.openSwitches(); err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (e *Engine) Run(ctx context.Context) error {
 // frees everything that Open made. Run must have returned.
 func (e *Engine) Close() error {
 	if e.control != nil {
-		e.control.locator.Close()
+		e.control.kernel.locator.Close()
 	}
 	if e.bridges != nil {
 		e.bridges.kernel.Close()

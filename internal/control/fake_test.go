@@ -213,7 +213,7 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ..
 	if e.control, err = newControl(k, e.plane, portsOf(e.plane, cfg), f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
 		t.Fatal(err)
 	}
-	e.control.onLeave = func(m *message) {
+	e.control.departures.onLeave = func(m *message) {
 		if !m.Body.isRelay {
 			f.left = append(f.left, m.Body.packet)
 			if f.onLeft != nil {

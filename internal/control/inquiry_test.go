@@ -253,7 +253,7 @@ func TestPinsFollowMembers(t *testing.T) {
 	k := &fakePins{at: map[netip.Addr]locate.Location{}}
 	p := newPinner(k, k, func(ip netip.Addr, err error) { t.Error(ip, err) })
 	f.eventually("the ports' state is known", func() (ok bool) {
-		f.control.do(func() { ok = !f.control.linksDue && !f.control.linksRequested })
+		f.control.do(func() { ok = !f.control.kernel.linksDue && !f.control.kernel.linksRequested })
 		return ok
 	})
 	f.control.do(func() {

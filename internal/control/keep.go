@@ -23,6 +23,13 @@ import (
 // a goroutine of its own writes. The core's data of a new turn waits until the turn is durable
 // (R83), so positions are read and stored at once.
 
+// keeping is what is kept over a restart.
+type keeping struct {
+	*store.Keeper                               // nil: groups are not kept
+	storing       map[*group]*positionsUnderWay // groups whose positions are being stored
+	epochBase     uint64                        // another one, and higher, with each start
+}
+
 // keptGroup is what the file has of a group, beside the registration.
 type keptGroup struct {
 	reported uint32                               // the number of the last positions that were read
@@ -81,7 +88,7 @@ func openKeeper(cfg *config.Config, uid int, notify Notify) (*store.Keeper, erro
 // file cannot be written, the operator is told that, too.
 func (e *Engine) durable(err error) error {
 	c := e.control
-	if err != nil || c.keeper == nil {
+	if err != nil || c.keeper.Keeper == nil {
 		return err
 	}
 	if !c.do(func() {
@@ -101,7 +108,7 @@ func (e *Engine) durable(err error) error {
 func (c *control) storageFails() bool { return c.keeper.Failing() }
 
 func (c *control) outcomeInterval() time.Duration {
-	if c.keeper != nil {
+	if c.keeper.Keeper != nil {
 		return storeInterval
 	}
 	return outcomeInterval
@@ -111,7 +118,7 @@ func (c *control) outcomeInterval() time.Duration {
 // members, and that hosts which have left their last group with it have none any more.
 func (c *control) keep(ip netip.Addr) {
 	former := c.dir.hosts.takeFormer(ip)
-	if c.keeper == nil || !ip.IsValid() {
+	if c.keeper.Keeper == nil || !ip.IsValid() {
 		return
 	}
 	var change statefile.Change
@@ -142,17 +149,17 @@ func (c *control) keep(ip netip.Addr) {
 			}
 		}
 	}
-	if n := c.registrar.Newest(ip); g != nil && n > c.epochBase { // else the base of the next start is newer
+	if n := c.registrar.Newest(ip); g != nil && n > c.keeper.epochBase { // else the base of the next start is newer
 		change.SetEpoch(ip, n)
 	}
 	n := c.keeper.Append(&change)
-	c.outbox.Note(ip, n)
+	c.departures.outbox.Note(ip, n)
 	c.storePositions(g, n)
 }
 
 // keepHost has the places of a member stored.
 func (c *control) keepHost(h *host) {
-	if c.keeper == nil || h == nil || !h.isMember() {
+	if c.keeper.Keeper == nil || h == nil || !h.isMember() {
 		return
 	}
 	var change statefile.Change
@@ -174,7 +181,7 @@ func (c *control) savedHost(h *host) *statefile.Host {
 
 // keepPositions has the present positions of a group stored.
 func (c *control) keepPositions(g *group) {
-	if c.keeper == nil || !c.readPositions(g) {
+	if c.keeper.Keeper == nil || !c.readPositions(g) {
 		return
 	}
 	var change statefile.Change
@@ -193,7 +200,7 @@ func (c *control) readPositions(g *group) bool {
 	}
 	g.noteTurn(&w.positions)
 	g.kept.reported = w.number
-	c.storing[g] = w
+	c.keeper.storing[g] = w
 	return true
 }
 
@@ -223,7 +230,7 @@ func (g *group) noteTurn(p *mcast.Positions) {
 
 // keepLast has the last positions of all groups stored, and the connections. The workers have ended.
 func (c *control) keepLast() {
-	if c.keeper == nil {
+	if c.keeper.Keeper == nil {
 		if n := len(c.dir.groups); n > 0 {
 			c.notify(true, "groups end with gleamd, as it has no state file: their hosts register them again, or with the key state: a directory they go on after the next start", "groups", n)
 		}
@@ -246,7 +253,7 @@ func (c *control) keepLast() {
 // storePositions notes that the positions that were read are durable with a change of the
 // file. While that cannot be written they do not wait for the next try.
 func (c *control) storePositions(g *group, change uint64) {
-	if w := c.storing[g]; w != nil && w.change == 0 {
+	if w := c.keeper.storing[g]; w != nil && w.change == 0 {
 		w.change = change
 	}
 	if c.keeper.Failing() {
@@ -292,9 +299,9 @@ func (c *control) followFile() {
 	if news != nil {
 		c.journal.Add(*news)
 	}
-	for g, w := range c.storing {
+	for g, w := range c.keeper.storing {
 		if w.change <= stored || failing {
-			delete(c.storing, g)
+			delete(c.keeper.storing, g)
 			if c.dir.byID[g.id] == g && g.generation == w.generation {
 				g.handle.PositionsStored(w.number, &w.positions)
 			}

@@ -15,7 +15,7 @@ import (
 // linksChanged applies the state of the ports' interfaces, and reports changes. asked are
 // the interfaces whose states these are.
 func (c *control) linksChanged(asked []portName, states []locate.Link) {
-	c.onLinkChange()
+	c.hooks.onLinkChange()
 	for pi, p := range c.ports {
 		if p.Name == "" || (asked[pi] != portName{p.Ifindex, p.Name}) {
 			continue // no port, or another one since
@@ -75,7 +75,7 @@ func (c *control) macChanged(pi int, mac locate.MAC) {
 		return
 	}
 	p.MAC = rocev2.MAC(mac)
-	c.onPortState(pi)
+	c.hooks.onPortState(pi)
 	c.moveHellos(p, pi)
 	c.announcePort(p)
 }

@@ -154,20 +154,20 @@ func (a *lookupQueue) next() (at time.Duration, ok bool) {
 // submitLookups submits the lookups that are due: the state of the ports first.
 func (c *control) submitLookups() {
 	now := c.now()
-	if c.linksDue && c.lookups.hasRoom() && !c.linksRequested {
+	if c.kernel.linksDue && c.kernel.lookups.hasRoom() && !c.kernel.linksRequested {
 		q := lookup{}
 		for _, p := range c.ports {
 			q.ports = append(q.ports, portName{p.Ifindex, p.Name})
 		}
-		c.linksDue, c.linksRequested = false, true
-		c.lookups.submit(now, q)
+		c.kernel.linksDue, c.kernel.linksRequested = false, true
+		c.kernel.lookups.submit(now, q)
 	}
-	for c.lookups.hasRoom() {
+	for c.kernel.lookups.hasRoom() {
 		h := c.dir.hosts.nextHost(now)
 		if h == nil {
 			return
 		}
-		c.lookups.submit(now, lookup{ip: h.ip, held: c.dir.heldPlaces(h), anew: h.reresolve})
+		c.kernel.lookups.submit(now, lookup{ip: h.ip, held: c.dir.heldPlaces(h), anew: h.reresolve})
 		h.reresolve = false
 	}
 }
@@ -176,9 +176,9 @@ func (c *control) submitLookups() {
 // between.
 func (c *control) lookupDone(x lookupResult) {
 	for {
-		c.lookups.completed()
+		c.kernel.lookups.completed()
 		if x.states != nil {
-			c.linksRequested = false
+			c.kernel.linksRequested = false
 			c.vrfsRead(x.newVRFs, x.err)
 			c.linksChanged(x.ports, x.states)
 		} else if h := c.dir.hosts.byIP[x.ip]; h != nil && h.lookupPending {
@@ -192,11 +192,11 @@ func (c *control) lookupDone(x lookupResult) {
 			c.dir.hostAnswered(h, x.location, x.err, c.now())
 		}
 		select {
-		case x = <-c.lookups.results:
+		case x = <-c.kernel.lookups.results:
 			continue
 		default:
 		}
-		c.parked.nextPoll, c.connections.heldMADs.nextPoll = 0, 0
+		c.departures.parked.nextPoll, c.connections.heldMADs.nextPoll = 0, 0
 		return
 	}
 }
@@ -205,13 +205,13 @@ func (c *control) lookupDone(x lookupResult) {
 // host is looked up in other tables. After an error the ports are asked for again.
 func (c *control) vrfsRead(changed bool, err error) {
 	switch {
-	case err != nil && !c.vrfsUnknown:
+	case err != nil && !c.kernel.vrfsUnknown:
 		c.notify(true, "the VRFs of the ports cannot be read: routes to members are looked up in those that were read before, until they can", "error", err)
-	case err == nil && c.vrfsUnknown:
+	case err == nil && c.kernel.vrfsUnknown:
 		c.notify(false, "the VRFs of the ports can be read again")
 	}
-	if c.vrfsUnknown = err != nil; c.vrfsUnknown {
-		c.retryPorts(c.now() + firstPortRetry)
+	if c.kernel.vrfsUnknown = err != nil; c.kernel.vrfsUnknown {
+		c.kernel.retryPorts(c.now() + firstPortRetry)
 	}
 	if changed {
 		c.notify(false, "ports have entered or left VRFs: all members are looked up again")

@@ -15,6 +15,16 @@ import (
 // are being located. The last answer makes it retry at once.
 const locateRetry = 500 * time.Millisecond
 
+// loop is what the control loop has of its own iterations.
+type loop struct {
+	timed           []timed // timedWork
+	iterations      uint64
+	start           time.Duration     // of the present iteration
+	longest         time.Duration     // longest iteration so far
+	leasesHeldUntil time.Duration     // the registrar's deadlines are not served before
+	requestPolicer  dataplane.Policer // iterations that serve requests
+}
+
 // run is the control loop. It ends with ctx.
 func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	defer close(c.ended)
@@ -23,14 +33,14 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	lookupsEnded := make(chan struct{})
 	go func() {
 		defer close(lookupsEnded)
-		c.lookups.run(c.locator)
+		c.kernel.lookups.run(c.kernel.locator)
 	}()
 	defer func() {
-		close(c.lookups.requests)
+		close(c.kernel.lookups.requests)
 		<-lookupsEnded
 	}()
-	c.changes = changes
-	c.linksDue = true // before the watcher started
+	c.kernel.changes = changes
+	c.kernel.linksDue = true // before the watcher started
 	c.restoreGroups()
 	c.notify.Phase("groups taken up")
 	for {
@@ -38,7 +48,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		due := c.now() + d
 		timer.Reset(d)
 		requests := c.plane.Requests()
-		if c.requestPolicer.WaitFor(c.now()) > 0 {
+		if c.loop.requestPolicer.WaitFor(c.now()) > 0 {
 			requests = nil
 		}
 		var do func()
@@ -54,12 +64,12 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		case x := <-c.plane.Sightings():
 			do = func() { c.handleSighting(x) }
 		case <-c.plane.Changed():
-			do = func() { c.outcomesDue = true }
+			do = func() { c.outcomes.due = true }
 		case f := <-c.closures:
 			do = f
 		case r := <-c.reads:
 			do = func() { c.serveReading(r) }
-		case x := <-c.lookups.results:
+		case x := <-c.kernel.lookups.results:
 			do = func() { c.lookupDone(x) }
 		case <-c.switches.helloBell:
 			do = c.followNeighbours
@@ -68,19 +78,19 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		case <-c.keeper.Bell():
 			do = c.followFile
 		case <-changes.Bell:
-			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
+			do = func() { c.kernel.pacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:
 			do = c.serveDeferred
 		}
-		c.iterationStart = c.now()
-		if c.iterationStart-due > longIteration {
-			c.leasesHeldUntil = c.iterationStart + leaseGrace
+		c.loop.start = c.now()
+		if c.loop.start-due > longIteration {
+			c.loop.leasesHeldUntil = c.loop.start + leaseGrace
 		}
 		c.serveRenewals()
 		do()
 		c.doDue()
-		c.iterations++
-		c.longestIteration = max(c.longestIteration, c.now()-c.iterationStart)
+		c.loop.iterations++
+		c.loop.longest = max(c.loop.longest, c.now()-c.loop.start)
 	}
 }
 
@@ -104,10 +114,10 @@ const (
 
 // serveRequests serves a request and those queued behind it.
 func (c *control) serveRequests(d *dataplane.Datagram) {
-	c.requestPolicer.Allow(c.iterationStart)
+	c.loop.requestPolicer.Allow(c.loop.start)
 	c.serveRequest(d)
 	for range len(c.plane.Requests()) {
-		if c.now()-c.iterationStart > maxRequestTime {
+		if c.now()-c.loop.start > maxRequestTime {
 			return
 		}
 		c.serveRenewals()
@@ -122,7 +132,7 @@ func (c *control) serveRequests(d *dataplane.Datagram) {
 
 // serveRequest serves a request if its answers may wait for the state file.
 func (c *control) serveRequest(d *dataplane.Datagram) {
-	if !c.outbox.HasRoom(d.From.Port) {
+	if !c.departures.outbox.HasRoom(d.From.Port) {
 		c.count.outboxFull++
 		d.Release()
 		return
@@ -132,7 +142,7 @@ func (c *control) serveRequest(d *dataplane.Datagram) {
 
 // serveDeferred serves the requests that the policer has deferred, if it allows them now.
 func (c *control) serveDeferred() {
-	if c.requestPolicer.WaitFor(c.iterationStart) > 0 {
+	if c.loop.requestPolicer.WaitFor(c.loop.start) > 0 {
 		return
 	}
 	select {
@@ -157,16 +167,3 @@ func (c *control) serveRenewals() {
 
 // now returns the time by the workers' clock, which all pure cores share.
 func (c *control) now() time.Duration { return c.plane.Now() }
-
-// do runs f on the control loop and returns when it has run; it returns false if the loop
-// has ended.
-func (c *control) do(f func()) bool {
-	done := make(chan struct{})
-	select {
-	case c.closures <- func() { f(); close(done) }:
-		<-done
-		return true
-	case <-c.ended:
-		return false
-	}
-}

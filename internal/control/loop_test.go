@@ -112,7 +112,7 @@ func (f *fakeSwitch) stats() (s api.Control, err error) {
 func TestRequestsShareTurns(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	turns := func() (n uint64) {
-		f.control.do(func() { n = f.control.iterations })
+		f.control.do(func() { n = f.control.loop.iterations })
 		return n
 	}
 	junk := envelope.Message{Header: envelope.Header{

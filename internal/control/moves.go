@@ -21,12 +21,13 @@ import (
 
 // moves is the control loop's state for members that seem to have moved.
 type moves struct {
-	policy      config.MovePolicy
-	keyOf       func(group netip.Addr) (envelope.KeyID, bool) // the key that the group's members answer under
-	inquiries   *inquiries
-	unconfirmed *sampler[unconfirmedMove]  // by port
-	unproven    *sampler[unprovenLocation] // by port
-	count       api.Moves
+	policy           config.MovePolicy
+	keyOf            func(group netip.Addr) (envelope.KeyID, bool) // the key that the group's members answer under
+	inquiries        *inquiries
+	unconfirmed      *sampler[unconfirmedMove]  // by port
+	unproven         *sampler[unprovenLocation] // by port
+	count            api.Moves
+	reresolvePolicer dataplane.Policer // of hosts that ask from elsewhere
 }
 
 // unconfirmedMove is a move that the member did not confirm.
@@ -42,7 +43,7 @@ type unconfirmedMove struct {
 const unconfirmedLogInterval = 10 * time.Second
 
 func newMoves(policy config.MovePolicy, ports int) moves {
-	return moves{policy: policy, inquiries: newInquiries(ports), unconfirmed: newSampler[unconfirmedMove](ports, unconfirmedLogInterval), unproven: newSampler[unprovenLocation](ports, unconfirmedLogInterval)}
+	return moves{policy: policy, inquiries: newInquiries(ports), unconfirmed: newSampler[unconfirmedMove](ports, unconfirmedLogInterval), unproven: newSampler[unprovenLocation](ports, unconfirmedLogInterval), reresolvePolicer: dataplane.NewPolicer(maxReresolved)}
 }
 
 // setupMoves sets up the handling of members that seem to move.

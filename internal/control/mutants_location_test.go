@@ -48,6 +48,6 @@ var _ = []mutant.Mutant{
 		"a.reg == reg && a.missing > 0",
 		"a.reg.$1 == reg.$1 && a.missing > 0", envelope.Registration{}.Epoch)),
 	mutant.New("a lease ends in a pause of the control loop", "Places", mutant.In((*control).registrarDeadline,
-		"return max(at, c.hold), ok",
+		"return max(at, c.loop.leasesHeldUntil), ok",
 		"return at, ok")),
 }

@@ -19,11 +19,11 @@ type watcher interface {
 
 // stats returns the API's view of the control loop.
 func (c *control) stats() api.Control {
-	s := api.Control{Iterations: c.iterations, LongestIteration: c.longestIteration.Seconds(), Lookups: c.lookups.total, Hosts: len(c.dir.hosts.byIP)}
-	if c.watcher != nil {
-		s.Resyncs, s.NotWatched = c.watcher.Resyncs(), c.watcher.Dead()
+	s := api.Control{Iterations: c.loop.iterations, LongestIteration: c.loop.longest.Seconds(), Lookups: c.kernel.lookups.total, Hosts: len(c.dir.hosts.byIP)}
+	if c.kernel.watcher != nil {
+		s.Resyncs, s.NotWatched = c.kernel.watcher.Resyncs(), c.kernel.watcher.Dead()
 	}
-	if c.keeper != nil {
+	if c.keeper.Keeper != nil {
 		x := c.keeper.Status()
 		s.State = &api.StateFile{Writes: x.Writes, Errors: x.Errors, Waiting: x.Waiting || len(c.connections.unkept.groups) > 0}
 		if x.Err != nil {

@@ -39,7 +39,7 @@ func TestEvictionIsToldAfterALongFailure(t *testing.T) {
 		c.connections.out = cm.Output{Packets: []cm.Packet{{From: fakeGroup(0), To: fakeHost(2), Promises: true, Lasts: true}, {From: fakeGroup(0), To: fakeHost(2), Promises: true}}}
 		c.sendConnections()
 		c.connections.out = cm.Output{}
-		o := &c.outbox
+		o := &c.departures.outbox
 		o.Note(fakeGroup(0), 5)
 		o.Release(4, true, func(netip.Addr) bool { return false }, func(m *message) { t.Errorf("left: %+v", m) })
 		waited, _ := o.Size()

@@ -16,7 +16,7 @@ func TestRequestsBeyondTheOutbox(t *testing.T) {
 	f := newFakeSwitchWith(t, 2, 1, "psn_probe: 1ms\nenvelope: {insecure: true}\nstate: "+t.TempDir()+"\n")
 	var refused uint64
 	f.control.do(func() {
-		o := &f.control.outbox
+		o := &f.control.departures.outbox
 		o.Note(fakeGroup(1), math.MaxUint64) // a change that the file never has
 		for o.HasRoom(0) {
 			o.Add(message{Group: fakeGroup(1), Promises: true})

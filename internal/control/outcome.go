@@ -107,6 +107,28 @@ const maxOutcomeGroups = 64
 // whose members take turns as source changes with every turn.
 const outcomeInterval = 10 * time.Millisecond
 
+// outcomeReader has what the control loop reads of the workers.
+type outcomeReader struct {
+	batch            [outcomeBatch]mcast.Outcomes       // those of the groups that a worker reports in one call
+	due              bool                               // more outcomes wait
+	notBefore        time.Duration                      // outcomes are not requested before
+	delays           [outcomeBatch]dataplane.GroupDelay // those that a worker reports in one call
+	delayReports     dataplane.Policer
+	delaysUnreported int // since the last report of a delay
+	turns            turnReports
+}
+
+// next returns when outcomes are requested.
+func (x *outcomeReader) next() (at time.Duration, ok bool) { return x.notBefore, x.due }
+
+// serveOutcomes collects the outcomes that the workers have reported.
+func (c *control) serveOutcomes() {
+	if c.outcomes.due && c.outcomes.notBefore <= c.now() {
+		c.outcomes.due = c.collectOutcomes()
+		c.outcomes.notBefore = c.now() + c.outcomeInterval()
+	}
+}
+
 // collectOutcomes reads the outcomes of the workers' changed groups, each group once, and
 // applies them. It reports whether more groups have changed since.
 func (c *control) collectOutcomes() (more bool) {
@@ -116,7 +138,7 @@ func (c *control) collectOutcomes() (more bool) {
 		}
 		todo := outcomeBatch // the first answer gives their number
 		for first := true; todo > 0; first = false {
-			n, left, err := c.plane.Outcomes(w, c.outcomes[:min(todo, outcomeBatch)])
+			n, left, err := c.plane.Outcomes(w, c.outcomes.batch[:min(todo, outcomeBatch)])
 			if err != nil {
 				return false
 			}
@@ -125,8 +147,8 @@ func (c *control) collectOutcomes() (more bool) {
 			}
 			todo -= n
 			for i := range n {
-				if g := c.dir.byID[c.outcomes[i].Group]; g != nil {
-					c.applyOutcomes(g, &c.outcomes[i])
+				if g := c.dir.byID[c.outcomes.batch[i].Group]; g != nil {
+					c.applyOutcomes(g, &c.outcomes.batch[i])
 				}
 			}
 		}
@@ -164,7 +186,7 @@ func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
 func (c *control) reportOutcome(g *group, d *newOutcome) {
 	m := g.slots[d.Member].record.Key()
 	if d.Kind == mcast.SourceChanged {
-		if t := (turn{m, d.PSN, d.times}); c.reports.add(c.now(), g, t) {
+		if t := (turn{m, d.PSN, d.times}); c.outcomes.turns.add(c.now(), g, t) {
 			c.logTurn(g, t)
 		}
 		return

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
@@ -94,10 +93,10 @@ func (c *control) transmit(m *message) {
 		c.askedFromElsewhere(h, m.Body.asker.from)
 	}
 	switch {
-	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(m.Port):
+	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.departures.parked.hasRoom(m.Port):
 		c.countUnsent()
 	case c.trySend(p):
-		c.parked.add(c.now(), p, m.Port)
+		c.departures.parked.add(c.now(), p, m.Port)
 	}
 }
 
@@ -118,7 +117,7 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 		if h.answered && now-h.answeredAt <= maxAnswerAge && !errors.Is(h.lookupErr, locate.ErrPending) {
 			c.countUnsent()
 			if x := (unsendable{p.Dst, h.lookupErr}); h.lookupErr != nil {
-				if suppressed, report := c.unsendable.add(now, 0, x); report {
+				if suppressed, report := c.refused.unsendable.add(now, 0, x); report {
 					c.logUnsendable(x, suppressed)
 				}
 			}
@@ -131,26 +130,6 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	}
 	c.sendBy(c.dir.originOf(&at), p)
 	return false
-}
-
-// maxDatagrams is the number of datagrams that wait for the end of the iteration at most: they
-// leave between two batches of a worker.
-const maxDatagrams = 32
-
-// sendBy sends a datagram to the port, MAC address and VLAN of s: at the end of this
-// iteration of the control loop, together with the others, or when there are maxDatagrams.
-func (c *control) sendBy(s dataplane.Origin, p *envelope.Packet) {
-	c.datagrams = append(c.datagrams, dataplane.UDP{To: s, Src: p.Src, Dst: p.Dst, Payload: p.Data})
-	if len(c.datagrams) == maxDatagrams {
-		c.sendDatagrams()
-	}
-}
-
-// sendDatagrams sends the datagrams that wait for the end of the iteration.
-func (c *control) sendDatagrams() {
-	c.plane.SendUDP(c.datagrams)
-	clear(c.datagrams) // for the garbage collector
-	c.datagrams = c.datagrams[:0]
 }
 
 // unsendable is a datagram whose receiver has no location.

@@ -124,14 +124,14 @@ func TestDatagramsOfAnIterationLeaveTogether(t *testing.T) {
 	f.control.do(func() {
 		for i := range n {
 			f.control.sendBy(dataplane.Origin{Port: i % 2}, &envelope.Packet{})
-			if want := (i + 1) % maxDatagrams; len(f.control.datagrams) != want {
-				t.Errorf("%d of %d datagrams wait, want %d", len(f.control.datagrams), i+1, want)
+			if want := (i + 1) % maxDatagrams; len(f.control.departures.datagrams) != want {
+				t.Errorf("%d of %d datagrams wait, want %d", len(f.control.departures.datagrams), i+1, want)
 			}
 		}
 	})
 	f.control.do(func() {
-		if len(f.control.datagrams) > 0 {
-			t.Errorf("%d datagrams wait", len(f.control.datagrams))
+		if len(f.control.departures.datagrams) > 0 {
+			t.Errorf("%d datagrams wait", len(f.control.departures.datagrams))
 		}
 		if s, err := f.plane.Stats(); err != nil || s.Drops["port_down"] != n { // the ports are down
 			t.Errorf("the worker has had %d datagrams, %v", s.Drops["port_down"], err)

@@ -214,7 +214,7 @@ func TestLostPlaceAfterRestart(t *testing.T) {
 	}
 	f.end()
 	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
-	if at := f.control.keeper; at != nil {
+	if at := f.control.keeper.Keeper; at != nil {
 		f.control.do(func() {
 			h := f.control.dir.hosts.byIP[fakeHost(2)]
 			t.Logf("restored at %+v, pinned at %+v", h.location, h.pinned)

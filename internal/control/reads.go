@@ -19,24 +19,6 @@ type groupStatus struct {
 	now dataplane.GroupState
 }
 
-// read runs f, which changes nothing, on the control loop, and returns when it has run; it returns
-// false if the loop has ended.
-func (c *control) read(f func()) bool {
-	return c.readGroups(func() []*group { return nil }, func([]groupStatus) { f() })
-}
-
-// readGroups is read for what needs the state of groups.
-func (c *control) readGroups(groups func() []*group, f func([]groupStatus)) bool {
-	done := make(chan struct{})
-	select {
-	case c.reads <- reading{groups, func(list []groupStatus) { f(list); close(done) }}:
-		<-done
-		return true
-	case <-c.ended:
-		return false
-	}
-}
-
 // serveReading is the turn of the control loop for a request that reads.
 func (c *control) serveReading(r reading) {
 	c.followNeighbours()

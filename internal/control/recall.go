@@ -70,7 +70,7 @@ func (c *control) recallConnected(ip netip.Addr) {
 		return
 	}
 	if held, ok := c.dir.held(&was.Pinned); ok {
-		if at, err := c.locator.Recall(ip, held); err == nil {
+		if at, err := c.kernel.locator.Recall(ip, held); err == nil {
 			c.dir.setHostLocation(h, at)
 		}
 	}
@@ -80,7 +80,7 @@ func (c *control) recallConnected(ip netip.Addr) {
 func (c *control) recallHost(h *host, was *statefile.Host, keys map[envelope.KeyID]bool) {
 	recall := func(x *statefile.Location) (locate.Location, error) {
 		if held, ok := c.dir.held(x); ok {
-			return c.locator.Recall(h.ip, held)
+			return c.kernel.locator.Recall(h.ip, held)
 		}
 		return locate.Location{}, errors.New("there is no such port, or the file is an older gleamd's")
 	}

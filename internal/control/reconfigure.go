@@ -229,7 +229,7 @@ func (r *reconfiguration) apply() error {
 	})
 	c.dir.defaults.sourceTimeout = r.next.Limits.SourceTimeout
 	if len(r.removed)+len(r.added) > 0 {
-		c.linksDue = true // the locator learns of the ports as well
+		c.kernel.linksDue = true // the locator learns of the ports as well
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (c *control) removePort(pi int) error {
 	c.repinPort(p)
 	c.endHellos(p, pi)
 	*p = port{allow: &config.Allow{}}
-	c.onPortOpened(pi)
+	c.hooks.onPortOpened(pi)
 	c.rebuildTables(hs)
 	c.dir.hosts.enqueueAll(hs)
 	return nil
@@ -262,7 +262,7 @@ func (c *control) addPort(pi int, x *config.Port, o *dataplane.Opened) error {
 	*p = port{Port: at, config: *x, mtu: at.MTU, allow: &x.Allow}
 	p.life.apply(c.now(), portAdded, 0, "")
 	c.notify(false, "port is added", "port", p.Name, "ifindex", p.Ifindex)
-	c.onPortOpened(pi)
+	c.hooks.onPortOpened(pi)
 	hs := c.hostsAt(p)
 	c.rebuildTables(hs)
 	c.dir.hosts.enqueueAll(hs)
@@ -282,7 +282,7 @@ func (c *control) changePort(pi int, x *config.Port) error {
 	}
 	retagged := p.VLAN != uint16(x.VLAN)
 	p.config, p.allow, p.VLAN = *x, &x.Allow, uint16(x.VLAN)
-	c.onPortOpened(pi) // the lists of senders
+	c.hooks.onPortOpened(pi) // the lists of senders
 	if retagged {
 		c.rebuildTables(c.hostsAt(p))
 		c.announcePort(p)

@@ -21,6 +21,21 @@ import (
 // rate of limits.envelopes_per_port.
 const refusalInterval = 10 * time.Second
 
+// refusals thins out the reports of what was refused, or changed nothing.
+type refusals struct {
+	envelopes  *sampler[refusal]   // by envelope.Drop
+	rejected   *sampler[rejection] // by envelope.Reason
+	unchanged  *sampler[unchanged] // by envelopes, and by hand
+	unsendable *sampler[unsendable]
+}
+
+func newRefusals() refusals {
+	return refusals{
+		envelopes: newSampler[refusal](int(envelope.NumDrops), refusalInterval), rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
+		unchanged: newSampler[unchanged](2, refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
+	}
+}
+
 // refusal is an envelope that had no effect.
 type refusal struct {
 	reason envelope.Drop
@@ -52,10 +67,10 @@ func (c *control) serveEnvelope(d *dataplane.Datagram) {
 		}
 	}
 	from := dataplane.Sighting{Origin: d.From, IP: d.Src.Addr()}
-	c.asker = requester{ip: d.Src.Addr().Unmap(), from: d.From, ifindex: c.ports[d.From.Port].Ifindex, proved: c.out.Proved}
+	c.departures.asker = requester{ip: d.Src.Addr().Unmap(), from: d.From, ifindex: c.ports[d.From.Port].Ifindex, proved: c.out.Proved}
 	d.Release()
 	c.sendOutput()
-	c.asker = nobody
+	c.departures.asker = nobody
 	c.handleSighting(from)
 	switch {
 	case x.reason == envelope.NoDrop || rejected:
@@ -63,7 +78,7 @@ func (c *control) serveEnvelope(d *dataplane.Datagram) {
 		// Refusals in normal operation are counted and not logged: a master learns the
 		// instance by being refused once, and repeats a message until it is answered.
 	default:
-		if suppressed, report := c.refusals.add(c.now(), int(x.reason), x); report {
+		if suppressed, report := c.refused.envelopes.add(c.now(), int(x.reason), x); report {
 			c.logRefusal(x, suppressed)
 		}
 	}
@@ -103,7 +118,7 @@ func (c *control) noteRejection(e *envelope.Event) {
 	}
 	c.count.rejected[reason]++
 	x := rejection{group: e.Group, member: e.Member, by: e.By, why: e.Err.Error() + moreText(e), more: c.refusedText(e.Err) + c.unprovenText(e)}
-	if suppressed, report := c.rejected.add(c.now(), int(reason), x); report {
+	if suppressed, report := c.refused.rejected.add(c.now(), int(reason), x); report {
 		c.logRejection(x, suppressed)
 	}
 }
@@ -138,7 +153,7 @@ func (c *control) noteUnchanged(e *envelope.Event) {
 		kind = 1 // those of key holders do not hide those of the operator
 	}
 	x := unchanged{group: e.Group, epoch: e.Epoch, by: e.By}
-	if suppressed, report := c.unchanged.add(c.now(), kind, x); report {
+	if suppressed, report := c.refused.unchanged.add(c.now(), kind, x); report {
 		c.logUnchanged(x, suppressed)
 	}
 }

@@ -34,7 +34,7 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	noted := 0
 	look := func() {
 		f.control.do(func() {
-			_, changes := f.control.outbox.Size()
+			_, changes := f.control.departures.outbox.Size()
 			noted += len(f.control.connections.unkept.groups) + changes
 		})
 	}

@@ -42,10 +42,10 @@ func TestRejectionsAreSampled(t *testing.T) {
 		for range 5 {
 			reject(errors.New("something else"))
 		}
-		if at, ok := f.control.rejected.next(); !ok || at <= f.control.now() {
+		if at, ok := f.control.refused.rejected.next(); !ok || at <= f.control.now() {
 			t.Errorf("what is held is told at %v, %v", at, ok)
 		}
-		f.control.rejected.due(f.control.now()+refusalInterval, f.control.logRejection)
+		f.control.refused.rejected.due(f.control.now()+refusalInterval, f.control.logRejection)
 	})
 	text := strings.Join(lines, "\n")
 	for _, s := range []string{"too many members", "unknown member location", "something else"} {
@@ -96,11 +96,11 @@ func TestUnchangedRegistrationsAreSampled(t *testing.T) {
 		for i := range 100 {
 			f.control.report(&envelope.Event{Kind: envelope.Unchanged, Group: fakeGroup(i % 7), By: envelope.Actor{Key: 1, Addr: netip.MustParseAddrPort("10.0.0.1:4797")}})
 		}
-		if at, ok := f.control.unchanged.next(); !ok || at <= f.control.now() {
+		if at, ok := f.control.refused.unchanged.next(); !ok || at <= f.control.now() {
 			t.Errorf("what is held is told at %v, %v", at, ok)
 		}
 		f.control.report(&envelope.Event{Kind: envelope.Unchanged, Group: fakeGroup(0)}) // by the operator
-		f.control.unchanged.due(f.control.now()+refusalInterval, f.control.logUnchanged)
+		f.control.refused.unchanged.due(f.control.now()+refusalInterval, f.control.logUnchanged)
 	})
 	if lines != 3 || audited != 2 || suppressed != 98 {
 		t.Errorf("%d lines, %d in the audit trail, about %d others; want 3, 2 and 98", lines, audited, suppressed)

@@ -59,16 +59,16 @@ func (p *changePacer) due(now time.Duration) bool {
 func (c *control) followChanges() {
 	now := c.now()
 	c.dir.expirePending(now)
-	if c.changePacer.due(now) {
-		s := c.changes.Take()
+	if c.kernel.pacer.due(now) {
+		s := c.kernel.changes.Take()
 		if s.All || len(s.Links) > 0 {
-			c.linksDue = true
+			c.kernel.linksDue = true
 		}
 		c.dir.hosts.applyChanges(&s, now)
 	}
 	c.dir.hosts.enqueueRetries(now)
 	c.dir.refreshTables()
-	if at, ok := c.announcer.next(); ok && at <= now {
+	if at, ok := c.departures.announcer.next(); ok && at <= now {
 		c.sendAnnouncements()
 	}
 }

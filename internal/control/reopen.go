@@ -5,7 +5,6 @@ package control
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
@@ -30,7 +29,7 @@ func (c *control) reopenPort(pi int, s *locate.Link) {
 	}
 	if !p.life.apply(c.now(), e, ifindex, "") {
 		if at, ok := p.life.next(); ok {
-			c.retryPorts(at)
+			c.kernel.retryPorts(at)
 		}
 		return
 	}
@@ -53,7 +52,7 @@ func (c *control) reopenChanged(pi int) {
 	p.life.apply(c.now(), portVanished, 0, "")
 	p.reportedUp = false
 	c.notify(false, "port is opened again, for other queues or another XDP mode: what its group traffic loses meanwhile is repaired", "port", p.Name)
-	c.linksDue = true
+	c.kernel.linksDue = true
 }
 
 // sameSockets reports whether two configurations of a port have the same queues and XDP mode.
@@ -74,7 +73,7 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 		if !again {
 			c.notify(true, "a port is not taken up again, although an interface of its name exists: it is tried again at intervals of up to "+lastPortRetry.String(), "port", p.Name, "error", o.Err)
 		}
-		c.retryPorts(p.life.retryAt)
+		c.kernel.retryPorts(p.life.retryAt)
 		return
 	}
 	was, mac := p.Ifindex, p.MAC
@@ -89,31 +88,19 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	if p.Ifindex != was || p.MAC != mac {
 		c.moveHellos(p, pi)
 	}
-	c.onPortOpened(pi)
-	c.linksDue = true
+	c.hooks.onPortOpened(pi)
+	c.kernel.linksDue = true
 	if !sameSockets(cfg, &p.config) { // of a reload since
 		c.reopenChanged(pi)
 	}
 }
 
-// retryPorts has the state of the ports read at the given time.
-func (c *control) retryPorts(at time.Duration) {
-	if c.portRetryAt == 0 || at < c.portRetryAt {
-		c.portRetryAt = at
-	}
-}
-
-// nextPortRetry returns when the state of the ports is read because of retryPorts.
-func (c *control) nextPortRetry() (at time.Duration, ok bool) {
-	return c.portRetryAt, c.portRetryAt > 0
-}
-
 // serveRetryPorts has the state of the ports read if that is due, and finds the next time.
 func (c *control) serveRetryPorts() {
-	if c.portRetryAt == 0 || c.now() < c.portRetryAt {
+	if c.kernel.portRetryAt == 0 || c.now() < c.kernel.portRetryAt {
 		return
 	}
-	c.linksDue, c.portRetryAt = true, 0
+	c.kernel.linksDue, c.kernel.portRetryAt = true, 0
 }
 
 // rebindHosts puts the interface now in place of was in the locations of hosts. Workers'

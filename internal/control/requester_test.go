@@ -30,12 +30,12 @@ func newAsking(f *fakeSwitch) *asking {
 	a := &asking{fakeSwitch: f, tx: 1000}
 	f.control.do(func() {
 		c := f.control
-		leave := c.onLeave
-		c.onLeave = func(m *message) {
-			n := len(c.datagrams)
+		leave := c.departures.onLeave
+		c.departures.onLeave = func(m *message) {
+			n := len(c.departures.datagrams)
 			leave(m)
-			if msg, err := envelope.Open(m.Body.packet.Data, tenants, false); err == nil && len(c.datagrams) == n+1 {
-				a.sent = append(a.sent, sentEnvelope{msg, m.Body.packet.Dst.Addr(), c.datagrams[n].To})
+			if msg, err := envelope.Open(m.Body.packet.Data, tenants, false); err == nil && len(c.departures.datagrams) == n+1 {
+				a.sent = append(a.sent, sentEnvelope{msg, m.Body.packet.Dst.Addr(), c.departures.datagrams[n].To})
 			}
 		}
 	})

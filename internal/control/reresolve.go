@@ -40,7 +40,7 @@ func (c *control) reresolve(h *host) {
 // askedFromElsewhere is told of an authentic request of h from the given origin, whose answer goes
 // where the kernel has h.
 func (c *control) askedFromElsewhere(h *host, from dataplane.Origin) {
-	if at := c.dir.originOf(&h.location); at.Port >= 0 && (at.Port != from.Port || at.MAC != from.MAC) && c.reresolvePolicer.Allow(c.now()) {
+	if at := c.dir.originOf(&h.location); at.Port >= 0 && (at.Port != from.Port || at.MAC != from.MAC) && c.moves.reresolvePolicer.Allow(c.now()) {
 		c.reresolve(h)
 	}
 }

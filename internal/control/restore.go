@@ -20,13 +20,13 @@ import (
 // restoreGroups takes up the groups of before the restart. What cannot be taken up is said, and
 // is in the file no more.
 func (c *control) restoreGroups() {
-	if c.keeper == nil {
+	if c.keeper.Keeper == nil {
 		return
 	}
 	s, silent := c.keeper.Before(), c.plane.SilentFor()
 	var change statefile.Change
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Epochs), netip.Addr.Compare) {
-		if s.Epochs[ip] > c.epochBase {
+		if s.Epochs[ip] > c.keeper.epochBase {
 			c.registrar.RestoreEpoch(ip, s.Epochs[ip])
 		} else {
 			change.SetEpoch(ip, 0)

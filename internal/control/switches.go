@@ -50,8 +50,8 @@ type routes interface {
 func (c *control) setSwitches(h helloLinks, helloBell <-chan struct{}, r routes, routeBell <-chan struct{}) {
 	c.switches.hellos, c.switches.helloBell, c.switches.routes, c.switches.routeBell = h, helloBell, r, routeBell
 	c.dir.switches, c.dir.hosts.routes = &c.switches, r
-	c.lookups.routes = r
-	c.lookups.bySwitch = func(ifindex int) bool { return h.Has(c.plane.PortIndex(ifindex)) }
+	c.kernel.lookups.routes = r
+	c.kernel.lookups.bySwitch = func(ifindex int) bool { return h.Has(c.plane.PortIndex(ifindex)) }
 }
 
 // followNeighbours takes over the state of all links.
@@ -72,7 +72,7 @@ func (c *control) followNeighbours() {
 			up = append(up, dataplane.Neighbour{ID: a.Number, Port: a.Port, MAC: a.MAC, Session: a.Session})
 		}
 	}
-	c.onNeighbours(macs)
+	c.hooks.onNeighbours(macs)
 	if err := c.plane.SetNeighbours(up); err != nil && !errors.Is(err, errStopped) {
 		c.notify(true, "the workers do not have the present neighbours", "error", err)
 	}

@@ -17,24 +17,24 @@ func (c *control) timedWork() []timed {
 	return []timed{
 		{c.nextReady, c.installReady},
 		{never, c.tellWays},
-		{c.nextOutcomes, c.serveOutcomes},
-		{c.nextPortRetry, c.serveRetryPorts},
-		{earliest(c.changePacer.next, c.dir.nextTable, c.announcer.next), c.followChanges},
+		{c.outcomes.next, c.serveOutcomes},
+		{c.kernel.nextPortRetry, c.serveRetryPorts},
+		{earliest(c.kernel.pacer.next, c.dir.nextTable, c.departures.announcer.next), c.followChanges},
 		{c.registrarDeadline, c.advanceRegistrar},
 		{earliest(x.heldMADs.next, x.manager.NextDeadline, x.unkept.next), c.serveConnections},
 		{c.nextProof, c.sendProofs},
 		{c.moves.inquiries.next, c.advanceInquiries},
 		sampled(c, c.moves.unconfirmed, c.logUnconfirmed),
 		sampled(c, c.moves.unproven, c.logUnproven),
-		sampled(c, c.refusals, c.logRefusal),
-		sampled(c, c.unsendable, c.logUnsendable),
-		sampled(c, c.rejected, c.logRejection),
-		sampled(c, c.unchanged, c.logUnchanged),
-		{c.reports.next, func() { c.reports.due(c.now(), c.logTurn) }},
+		sampled(c, c.refused.envelopes, c.logRefusal),
+		sampled(c, c.refused.unsendable, c.logUnsendable),
+		sampled(c, c.refused.rejected, c.logRejection),
+		sampled(c, c.refused.unchanged, c.logUnchanged),
+		{c.outcomes.turns.next, func() { c.outcomes.turns.due(c.now(), c.logTurn) }},
 		sampled(c, x.refused, c.logRefused),
 		sampled(c, x.strays, c.logStrayMAD),
-		{c.parked.next, func() { c.parked.retry(c.now(), c.trySend, c.countUnsent) }},
-		{c.lookups.next, c.warnOfLookups},
+		{c.departures.parked.next, func() { c.departures.parked.retry(c.now(), c.trySend, c.countUnsent) }},
+		{c.kernel.lookups.next, c.warnOfLookups},
 		{c.nextLookup, c.submitLookups},
 		{never, c.emptyOutbox},
 		{never, c.sendDatagrams},
@@ -63,46 +63,36 @@ func sampled[T any](c *control, s *sampler[T], report func(x T, suppressed uint6
 
 // doDue does the work that is due.
 func (c *control) doDue() {
-	for i := range c.timed {
-		c.timed[i].do()
+	for i := range c.loop.timed {
+		c.loop.timed[i].do()
 	}
 }
 
 // sleepTime returns how long the loop may wait for an event.
 func (c *control) sleepTime() time.Duration {
 	d := time.Hour
-	for i := range c.timed {
-		if at, ok := c.timed[i].next(); ok {
+	for i := range c.loop.timed {
+		if at, ok := c.loop.timed[i].next(); ok {
 			d = min(d, at-c.now())
 		}
 	}
-	if wait := c.requestPolicer.WaitFor(c.now()); wait > 0 {
+	if wait := c.loop.requestPolicer.WaitFor(c.now()); wait > 0 {
 		d = min(d, wait)
 	}
 	return max(d, 0)
-}
-
-func (c *control) nextOutcomes() (at time.Duration, ok bool) { return c.outcomesAt, c.outcomesDue }
-
-// serveOutcomes collects the outcomes that the workers have reported.
-func (c *control) serveOutcomes() {
-	if c.outcomesDue && c.outcomesAt <= c.now() {
-		c.outcomesDue = c.collectOutcomes()
-		c.outcomesAt = c.now() + c.outcomeInterval()
-	}
 }
 
 // registrarDeadline returns the registrar's next deadline, at the earliest when leases
 // are no longer held.
 func (c *control) registrarDeadline() (at time.Duration, ok bool) {
 	at, ok = c.registrar.NextDeadline()
-	return max(at, c.leasesHeldUntil), ok
+	return max(at, c.loop.leasesHeldUntil), ok
 }
 
 // advanceRegistrar has the registrar serve its deadlines. Leases are held if this iteration has been long so far.
 func (c *control) advanceRegistrar() {
-	if c.now()-c.iterationStart > longIteration {
-		c.leasesHeldUntil = c.now() + leaseGrace
+	if c.now()-c.loop.start > longIteration {
+		c.loop.leasesHeldUntil = c.now() + leaseGrace
 	}
 	if at, ok := c.registrarDeadline(); ok && at <= c.now() {
 		c.serveRenewals()
@@ -118,16 +108,16 @@ func (c *control) nextProof() (at time.Duration, ok bool) { return c.dir.proofs.
 // nextLookup returns when submitLookups has work for hosts.
 func (c *control) nextLookup() (at time.Duration, ok bool) {
 	at, ok = c.dir.hosts.next(c.now())
-	return at, ok && c.lookups.hasRoom()
+	return at, ok && c.kernel.lookups.hasRoom()
 }
 
 // warnOfLookups tells the operator of a kernel that does not answer lookups, and of changes that it does not report.
 func (c *control) warnOfLookups() {
-	if d, tell := c.lookups.overdue(c.now()); tell {
+	if d, tell := c.kernel.lookups.overdue(c.now()); tell {
 		c.notify(true, "the kernel has not answered a lookup of a location for some time: registrations wait, members keep their locations", "duration", d)
 	}
-	if err := c.dir.hosts.filterErr; err != nil && !c.filterErrReported {
-		c.filterErrReported = true
+	if err := c.dir.hosts.filterErr; err != nil && !c.kernel.filterErrReported {
+		c.kernel.filterErrReported = true
 		c.notify(true, "changes of some members' locations are not reported, since the netlink filter does not take their addresses", "error", err)
 	}
 }

@@ -99,7 +99,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		}
 		d.hosts.setMembers(g, g.slots)
 		f.control.announceGroup(g)
-		for x := range f.control.announcer.queued {
+		for x := range f.control.departures.announcer.queued {
 			if x.Port > 1 {
 				t.Errorf("the group is announced at the port of a neighbour: %+v", x)
 			}

@@ -132,7 +132,7 @@ func (c *control) serveRelay(d *dataplane.Datagram) {
 	if x.reason == envelope.NoDrop || x.reason.Normal() || x.reason == envelope.UnknownGroupMsg {
 		return
 	}
-	if suppressed, report := c.refusals.add(c.now(), int(x.reason), x); report {
+	if suppressed, report := c.refused.envelopes.add(c.now(), int(x.reason), x); report {
 		c.logRefusal(x, suppressed)
 	}
 }
