@@ -282,7 +282,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		s.Workers[i].Groups = load[s.Workers[i].Worker]
 	}
 	own.addTo(s.Normal, s.Drops)
-	e.control.helloDrops(s.Normal, s.Drops)
+	e.control.switches.AddDrops(s.Normal, s.Drops)
 	return s, nil
 }
 
@@ -350,7 +350,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 			am.Port, am.MAC = c.ports[pi].Name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, c.ports[pi].VLAN)
 		}
-		c.behind(&am, g.slots[i].behind)
+		c.switches.DescribeMember(&am, g.slots[i].behind)
 		if m.Recovering && am.Pending == "" {
 			am.Pending = "repair"
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/store"
+	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -41,7 +42,7 @@ type control struct {
 	kernel      kernelTables
 	moves       moves
 	connections connections // of members by RDMA-CM
-	switches    switches
+	switches    tree.Switches
 	count       counters
 	hooks       hooks
 }
@@ -66,6 +67,7 @@ func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locato
 		hooks: hooks{func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}},
 	}
 	c.departures.onLeave = c.leave
+	c.switches.Notify, c.switches.Port = notify, func(pi int) tree.Port { return tree.Port{Name: ports[pi].Name, MAC: ports[pi].MAC, MTU: ports[pi].mtu} }
 	c.count.registration = dataplane.NewRegistrationTimes()
 	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)

@@ -11,7 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/cm"
-	"github.com/gleam-rdma/gleam/envelope/hello"
+	"github.com/gleam-rdma/gleam/internal/control/tree"
 )
 
 // counters are those of the control loop, which alone uses them.
@@ -56,7 +56,6 @@ func (c *counters) noteAccepted(e *envelope.Event, now time.Duration) {
 var (
 	envelopeReasons = dataplane.NewReasonTable("envelope_", envelope.NumDrops)
 	cmReasons       = dataplane.NewReasonTable("cm_", cm.NumDrops)
-	helloReasons    = dataplane.NewReasonTable("hello_", hello.NumDrops)
 )
 
 // outboxFull is the reason of counters.outboxFull.
@@ -80,5 +79,5 @@ func (c *counters) addTo(normal, drops map[string]uint64) {
 // Reasons returns all reasons under which api.Stats counts packets, in a fixed order:
 // those of the data plane, of envelopes, of RDMA-CM, and of hellos.
 func Reasons() []dataplane.CountedReason {
-	return slices.Concat(dataplane.Reasons(), envelopeReasons[1:], cmReasons[1:], helloReasons[1:], []dataplane.CountedReason{outboxFull})
+	return slices.Concat(dataplane.Reasons(), envelopeReasons[1:], cmReasons[1:], tree.Reasons[1:], []dataplane.CountedReason{outboxFull})
 }

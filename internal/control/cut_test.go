@@ -47,7 +47,7 @@ func (f *fakeSwitch) treeGroup(h *fakeHellos, r *fakeRoutes, grace time.Duration
 	r.set(fakeHost(100), by(1))
 	r.set(fakeHost(0), by())
 	f.eventually("the neighbour is up", func() (up bool) {
-		f.control.do(func() { _, up = f.control.switches.table.At(1) })
+		f.control.do(func() { _, up = f.control.switches.Table.At(1) })
 		return up
 	})
 	f.ways(fakeHost(100))
@@ -142,12 +142,12 @@ func TestGroupStaysWithItsNeighbour(t *testing.T) {
 	for session := uint64(0x101); session < 0x110; session++ {
 		h.set(neighbours.Link{Port: 1, Reason: hello.Silent, Lost: hello.Silent})
 		f.eventually("the neighbour is down", func() (down bool) {
-			f.control.do(func() { _, up := f.control.switches.table.At(1); down = !up })
+			f.control.do(func() { _, up := f.control.switches.Table.At(1); down = !up })
 			return down
 		})
 		h.set(leafAt(session))
 		f.eventually("the neighbour is up", func() (up bool) {
-			f.control.do(func() { _, up = f.control.switches.table.At(1) })
+			f.control.do(func() { _, up = f.control.switches.Table.At(1) })
 			return up
 		})
 	}

@@ -171,7 +171,7 @@ func (c *control) placeText(s *slot) string {
 	p := c.ports[pi]
 	t := "; it is at port " + p.Name
 	var m api.Member
-	if c.behind(&m, s.behind); m.Switch != "" {
+	if c.switches.DescribeMember(&m, s.behind); m.Switch != "" {
 		t = fmt.Sprintf("; it is behind switch %s at port %s", m.Switch, p.Name)
 	}
 	if !p.reportedUp {

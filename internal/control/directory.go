@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -42,7 +43,7 @@ type directory struct {
 	onNewTable func(*group)
 	scratch    dataplane.GroupState // reused
 	hosts      *hosts
-	switches   *switches
+	switches   *tree.Switches
 	// cameFrom is the origin of the envelope that is being served, memberAt the location
 	// that FromMember has compared it with.
 	cameFrom dataplane.Origin

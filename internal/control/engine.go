@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/store"
+	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 )
@@ -51,7 +52,7 @@ type Engine struct {
 	keeper   *store.Keeper // nil if groups are not kept over a restart
 	kernel   *api.Kernel
 
-	switches engineSwitches
+	switches tree.Runtime
 	tracing  traceSlot
 }
 
@@ -222,11 +223,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	watches.Go(func() { e.guardLog.run(watch) })
 	watches.Go(func() { e.watchHearing(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
-	watches.Go(func() { e.switches.run(serving) })
+	watches.Go(func() { e.switches.Run(serving) })
 	watches.Go(func() {
 		defer end()
 		<-watch.Done()
-		e.switches.closeSpares()
+		e.switches.CloseSpares()
 		e.notify.Phase("spare sockets closed")
 	})
 	err := e.plane.Run(func() { e.control.run(serving, e.changes) })
@@ -250,7 +251,7 @@ func (e *Engine) Close() error {
 	var beside sync.WaitGroup // while the ports are closed
 	var keeping, switching error
 	beside.Go(func() { keeping = e.keeper.Close() })
-	beside.Go(func() { switching = e.switches.close() })
+	beside.Go(func() { switching = e.switches.Close() })
 	var errs []error
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())

@@ -48,7 +48,7 @@ func (e *Engine) copyForExplanation(ip netip.Addr) (x *explainedGroup, err error
 		}
 		for i := range g.slots {
 			if n := g.slots[i].behind; n != envelope.NoNeighbour {
-				x.switches[n] = e.control.describeLeg(n)
+				x.switches[n] = e.control.switches.DescribeLeg(n)
 			}
 		}
 		x.evicted = watch.Evicted(g.former, time.Now())

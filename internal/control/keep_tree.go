@@ -74,7 +74,7 @@ func (c *control) savedGroup(x *statefile.Group) (*envelope.SavedGroup, error) {
 
 // recallPlace gives s the place p in its tree. Neighbours get numbers before they are heard.
 func (c *control) recallPlace(s *envelope.SavedGroup, p *statefile.Place) error {
-	if c.switches.hellos == nil {
+	if c.switches.Hellos == nil {
 		return fmt.Errorf("it has members at other switches, and no keys of switches are configured any more")
 	}
 	t := &envelope.Tree{Generation: p.Generation}
@@ -86,7 +86,7 @@ func (c *control) recallPlace(s *envelope.SavedGroup, p *statefile.Place) error 
 		if pi < 0 {
 			return fmt.Errorf("port %s, toward switch %v of its tree, is no port of this switch any more", n.Port, n.ID)
 		}
-		at[i] = c.switches.table.Recall(c.now(), pi, hello.SwitchID(n.ID))
+		at[i] = c.switches.Table.Recall(c.now(), pi, hello.SwitchID(n.ID))
 		t.Neighbours = append(t.Neighbours, envelope.TreeNeighbour{Neighbour: at[i], Levels: n.Levels})
 		b.Adjacencies = append(b.Adjacencies, envelope.SavedAdjacency{Neighbour: at[i], ID: n.ID, Port: n.Port})
 		if i != p.Parent {

@@ -29,7 +29,7 @@ func TestPlacesAreKept(t *testing.T) {
 	x.Registration.Tree, x.Registration.Origin, x.Registration.Numbers = nil, 0, nil // not in the file
 	f.control.do(func() {
 		c := f.control
-		c.switches.table.Recall(c.now(), 1, 100) // number 1
+		c.switches.Table.Recall(c.now(), 1, 100) // number 1
 		got, err := c.savedGroup(x)
 		if err != nil {
 			t.Fatal(err)
@@ -50,18 +50,18 @@ func TestPlacesAreKept(t *testing.T) {
 		if !reflect.DeepEqual(got.Branch, b) {
 			t.Errorf("got  %+v\nwant %+v", got.Branch, b)
 		}
-		if a, ok := c.switches.table.Find(3); !ok || a.Up || a.Port != 3 || a.ID != hello.SwitchID(102) {
+		if a, ok := c.switches.Table.Find(3); !ok || a.Up || a.Port != 3 || a.ID != hello.SwitchID(102) {
 			t.Errorf("neighbour 3 is %+v", a)
 		}
 		x.Place.Neighbours[0].Port = "f9"
 		if _, err := c.savedGroup(x); err == nil || !strings.Contains(err.Error(), "port f9, toward switch 0000000000000065 of its tree, is no port") {
 			t.Errorf("without the port: %v", err)
 		}
-		c.switches.hellos = nil
+		c.switches.Hellos = nil
 		if _, err := c.savedGroup(x); err == nil || !strings.Contains(err.Error(), "no keys of switches") {
 			t.Errorf("without hellos: %v", err)
 		}
-		c.switches.hellos = h
+		c.switches.Hellos = h
 		x.Identity, x.Place = nil, nil
 		if got, err := c.savedGroup(x); err != nil || got.Registration.Origin != 9 || got.Registration.Tree != nil || got.Branch != nil {
 			t.Errorf("of a file of version 1: %+v, %v", got, err)

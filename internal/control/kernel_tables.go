@@ -15,8 +15,10 @@ type kernelTables struct {
 	locator           locator
 	lookups           *lookupQueue
 	changes           *locate.Changes
-	pacer             changePacer   // delays the handling of changes
-	watcher           watcher       // nil in tests
+	pacer             changePacer // delays the handling of changes
+	watcher           watcher     // nil in tests
+	routes            routes      // nil: no keys of switches are configured
+	routeBell         <-chan struct{}
 	filterErrReported bool          // the operator was told that the netlink filter fails
 	linksDue          bool          // the ports' state must be requested
 	linksRequested    bool          // the locator has that request

@@ -49,8 +49,8 @@ func (d *directory) legsOf(legs []mcast.Neighbor) []dataplane.Leg {
 	list := make([]dataplane.Leg, len(legs))
 	for i, n := range legs {
 		if n != envelope.NoNeighbour {
-			l, _ := d.linkTo(n)
-			list[i] = dataplane.Leg{Neighbour: n, Port: l.port}
+			l, _ := d.switches.LinkTo(n)
+			list[i] = dataplane.Leg{Neighbour: n, Port: l.Port}
 		}
 	}
 	return list
@@ -124,8 +124,8 @@ func legSpec(to *dataplane.Destination) mcast.LegSpec {
 
 // forwardedSpec returns the core's leg to a neighbour.
 func (d *directory) forwardedSpec(r *envelope.Registration, n mcast.Neighbor) mcast.LegSpec {
-	link, _ := d.linkTo(n)
-	l := mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(link.port), Neighbor: n}
+	link, _ := d.switches.LinkTo(n)
+	l := mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(link.Port), Neighbor: n}
 	for i := range r.Tree.Neighbours {
 		if x := &r.Tree.Neighbours[i]; x.Neighbour == n {
 			l.Levels = uint8(x.Levels)

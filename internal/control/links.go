@@ -24,7 +24,7 @@ func (c *control) linksChanged(asked []portName, states []locate.Link) {
 		up, mtu := s.Up && !p.bridgeState.Blocked, s.MTU
 		blocked := p.blocked
 		p.blocked = s.Up && p.bridgeState.Blocked
-		c.tellHellos(pi, s.Up, mtu)
+		c.switches.SetLink(pi, s.Up, mtu)
 		presence, err := c.plane.SetUp(pi, up)
 		if err != nil {
 			return
@@ -76,7 +76,7 @@ func (c *control) macChanged(pi int, mac locate.MAC) {
 	}
 	p.MAC = rocev2.MAC(mac)
 	c.hooks.onPortState(pi)
-	c.moveHellos(p, pi)
+	c.switches.Move(pi, p.Ifindex)
 	c.announcePort(p)
 }
 

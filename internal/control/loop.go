@@ -71,9 +71,9 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			do = func() { c.serveReading(r) }
 		case x := <-c.kernel.lookups.results:
 			do = func() { c.lookupDone(x) }
-		case <-c.switches.helloBell:
+		case <-c.switches.Bell:
 			do = c.followNeighbours
-		case <-c.switches.routeBell:
+		case <-c.kernel.routeBell:
 			do = c.followRoutes
 		case <-c.keeper.Bell():
 			do = c.followFile

@@ -133,28 +133,16 @@ func (d *directory) neighbourOf(hop *nextHop) (mcast.Neighbor, error) {
 		return 0, fmt.Errorf("next hop %s is at no port of this switch any more", hop.gateway)
 	}
 	name := d.ports[pi].Name
-	a, up := d.switches.table.At(pi)
+	a, up := d.switches.Table.At(pi)
 	switch {
 	case hop.at.VLAN != 0 && hop.at.VLAN != d.ports[pi].VLAN:
 		return 0, fmt.Errorf("next hop %s on %s is reached in VLAN %d, and group packets leave the port in VLAN %d", hop.gateway, name, hop.at.VLAN, d.ports[pi].VLAN)
 	case !up:
-		return 0, fmt.Errorf("next hop %s on %s is not a gleamd switch: %s", hop.gateway, name, d.switches.silence(pi))
+		return 0, fmt.Errorf("next hop %s on %s is not a gleamd switch: %s", hop.gateway, name, d.switches.Silence(pi))
 	case a.MAC != rocev2.MAC(hop.at.MAC):
 		return 0, fmt.Errorf("next hop %s on %s has the MAC address %v, and the switch %v that says hello there has %v", hop.gateway, name, hop.at.MAC, a.ID, a.MAC)
 	}
 	return a.Number, nil
-}
-
-// silence says why no neighbour is up at a port.
-func (s *switches) silence(pi int) string {
-	for _, l := range s.hellos.Links() {
-		if l.Port == pi && l.LastDrop.Drop != 0 {
-			return fmt.Sprintf("%v, and %v sends %s", l.Reason, l.LastDrop.From, l.LastDrop.Drop.Text())
-		} else if l.Port == pi {
-			return l.Reason.String()
-		}
-	}
-	return "no hello from it"
 }
 
 // setHops records the next hops of h, which is behind other switches; none if it is not.

@@ -264,14 +264,14 @@ func TestNeighboursAreReported(t *testing.T) {
 		h.set(l)
 		f.eventually("the state is taken over", func() (same bool) {
 			f.control.do(func() {
-				a, up := f.control.switches.table.At(0)
+				a, up := f.control.switches.Table.At(0)
 				same = up == (l.State == hello.Up) && a.Session == l.Neighbour.Session
 			})
 			return same
 		})
 		if i > 0 && i != 1 {
 			f.control.do(func() {
-				if a, _ := f.control.switches.table.At(0); a.Number != mcast.Neighbor(1) {
+				if a, _ := f.control.switches.Table.At(0); a.Number != mcast.Neighbor(1) {
 					t.Errorf("number %d", a.Number)
 				}
 			})

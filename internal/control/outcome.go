@@ -238,7 +238,7 @@ func failureText(e *mcast.Event) string {
 // conflictText describes why the data of a member, which a neighbour sends, does not pass.
 func (c *control) conflictText(g *group, m mcast.MemberID) string {
 	at := api.Member{IP: g.slots[m].record.IP}
-	c.behind(&at, g.slots[m].behind)
+	c.switches.DescribeMember(&at, g.slots[m].behind)
 	return fmt.Sprintf("switch %s sends data of %s, and that of the source is not acknowledged here: the switches disagree on the source; if that lasts, register the group anew", at.Switch, at.IP)
 }
 

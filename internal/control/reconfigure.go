@@ -110,7 +110,7 @@ func (r *reconfiguration) applyKeys(from, to *config.Config) (err error) {
 	if reflect.DeepEqual(from.Switch.Keys, to.Switch.Keys) {
 		return nil
 	}
-	if err := e.switches.hellos.SetKeys(&to.Switch); err != nil {
+	if err := e.switches.Hellos.SetKeys(&to.Switch); err != nil {
 		return err
 	}
 	if err := e.plane.SetSwitchKeys(to.Switch.Keys); err != nil {
@@ -211,7 +211,7 @@ func (r *reconfiguration) apply() error {
 			return err
 		}
 		if saysHello(&r.now.Switch, c.ports[pi].Name) {
-			c.addHellos(c.ports[pi], pi)
+			c.switches.Add(c.ports[pi].hellosAt(pi))
 		}
 		delete(r.opened, pi)
 	}
@@ -243,7 +243,9 @@ func (c *control) removePort(pi int) error {
 	}
 	c.notify(len(hs) > 0, "port is removed: it is the kernel's again", "port", p.Name, "members", len(hs))
 	c.repinPort(p)
-	c.endHellos(p, pi)
+	if c.switches.End(pi) {
+		c.followNeighbours() // while the port has its name
+	}
 	*p = port{allow: &config.Allow{}}
 	c.hooks.onPortOpened(pi)
 	c.rebuildTables(hs)

@@ -86,7 +86,7 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	c.notify(false, "port is taken up again", "port", p.Name, "ifindex", p.Ifindex, "old_ifindex", was, "times", p.life.reopened)
 	c.rebindHosts(was, p.Ifindex)
 	if p.Ifindex != was || p.MAC != mac {
-		c.moveHellos(p, pi)
+		c.switches.Move(pi, p.Ifindex)
 	}
 	c.hooks.onPortOpened(pi)
 	c.kernel.linksDue = true

@@ -17,22 +17,6 @@ import (
 // Groups with members at other switches. Only the members that are here have locations,
 // hosts, proofs and pins; the others have the neighbour that they are behind.
 
-// link is this switch's end of the link to a neighbour.
-type link struct {
-	port int // index
-	mtu  int // the lower one of both ends; 0: as the port's
-}
-
-// linkTo returns the link to a neighbour, be it up or down, or false if it is not known (any
-// more).
-func (d *directory) linkTo(n mcast.Neighbor) (l link, ok bool) {
-	if d.switches == nil {
-		return link{}, false
-	}
-	a, ok := d.switches.table.Find(n)
-	return link{a.Port, a.MTU}, ok
-}
-
 // membersHere returns r with those of its members that are at this switch.
 func membersHere(r *envelope.Registration) *envelope.Registration {
 	if r.Tree == nil {
@@ -58,7 +42,7 @@ func (d *directory) checkLinks(r *envelope.Registration) envelope.Verdict {
 		if r.Tree == nil || r.Tree.Legs[i] == envelope.NoNeighbour {
 			continue
 		}
-		if _, ok := d.linkTo(r.Tree.Legs[i]); !ok {
+		if _, ok := d.switches.LinkTo(r.Tree.Legs[i]); !ok {
 			return rejected(envelope.Problem{Reason: envelope.NoWay, Member: r.Members[i].Key()})
 		}
 	}
@@ -156,9 +140,9 @@ func (d *directory) linkMTU(r *envelope.Registration, most int) int {
 		return most
 	}
 	for _, n := range r.Tree.Legs {
-		if l, ok := d.linkTo(n); ok && n != envelope.NoNeighbour {
-			if most = min(most, d.ports[l.port].mtu); l.mtu > 0 {
-				most = min(most, l.mtu)
+		if l, ok := d.switches.LinkTo(n); ok && n != envelope.NoNeighbour {
+			if most = min(most, d.ports[l.Port].mtu); l.MTU > 0 {
+				most = min(most, l.MTU)
 			}
 		}
 	}
@@ -170,8 +154,8 @@ func (d *directory) portOf(s *slot) int {
 	if s.isHere() {
 		return d.plane.PortIndex(s.location.Ifindex)
 	}
-	if l, ok := d.linkTo(s.behind); ok {
-		return l.port
+	if l, ok := d.switches.LinkTo(s.behind); ok {
+		return l.Port
 	}
 	return -1
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/hello"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
+	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -20,7 +21,7 @@ import (
 // meet makes neighbours 1 and 2, at the ports of hosts 2 and 3, up in this session.
 func (f *fakeSwitch) meet(mtu uint32, session uint64) {
 	f.t.Helper()
-	s := &switches{}
+	s := &tree.Switches{}
 	var links []neighbours.Link
 	var up []dataplane.Neighbour
 	for i := range 2 {
@@ -30,7 +31,7 @@ func (f *fakeSwitch) meet(mtu uint32, session uint64) {
 		up = append(up, dataplane.Neighbour{ID: mcast.Neighbor(i + 1), Port: 2 + i, MAC: n.MAC, Session: session})
 	}
 	f.control.do(func() {
-		s.table.Update(f.control.now(), links)
+		s.Table.Update(f.control.now(), links)
 		f.control.dir.switches = s
 		if err := f.plane.SetNeighbours(up); err != nil {
 			f.t.Error(err)

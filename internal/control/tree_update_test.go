@@ -96,7 +96,7 @@ func TestWaysOfMembersBelow(t *testing.T) {
 	h.set(gatewayAt(2, 10, 100))
 	h.set(gatewayAt(3, 11, 100))
 	f.eventually("neighbours", func() (up bool) {
-		f.control.do(func() { _, up = f.control.switches.table.Find(2) })
+		f.control.do(func() { _, up = f.control.switches.Table.Find(2) })
 		return up
 	})
 	r := f.treeRegistration() // neighbour 2 is the parent, host 11 is behind neighbour 1

@@ -5,25 +5,16 @@ package control
 
 import (
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/internal/control/neighbours"
 	"github.com/gleam-rdma/gleam/mcast"
 )
-
-// apiOf returns where a neighbour's API over TCP is, as it says; "" if it has said none.
-func apiOf(a *neighbours.Adjacency) string {
-	if !a.API.IsValid() {
-		return ""
-	}
-	return a.API.String()
-}
 
 // describeTree makes the API's view of a group's tree at this switch; nil if all its members
 // are here.
 func (c *control) describeTree(g *group, st *mcast.GroupStatus) *api.Tree {
-	if g.reg.Tree == nil || c.switches.hellos == nil {
+	if g.reg.Tree == nil || c.switches.Hellos == nil {
 		return nil
 	}
-	t := &api.Tree{Switch: c.switches.hellos.ID().String(), Parent: c.neighbourID(g.reg.Tree.Parent), Legs: []api.TreeLeg{}}
+	t := &api.Tree{Switch: c.switches.Hellos.ID().String(), Parent: c.switches.NameOf(g.reg.Tree.Parent), Legs: []api.TreeLeg{}}
 	t.Attempt, _ = c.registrar.Attempt(g.reg.Group)
 	legs := make(map[mcast.Neighbor]int)
 	leg := func(n mcast.Neighbor) *api.TreeLeg {
@@ -31,7 +22,7 @@ func (c *control) describeTree(g *group, st *mcast.GroupStatus) *api.Tree {
 		if !ok {
 			i = len(t.Legs)
 			legs[n] = i
-			t.Legs = append(t.Legs, c.describeLeg(n))
+			t.Legs = append(t.Legs, c.switches.DescribeLeg(n))
 		}
 		return &t.Legs[i]
 	}
@@ -55,29 +46,7 @@ func (c *control) describeTree(g *group, st *mcast.GroupStatus) *api.Tree {
 		}
 	}
 	if st.InTree {
-		t.Token = &api.TreeToken{State: st.Token.State.String(), Term: uint64(st.Token.Term), Toward: c.neighbourID(st.Token.Toward), Waiting: st.Token.Waiting}
+		t.Token = &api.TreeToken{State: st.Token.State.String(), Term: uint64(st.Token.Term), Toward: c.switches.NameOf(st.Token.Toward), Waiting: st.Token.Waiting}
 	}
 	return t
-}
-
-// neighbourID returns the ID of a neighbour; "" of none.
-func (c *control) neighbourID(n mcast.Neighbor) string {
-	a, ok := c.switches.table.Find(n)
-	if !ok {
-		return ""
-	}
-	return a.ID.String()
-}
-
-// describeLeg makes the API's view of the neighbour that a leg is to.
-func (c *control) describeLeg(n mcast.Neighbor) api.TreeLeg {
-	a, ok := c.switches.table.Find(n)
-	if !ok {
-		return api.TreeLeg{State: api.LinkDown, Reason: "the neighbour is not known any more"}
-	}
-	l := api.TreeLeg{Switch: a.ID.String(), Port: c.ports[a.Port].Name, State: api.LinkDown, Reason: a.Reason.String(), API: apiOf(&a)}
-	if a.Up {
-		l.State, l.Reason = api.LinkUp, ""
-	}
-	return l
 }

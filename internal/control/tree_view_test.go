@@ -27,7 +27,7 @@ func TestGroupsTreeIsDescribed(t *testing.T) {
 	parent, child := mcast.Neighbor(0), mcast.Neighbor(0)
 	f.eventually("both neighbours are up", func() bool {
 		f.control.do(func() {
-			for _, a := range f.control.switches.table.All() {
+			for _, a := range f.control.switches.Table.All() {
 				switch {
 				case a.Up && a.ID == 0x10:
 					child = a.Number
@@ -54,7 +54,7 @@ func TestGroupsTreeIsDescribed(t *testing.T) {
 		t.Fatal(g, err)
 	}
 	x := g.Tree
-	if x.Switch != f.control.switches.hellos.ID().String() || x.Parent != hello.SwitchID(0x20).String() || x.Token == nil || len(x.Legs) != 2 {
+	if x.Switch != f.control.switches.Hellos.ID().String() || x.Parent != hello.SwitchID(0x20).String() || x.Token == nil || len(x.Legs) != 2 {
 		t.Fatalf("%+v", x)
 	}
 	want := []api.TreeLeg{

@@ -74,7 +74,7 @@ type portTraffic struct {
 // Traffic returns the frames that were sent to a neighbour lately. It implements
 // envelope.Planner.
 func (d *directory) Traffic(n mcast.Neighbor) uint64 {
-	l, ok := d.linkTo(n)
+	l, ok := d.switches.LinkTo(n)
 	if !ok {
 		return 0
 	}
@@ -92,14 +92,14 @@ func (d *directory) Traffic(n mcast.Neighbor) uint64 {
 		}
 		t.at, t.total, t.lately = now, total, lately
 	}
-	return t.lately[l.port]
+	return t.lately[l.Port]
 }
 
 // setTrees has the registrar register groups over several switches.
 func (c *control) setTrees(cfg *config.Switch) error {
 	keys, send := neighbours.KeysOf(cfg)
 	if err := c.registrar.SetSwitch(envelope.SwitchConfig{
-		ID: envelope.SwitchID(c.switches.hellos.ID()), Auth: envelope.Auth{Keys: keys, Send: send}, Planner: c.dir,
+		ID: envelope.SwitchID(c.switches.Hellos.ID()), Auth: envelope.Auth{Keys: keys, Send: send}, Planner: c.dir,
 		Grace: cfg.GracePeriod,
 	}); err != nil {
 		return fmt.Errorf("switch: %w", err)
@@ -143,16 +143,6 @@ func moreText(e *envelope.Event) (s string) {
 		s += "; " + e.More[i].Error()
 	}
 	return s
-}
-
-// behind describes where a member behind neighbour n is.
-func (c *control) behind(m *api.Member, n mcast.Neighbor) {
-	if n == envelope.NoNeighbour {
-		return
-	}
-	if a, ok := c.switches.table.Find(n); ok {
-		m.Port, m.MAC, m.Switch = c.ports[a.Port].Name, a.MAC.String(), a.ID.String()
-	}
 }
 
 // generationOfTree returns how often the tree of a group was built; g may be nil.

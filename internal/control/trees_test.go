@@ -24,7 +24,7 @@ func TestWaysForTheRegistrar(t *testing.T) {
 	r.set(nowhere, by(2))
 	r.set(fakeHost(0), by())
 	f.eventually("the neighbour is up", func() (up bool) {
-		f.control.do(func() { _, up = f.control.switches.table.At(1) })
+		f.control.do(func() { _, up = f.control.switches.Table.At(1) })
 		return up
 	})
 	for _, ip := range []int{0, 100, 101} {
@@ -81,7 +81,7 @@ func TestTheRegistrarKnowsNeighbours(t *testing.T) {
 	f, h, _ := newFakeTree(t, 3, 1)
 	relay := append([]byte("GLRL\x01\x04"), make([]byte, 120)...)
 	f.control.do(func() {
-		f.control.switches.hellos = h
+		f.control.switches.Hellos = h
 	})
 	drop := func(n mcast.Neighbor) (d envelope.Drop) {
 		f.control.do(func() {
