@@ -15,7 +15,7 @@ import (
 // Keeper is the state file: what is kept over a restart. A nil Keeper is that of a switch which keeps
 // nothing, and has no file to append to.
 type Keeper struct {
-	file    *statefile.File
+	*statefile.File
 	found   *statefile.Found
 	durable chan struct{} // rung when more is durable, or nothing can be stored
 	failing bool          // the journal says that the file cannot be written
@@ -26,7 +26,7 @@ type Keeper struct {
 func OpenKeeper(path string, uid int, interval time.Duration, notify func(warn bool, msg string, kv ...any)) (*Keeper, error) {
 	k := &Keeper{durable: make(chan struct{}, 1)}
 	var err error
-	k.file, k.found, err = statefile.Open(path, statefile.Options{
+	k.File, k.found, err = statefile.Open(path, statefile.Options{
 		Interval: interval, Owner: uid,
 		Report: func(err error) {
 			if err != nil {
@@ -54,7 +54,7 @@ func (k *Keeper) Close() error {
 	if k == nil {
 		return nil
 	}
-	return k.file.Close()
+	return k.File.Close()
 }
 
 // Bell rings when more is durable, or nothing can be stored.
@@ -83,7 +83,7 @@ func (k *Keeper) EpochBase() uint64 {
 		s.EpochBase = base
 		var c statefile.Change
 		c.PutSwitch(s)
-		k.file.Append(&c)
+		k.Append(&c)
 	}
 	return base
 }
@@ -94,30 +94,21 @@ func (k *Keeper) Before() *statefile.State { return k.found.State }
 // ForgetBefore frees the state of before the start.
 func (k *Keeper) ForgetBefore() { k.found = nil }
 
-// Append has a change written, and returns its number.
-func (k *Keeper) Append(c *statefile.Change) uint64 { return k.file.Append(c) }
-
-// Flush returns when what was appended is durable, or cannot be stored.
-func (k *Keeper) Flush() error { return k.file.Flush() }
-
-// Status returns the state of the file.
-func (k *Keeper) Status() statefile.Status { return k.file.Status() }
-
 // Stored returns the number of the newest change that is durable. Without a file nothing waits for one.
 func (k *Keeper) Stored() uint64 {
 	if k == nil {
 		return math.MaxUint64
 	}
-	return k.file.Stored()
+	return k.File.Stored()
 }
 
 // Failing reports whether the file cannot be written.
-func (k *Keeper) Failing() bool { return k != nil && k.file.Failing() }
+func (k *Keeper) Failing() bool { return k != nil && k.File.Failing() }
 
 // Look returns what is durable, and whether the file cannot be written; if that has changed since the
 // last look, news is the event for the journal.
 func (k *Keeper) Look() (stored uint64, failing bool, news *api.Event) {
-	stored, failure := k.file.Stored(), k.file.Status().Err
+	stored, failure := k.File.Stored(), k.Status().Err
 	if failing = failure != nil; failing != k.failing {
 		k.failing = failing
 		news = &api.Event{Kind: api.EventStorage, Reason: "the state file is written again"}
