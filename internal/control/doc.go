@@ -67,7 +67,7 @@
 //
 // # What leaves after the file has it
 //
-// A kill -9 undoes what is not in the state file. So nobody is told before of what it would undo (outbox.go):
+// A kill -9 undoes what is not in the state file. So nobody is told before of what it would undo (store/outbox.go):
 //
 //	Accept of Register, Leave, Delete; Notify; Gone         waits
 //	Commit, Committed, End, Ended, Gone, Noted (relays)     wait
