@@ -23,7 +23,7 @@
 //     alone. Output.PortRoom prevents copies of retained frames for a full port (R70).
 //  4. Call Advance when the time of NextDeadline has come. now never goes
 //     backward.
-//  5. Tables of the driver by GroupID, LegID or MemberID change together with Apply.
+//  5. The driver changes its own tables by GroupID, LegID or MemberID together with the call of Apply.
 //  6. A frame with Output.Retained stays unchanged until Output.Freed lists its handle.
 //     Any call may list copies of it. The copies of a call are made before its Freed is
 //     served.
@@ -68,8 +68,8 @@
 //	refusal                    what the switch answers by a fatal NAK of its own  aggregation.go
 //
 // The files state*.go write all of a group that packets or time can change, for the model (test/model). outcomes.go
-// keeps what a group has decided, cost.go what each member has cost it, explain.go says why a packet was served as
-// it was, by a clone.
+// keeps what a group has decided, cost.go what each member has cost it. explain.go gives a packet to a clone of the
+// group, and says why that served it as it did.
 //
 // # Other ways
 //
