@@ -40,7 +40,7 @@ type Peer struct {
 	PID      int32
 	Groups   []uint32 // supplementary ones
 
-	Name  string    // of the certificate; "": the connection is one of the Unix socket
+	Name  string    // the certificate's name; "": the connection is one of the Unix socket
 	From  string    // the address that its holder connects from
 	Until time.Time // the certificate's end
 }

@@ -21,7 +21,7 @@ type alertConn struct {
 	net.Conn
 	once  sync.Once
 	ended chan struct{} // closed after a read has failed
-	err   error         // of that read
+	err   error         // the error of that read
 }
 
 func newAlertConn(c net.Conn) *alertConn { return &alertConn{Conn: c, ended: make(chan struct{})} }

@@ -20,7 +20,7 @@ import (
 type Change struct {
 	By     string     // "uid 1000 (alice), pid 4711"
 	Action string     // "register group", with its important parameters
-	Group  netip.Addr // that it is about; zero if it is about none
+	Group  netip.Addr // the group concerned; zero: none
 	Err    error      // nil: it was done
 }
 

@@ -16,16 +16,16 @@ import (
 // group is registered when all expected members have connected.
 type CreateGroup struct {
 	Group       netip.Addr     `json:"group"`
-	Port        uint16         `json:"port"`                    // of rdma_connect
+	Port        uint16         `json:"port"`                    // the port that programs pass to rdma_connect
 	Expect      int            `json:"expect,omitempty"`        // members
 	PMTU        int            `json:"path_mtu,omitempty"`      // bytes; 0: that of the first member
 	Policy      string         `json:"policy,omitempty"`        // strict, evict or quorum:K; empty means strict
-	DeadAfterMS int            `json:"dead_after_ms,omitempty"` // as in Register
-	Window      *Window        `json:"window,omitempty"`        // that sources WRITE to
+	DeadAfterMS int            `json:"dead_after_ms,omitempty"` // the same as in Register
+	Window      *Window        `json:"window,omitempty"`        // the memory that sources WRITE to
 	NoRepair    bool           `json:"no_repair,omitempty"`
-	Key         uint16         `json:"key,omitempty"`  // of the members' private data; 0: they need none
+	Key         uint16         `json:"key,omitempty"`  // the key that members prove in their private data; 0: they need none
 	From        []netip.Prefix `json:"from,omitempty"` // addresses of members
-	WaitMS      int            `json:"wait_ms"`        // for the other members; 0 means DefaultWaitMS
+	WaitMS      int            `json:"wait_ms"`        // the time to wait for the other members; 0 means DefaultWaitMS
 
 	// Listeners are dialled in the group's name when a program connects; then From and Key
 	// are that program's, and Expect is not given.
@@ -37,9 +37,9 @@ type CreateGroup struct {
 
 // Policies of replies.
 const (
-	RepliesRefuse = "refuse" // it gets a NAK
+	RepliesRefuse = "refuse" // data of a listener gets a NAK
 	RepliesSource = "source" // any member may be the source, in turns
-	RepliesLeader = "leader" // that of the first listener goes to the program, that of the others is acknowledged and dropped
+	RepliesLeader = "leader" // data of the first listener goes to the program, that of the others is acknowledged and dropped
 )
 
 // maxSessions bounds CreateGroup.Sessions.

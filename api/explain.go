@@ -23,17 +23,17 @@ import (
 type ExplainPacket struct {
 	From     netip.Addr // the member that sends it
 	Op       string     // such as write-middle or acknowledge
-	Port     string     // by which it comes; empty: where its sender is
+	Port     string     // the port by which the packet comes; empty: where its sender is
 	AckReq   bool
 	BECN     bool
-	BadICRC  bool    // it was damaged
+	BadICRC  bool    // true: the packet was damaged
 	PSN      *uint32 // 24 bits
 	QPN      *uint32 // 24 bits: the destination
 	Payload  *uint16 // bytes
 	VA       *uint64
 	RKey     *uint32 // only callers who may change may give one
 	DMALen   *uint32
-	Syndrome *uint8 // of an acknowledgement; nil: 0x1f, an ACK
+	Syndrome *uint8 // the syndrome of an acknowledgement; nil: 0x1f, an ACK
 	MSN      *uint32
 }
 
@@ -172,7 +172,7 @@ type Explanation struct {
 	Group   netip.Addr      `json:"group"`
 	Packet  ExplainedPacket `json:"packet"`
 	Verdict string          `json:"verdict"`          // forwarded, answered, held, recorded or dropped
-	Reason  string          `json:"reason,omitempty"` // as in Stats, if the packet is not served
+	Reason  string          `json:"reason,omitempty"` // the reason for which the packet is not served, as in Stats; empty: it is served
 	Steps   []ExplainStep   `json:"steps"`
 	Sent    []ExplainedSend `json:"sent"` // what would leave
 	Before  ExplainedState  `json:"before"`
@@ -199,7 +199,7 @@ type ExplainedPacket struct {
 // ExplainedSend is a packet that would leave the switch, with the fields that it would have.
 type ExplainedSend struct {
 	Kind     string     `json:"kind"`             // copy, resend (from the store) or feedback
-	Member   netip.Addr `json:"member,omitzero"`  // that it is for
+	Member   netip.Addr `json:"member,omitzero"`  // the member that the packet is for
 	Switch   string     `json:"switch,omitempty"` // ID of the neighbour that it goes to
 	Port     string     `json:"port,omitempty"`
 	Lost     string     `json:"lost,omitempty"`      // why it would not leave, as in Stats
@@ -218,12 +218,12 @@ type ExplainedSend struct {
 	VA       uint64     `json:"va,omitempty"`
 	Syndrome *uint8     `json:"syndrome,omitempty"`
 	MSN      uint32     `json:"msn,omitempty"`
-	Bytes    int        `json:"bytes,omitempty"` // of the frame
+	Bytes    int        `json:"bytes,omitempty"` // bytes of the frame
 }
 
 // ExplainedState is what a packet may change, in the source's PSNs.
 type ExplainedState struct {
-	State   string     `json:"state"` // as of a Group
+	State   string     `json:"state"` // the state, as in Group
 	Source  netip.Addr `json:"source,omitzero"`
 	AckPSN  PSN        `json:"ack_psn"`
 	NextPSN PSN        `json:"next_psn"`
@@ -235,7 +235,7 @@ type ACKExplanation struct {
 	Time  time.Time      `json:"time"`
 	Now   ExplainedState `json:"now"`
 	Steps []ExplainStep  `json:"steps"`
-	Waits []ACKWait      `json:"waits"` // for each member that holds it back
+	Waits []ACKWait      `json:"waits"` // the members that hold the acknowledgement back, one entry each
 }
 
 // ACKWait is a member, or the members behind another switch, that the acknowledgement waits for.
@@ -246,15 +246,15 @@ type ACKWait struct {
 	Port    string        `json:"port,omitempty"`
 	PSN     PSN           `json:"psn"`             // the first one that is not acknowledged
 	Lag     int           `json:"lag"`             // packets
-	Since   *time.Time    `json:"since,omitempty"` // since when the group's ACK stands still, as in Group.StallSeconds; absent: not known
-	Seconds float64       `json:"seconds"`         // since then
-	Why     []ExplainStep `json:"reasons"`         // it has not acknowledged
+	Since   *time.Time    `json:"since,omitempty"` // the time since which the group's ACK stands still, as in Group.StallSeconds; absent: not known
+	Seconds float64       `json:"seconds"`         // the time passed since then
+	Why     []ExplainStep `json:"reasons"`         // the reasons why the members have not acknowledged
 	Ends    []ACKWaitEnd  `json:"ended_by"`        // what ends the wait, or brings its end nearer
 }
 
 // ACKWaitEnd is something that ends a wait.
 type ACKWaitEnd struct {
-	Seconds *float64 `json:"in_seconds,omitempty"` // from now; absent: at no certain time
+	Seconds *float64 `json:"in_seconds,omitempty"` // the time from now; absent: at no certain time
 	ExplainStep
 }
 
@@ -286,7 +286,7 @@ const (
 // explainLimit is the limit of explanations of one role.
 type explainLimit struct {
 	mu   sync.Mutex
-	full time.Time // when explainBurst are allowed again
+	full time.Time // the time when explainBurst are allowed again
 }
 
 func (l *explainLimit) allow(now time.Time) bool {

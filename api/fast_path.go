@@ -15,10 +15,10 @@ const (
 // FastPath is the way that a group's data takes, and what XDP programs have replicated.
 type FastPath struct {
 	Way     string            `json:"way"`              // WayFast, WaySlow or WayNever
-	Since   time.Time         `json:"since,omitzero"`   // of Way
-	Reason  string            `json:"reason,omitempty"` // it is not WayFast
-	Packets uint64            `json:"packets"`          // of Counters.DataIn, those that XDP replicated
-	Copies  uint64            `json:"copies"`           // that XDP made of them
+	Since   time.Time         `json:"since,omitzero"`   // the time when Way began
+	Reason  string            `json:"reason,omitempty"` // the reason why the way is not WayFast
+	Packets uint64            `json:"packets"`          // packets of Counters.DataIn that XDP replicated
+	Copies  uint64            `json:"copies"`           // copies that XDP made of these packets
 	Grants  uint64            `json:"grants"`           // times that the way became WayFast
 	Revokes uint64            `json:"revokes"`          // times that it ended
 	Ring    int               `json:"ring"`             // packets that XDP can store for repair
@@ -28,7 +28,7 @@ type FastPath struct {
 // PortFastPath is whether the fast path uses a port, and what became of its copies.
 type PortFastPath struct {
 	Used   bool   `json:"used"`
-	Reason string `json:"reason,omitempty"` // it is not used, with what helps
+	Reason string `json:"reason,omitempty"` // the reason why the port is not used, with what helps
 	Sent   uint64 `json:"sent"`             // copies of XDP that the driver took
-	Lost   uint64 `json:"lost"`             // copies that it did not
+	Lost   uint64 `json:"lost"`             // copies of XDP that the driver did not take
 }

@@ -41,8 +41,8 @@ type XDPInterface struct {
 
 // Degradation is something that gleamd does without, or less well, because of this machine.
 type Degradation struct {
-	Feature string `json:"feature,omitempty"` // that is absent
-	Port    string `json:"port,omitempty"`    // that it is about
+	Feature string `json:"feature,omitempty"` // the feature that is absent
+	Port    string `json:"port,omitempty"`    // the port concerned
 	Text    string `json:"text"`
 	Cost    string `json:"cost"` // what comes of it
 }

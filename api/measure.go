@@ -6,15 +6,15 @@ package api
 // Worker is the load of one worker since gleamd started. Of its time, what is neither busy nor
 // asleep is spent polling for packets.
 type Worker struct {
-	Worker  int     `json:"worker"`  // from 0
-	CPU     int     `json:"cpu"`     // that it stays on; -1: any
-	Seconds float64 `json:"seconds"` // since it started
-	Busy    float64 `json:"busy"`    // of them, in batches with packets, or with work of the control plane
-	Asleep  float64 `json:"asleep"`  // of them
-	Paused  float64 `json:"paused"`  // of them, for which it was due and did not run
-	Batches uint64  `json:"batches"` // with packets
-	Packets uint64  `json:"packets"` // in these batches
-	Groups  int     `json:"groups"`  // that belong to it
+	Worker  int     `json:"worker"`  // the worker's index, from 0
+	CPU     int     `json:"cpu"`     // the CPU that the worker stays on; -1: any
+	Seconds float64 `json:"seconds"` // the time since the worker started
+	Busy    float64 `json:"busy"`    // the part of Seconds spent in batches with packets, or with work of the control plane
+	Asleep  float64 `json:"asleep"`  // the part of Seconds spent asleep
+	Paused  float64 `json:"paused"`  // the part of Seconds for which the worker was due and did not run
+	Batches uint64  `json:"batches"` // batches with packets
+	Packets uint64  `json:"packets"` // packets in these batches
+	Groups  int     `json:"groups"`  // groups that belong to the worker
 	Handoff Ring    `json:"handoff"` // packets from other workers that wait for it
 }
 
@@ -98,6 +98,6 @@ type DeviceCounters struct {
 	TXErrors   uint64 `json:"tx_errors"`
 	RXDropped  uint64 `json:"rx_dropped"`
 	TXDropped  uint64 `json:"tx_dropped"`
-	RXMissed   uint64 `json:"rx_missed"` // for which the NIC had no buffer
+	RXMissed   uint64 `json:"rx_missed"` // packets for which the NIC had no buffer
 	RXOverruns uint64 `json:"rx_overruns"`
 }

@@ -19,7 +19,7 @@ import (
 // it names none, the location is that of the last unconfirmed sighting.
 type MoveMember struct {
 	Port string `json:"port,omitempty"`
-	MAC  string `json:"mac,omitempty"` // if it has changed
+	MAC  string `json:"mac,omitempty"` // the member's new MAC address, if it has changed
 }
 
 // ReasonMove means that a member cannot be moved there.

@@ -32,7 +32,7 @@ const PortOpen = "open"
 type Port struct {
 	Name     string            `json:"name"`
 	Ifindex  int               `json:"ifindex"`
-	Driver   string            `json:"driver"` // of the interface; empty if unknown
+	Driver   string            `json:"driver"` // the driver of the interface; empty if unknown
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
@@ -41,22 +41,22 @@ type Port struct {
 	State    string            `json:"state"`               // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
 	Reason   string            `json:"reason,omitempty"`    // why it is refused
 	Downs    uint64            `json:"downs"`               // times that it went down, since gleamd started
-	LastDown *time.Time        `json:"last_down,omitempty"` // when it went down last
+	LastDown *time.Time        `json:"last_down,omitempty"` // the time when the port went down last
 	Reopened uint64            `json:"reopened"`            // times that the port was taken up again at an interface made anew
 	XDPMode  string            `json:"xdp_mode"`            // native; XDPGeneric
-	ZeroCopy bool              `json:"zero_copy"`           // of AF_XDP
-	Queues   int               `json:"queues"`              // to receive from
+	ZeroCopy bool              `json:"zero_copy"`           // true: AF_XDP works without copies
+	Queues   int               `json:"queues"`              // queues to receive from
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
-	RxBytes  uint64            `json:"rx_bytes"`  // of them
+	RxBytes  uint64            `json:"rx_bytes"`  // bytes of these frames
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
-	TxBytes  uint64            `json:"tx_bytes"`  // of them, on an Ethernet link
+	TxBytes  uint64            `json:"tx_bytes"`  // bytes of these frames, on an Ethernet link
 	Bridge   string            `json:"bridge"`    // its bridge's state of it, or none
 	Allow    Allow             `json:"allow"`
 	Rate     linkrate.Rate     `json:"rate"` // bit/s that group frames leave at; 0: no limit
 	Egress   Egress            `json:"egress"`
-	Worker   int               `json:"worker"`  // that transmits, from 0
-	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
+	Worker   int               `json:"worker"`  // the worker that transmits, from 0
+	Sockets  []Socket          `json:"sockets"` // the AF_XDP sockets, one for each queue
 	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
 
 	Guard map[string]GuardDrop `json:"guard,omitempty"` // the last frames that the port guard has dropped, by reason
@@ -75,7 +75,7 @@ type GuardDrop struct {
 // Socket is an AF_XDP socket of a port with the fill of its rings.
 type Socket struct {
 	Queue      int  `json:"queue"`
-	Worker     int  `json:"worker"`     // that receives from it
+	Worker     int  `json:"worker"`     // the worker that receives from the socket
 	RX         Ring `json:"rx"`         // received packets that wait for the worker
 	Fill       Ring `json:"fill"`       // frames to receive into
 	TX         Ring `json:"tx"`         // frames that wait for the kernel
@@ -93,10 +93,10 @@ type Ring struct {
 // Egress is the queue of group frames in front of a port. Bytes are those on an
 // Ethernet link. Frames that the kernel has yet to send are included.
 type Egress struct {
-	Bytes         int     `json:"bytes"`      // that wait now
-	Frames        int     `json:"frames"`     // in how many frames
+	Bytes         int     `json:"bytes"`      // bytes that wait now
+	Frames        int     `json:"frames"`     // frames that wait now
 	MaxDepthBytes int     `json:"high_bytes"` // the most that have waited
-	MaxBytes      int     `json:"max_bytes"`  // that may wait to be handed to the kernel
+	MaxBytes      int     `json:"max_bytes"`  // the most bytes that may wait to be handed to the kernel
 	MaxFrames     int     `json:"max_frames"`
 	Dropped       uint64  `json:"dropped"`   // copies and answers that found no room
 	Deferred      uint64  `json:"deferred"`  // times that copies were left in a repair store, for want of room

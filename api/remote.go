@@ -285,7 +285,7 @@ func (r *Remote) refuseLocked(cause string, from net.Addr, err error) {
 type RemoteStats struct {
 	Accepted uint64            `json:"accepted"`
 	Open     int               `json:"open"`
-	Refused  map[string]uint64 `json:"refused"` // by cause
+	Refused  map[string]uint64 `json:"refused"` // refused connections by cause
 }
 
 // Stats returns the counters.

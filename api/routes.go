@@ -17,7 +17,7 @@ type endpoint func(h *handler, r *http.Request, arg string) (any, error)
 // route is one method of one path. openapi.json is made of this table.
 type route struct {
 	method  string
-	path    string // with {variables}, of one segment each
+	path    string // the path with {variables}, of one segment each
 	summary string
 	query   []param
 	body    any  // value of the type that is expected; nil: none

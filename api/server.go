@@ -30,7 +30,7 @@ const (
 // stuck peer cannot hold the daemon's memory for ever.
 const (
 	readTimeout     = 10 * time.Second
-	writeTimeout    = registerTimeout + 15*time.Second // from the request's headers to the answer's end
+	writeTimeout    = registerTimeout + 15*time.Second // the time from the request's headers to the answer's end
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 2 * time.Second
 	workTimeout     = 5 * time.Second // waiting for a share of the server's memory
@@ -83,7 +83,7 @@ type handler struct {
 	access *Access // nil: no restrictions
 	shares *[numRoles]userShares
 
-	refusals rateLimit // that Audit gets
+	refusals rateLimit // the rate at which Audit gets refusals
 	explains [numRoles]explainLimit
 }
 

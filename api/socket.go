@@ -134,7 +134,7 @@ type Listener struct {
 	*net.UnixListener
 	dir    *os.File // where the socket is, however its parents may be reached later
 	base   string
-	ownDir bool // it holds only the socket
+	ownDir bool // true: the directory holds only the socket
 	made   unix.Stat_t
 	once   sync.Once
 	err    error

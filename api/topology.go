@@ -12,7 +12,7 @@ import (
 // Topology is what the switch knows of other gleamd switches.
 type Topology struct {
 	Switch string `json:"switch"` // ID of this switch; empty: it has no keys of switches, and knows no others
-	Links  []Link `json:"links"`  // of the ports where hellos are exchanged
+	Links  []Link `json:"links"`  // the links of the ports where hellos are exchanged
 	// Neighbours are the switches that have been up at these ports, by number.
 	Neighbours []NeighbourSwitch `json:"neighbours"`
 	// NextHops are the gateways of hosts that are behind other switches: of members, and of
@@ -36,7 +36,7 @@ type Link struct {
 	Reason   string `json:"reason,omitempty"` // why it is not up
 	Sent     uint64 `json:"hellos_sent"`
 	Received uint64 `json:"hellos_received"`
-	NotSent  uint64 `json:"hellos_not_sent,omitempty"` // since the interface did not take them
+	NotSent  uint64 `json:"hellos_not_sent,omitempty"` // hellos that the interface did not take
 	// Drops are the hellos that had no effect, by reason as in Stats; the last one came from
 	// LastDropMAC, LastDropAge seconds ago, for the reason of LastDrop.
 	Drops       map[string]uint64 `json:"drops,omitempty"`
@@ -47,13 +47,13 @@ type Link struct {
 
 // NeighbourSwitch is a gleamd switch at a port.
 type NeighbourSwitch struct {
-	Number  uint32  `json:"number"` // of the adjacency, here
+	Number  uint32  `json:"number"` // the number of the adjacency at this switch
 	Port    string  `json:"port"`
 	Switch  string  `json:"switch"` // its ID
 	State   string  `json:"state"`  // up or down
 	Reason  string  `json:"reason,omitempty"`
 	MAC     string  `json:"mac"`
-	MTU     int     `json:"mtu"`           // of its port
+	MTU     int     `json:"mtu"`           // the MTU of the neighbour's port
 	Session string  `json:"session"`       // the present or last one, the same at both ends
 	Age     float64 `json:"age"`           // seconds since the session began, or since it is down
 	Hold    float64 `json:"hold"`          // seconds of silence after which it is down

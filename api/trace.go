@@ -26,7 +26,7 @@ const (
 type Trace struct {
 	Group   netip.Addr   `json:"group,omitzero"`
 	Members []netip.Addr `json:"members,omitempty"` // one of them has sent the packet, or gets it
-	Ports   []string     `json:"ports,omitempty"`   // it comes or leaves by one of them
+	Ports   []string     `json:"ports,omitempty"`   // the packet comes or leaves by one of them
 	PSNs    *PSNRange    `json:"psns,omitempty"`
 	Opcodes []string     `json:"opcodes,omitempty"` // names such as write-middle or ack, or send, write or data for several
 	Drops   bool         `json:"drops,omitempty"`   // only packets that are not served, and copies that are not sent
@@ -55,16 +55,16 @@ type TraceLine struct {
 // TraceStart says what a trace can see.
 type TraceStart struct {
 	Time    time.Time `json:"time"`
-	Version string    `json:"version,omitempty"` // of gleamd
-	Ports   []string  `json:"ports"`             // that the switch has now
-	Snap    int       `json:"snap"`              // as in Trace
+	Version string    `json:"version,omitempty"` // the version of gleamd
+	Ports   []string  `json:"ports"`             // the ports that the switch has now
+	Snap    int       `json:"snap"`              // bytes of each packet, as in Trace
 	Notes   []string  `json:"notes"`             // what keeps packets from being seen
 }
 
 // Directions of a TracePacket.
 const (
-	TraceIn      = "in"       // it came by the port
-	TraceOut     = "out"      // it was put into the port's egress queue
+	TraceIn      = "in"       // a packet that came by the port
+	TraceOut     = "out"      // a packet that was put into the port's egress queue
 	TraceNotSent = "not-sent" // a copy for the port that was not
 )
 
@@ -73,8 +73,8 @@ var TraceDirections = []string{TraceIn, TraceOut, TraceNotSent}
 
 // Kinds of a TracePacket.
 const (
-	TraceReceived = "received" // as it came
-	TraceCopy     = "copy"     // of the packet that came last
+	TraceReceived = "received" // a packet as it came
+	TraceCopy     = "copy"     // a copy of the packet that came last
 	TraceRepair   = "repair"   // a copy of a packet in the repair store
 	TraceOwn      = "own"      // a packet that the switch has made
 )
@@ -87,15 +87,15 @@ type TracePacket struct {
 	Kind      string     `json:"kind"`
 	From      netip.Addr `json:"from,omitzero"`
 	To        netip.Addr `json:"to,omitzero"`
-	Opcode    string     `json:"opcode,omitempty"` // of a RoCEv2 packet, as are the next two
+	Opcode    string     `json:"opcode,omitempty"` // the opcode of a RoCEv2 packet, which has the next two fields as well
 	PSN       *PSN       `json:"psn,omitempty"`
 	QPN       *QPN       `json:"qpn,omitempty"`        // destination
-	PSNBefore *PSN       `json:"psn_before,omitempty"` // of copies: of the packet that they are made of
+	PSNBefore *PSN       `json:"psn_before,omitempty"` // the PSN of the packet that a copy is made of, as the next field has its QPN
 	QPNBefore *QPN       `json:"qpn_before,omitempty"`
 	Drop      string     `json:"drop,omitempty"`  // why it is not served, or not sent: a name of docs/COUNTERS.md
-	Rules     []string   `json:"rules,omitempty"` // of docs/AGGREGATION.md
+	Rules     []string   `json:"rules,omitempty"` // the rules of docs/AGGREGATION.md that apply
 	Text      string     `json:"text"`            // what the switch has done, and why
-	Length    int        `json:"length"`          // of the frame, without FCS
+	Length    int        `json:"length"`          // the length of the frame, without FCS
 	Data      []byte     `json:"data"`            // its beginning
 	Lost      uint64     `json:"lost,omitempty"`  // packets before it that were not recorded: no room, or beyond the rate
 }
@@ -104,8 +104,8 @@ type TracePacket struct {
 type TraceEnd struct {
 	Reason   string `json:"reason"` // count, time or stopped
 	Packets  uint64 `json:"packets"`
-	Lost     uint64 `json:"lost"`      // for lack of room: the reader was too slow
-	OverRate uint64 `json:"over_rate"` // beyond the rate
+	Lost     uint64 `json:"lost"`      // packets that were not recorded for lack of room: the reader was too slow
+	OverRate uint64 `json:"over_rate"` // packets that were not recorded because they were beyond the rate
 
 	Costs []TraceCost `json:"costs,omitempty"` // members' costs, of those that the group has in the end; absent: the trace was not of one group
 }

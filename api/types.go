@@ -19,22 +19,22 @@ type Group struct {
 	Policy        string     `json:"policy"`             // strict, evict or quorum:K
 	Origin        string     `json:"origin"`             // envelope, rdma-cm or api
 	Dialled       netip.Addr `json:"dialled,omitzero"`   // the address that hosts know it by, if that is another one
-	Replies       string     `json:"replies,omitempty"`  // of a group whose listeners are dialled: what becomes of the data that they send
-	Epoch         uint64     `json:"epoch"`              // of the registration
+	Replies       string     `json:"replies,omitempty"`  // the policy of replies, if the group's listeners are dialled: what becomes of the data that they send
+	Epoch         uint64     `json:"epoch"`              // the epoch of the registration
 	Master        string     `json:"master"`             // address, empty if registered by API
 	Key           uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none
 	LeaseLeft     float64    `json:"lease_left"`         // seconds; 0: no lease
-	Worker        int        `json:"worker"`             // that it belongs to, from 0
+	Worker        int        `json:"worker"`             // the worker that the group belongs to, from 0
 	State         string     `json:"state"`              // idle, running, failed
 	Failure       string     `json:"failure,omitempty"`  // why the group has failed
 	MTUText       string     `json:"too_long,omitempty"` // the reason for which its longest packets do not fit a port
 	IsolationText string     `json:"isolated,omitempty"` // why some of its members may not send
-	Ended         *Ended     `json:"ended,omitempty"`    // of a group that has ended: the rest is its final state
+	Ended         *Ended     `json:"ended,omitempty"`    // the end of a group that has ended: the rest is its final state
 	Source        netip.Addr `json:"source,omitzero"`
 	AckPSN        PSN        `json:"ack_psn"`                 // acked: every live receiver has all up to here
 	NextPSN       PSN        `json:"next_psn"`                // nxt: the PSN after the last that was forwarded
 	WaitsFor      netip.Addr `json:"waits_for,omitzero"`      // the member whose ACK the group waits for: during a stall, or beyond the others for longer than a round trip explains
-	StallSeconds  float64    `json:"stall_seconds,omitempty"` // for which ack_psn has not moved, though packets are outstanding, from StallTime on
+	StallSeconds  float64    `json:"stall_seconds,omitempty"` // the time for which ack_psn has not moved, though packets are outstanding, from StallTime on
 	SlowedBy      netip.Addr `json:"slowed_by,omitzero"`      // the member that has cost the group most in the last SlowTime, of those with a Slow
 	SlowCause     string     `json:"slow_cause,omitempty"`    // the Slow of that member
 	Members       []Member   `json:"members"`
@@ -100,7 +100,7 @@ type Member struct {
 	Switch  string     `json:"switch,omitempty"` // ID of the neighbour that it is behind; Port and MAC are the neighbour's
 	Role    string     `json:"role"`             // source, receiver, receive-only (never the source), joining (receives from the next message on)
 	Live    bool       `json:"live"`
-	AckPSN  PSN        `json:"ack_psn"`           // in the current source's space
+	AckPSN  PSN        `json:"ack_psn"`           // the PSN in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
 	Pending string     `json:"pending,omitempty"` // kind of the pending NAK; repair: the switch resends missing packets
 	Window  bool       `json:"window"`
@@ -131,15 +131,15 @@ type Stats struct {
 	Rx          uint64  `json:"rx"`           // group data packets in
 	RxBytes     uint64  `json:"rx_bytes"`     // their payload
 	Copies      uint64  `json:"copies"`       // data packets out
-	Resent      uint64  `json:"resent"`       // of copies, those from packet memory: repairs, and packets that were held
+	Resent      uint64  `json:"resent"`       // copies that came from packet memory: repairs, and packets that were held
 	PSNProbes   uint64  `json:"psn_probes"`   // probes of receivers' numbering
-	CEMarked    uint64  `json:"ce_marked"`    // of them, those that got Congestion Experienced here
+	CEMarked    uint64  `json:"ce_marked"`    // copies that got Congestion Experienced here
 	FeedbackIn  uint64  `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
 	FeedbackOut uint64  `json:"feedback_out"` // towards sources
 	Neighbour   uint64  `json:"neighbour"`    // ARP, ND and echo answers, and announcements
 	EnvelopeIn  uint64  `json:"envelope_in"`
 	EnvelopeOut uint64  `json:"envelope_out"`
-	FramesFree  int     `json:"frames_free"` // of the UMEM
+	FramesFree  int     `json:"frames_free"` // free frames of the UMEM
 	Frames      int     `json:"frames"`
 
 	// Packets that were not served, by reason; every reason that has occurred.
@@ -156,8 +156,8 @@ type Stats struct {
 	EnvelopePartial uint64 `json:"envelope_partial"`
 
 	Epoch         uint64            `json:"epoch"`         // another one with each start of gleamd, and higher
-	Events        map[string]uint64 `json:"events"`        // by kind, since gleamd started
-	Registrations map[string]uint64 `json:"registrations"` // by outcome: OutcomeAccepted, OutcomeUnchanged or the reason of the rejection
+	Events        map[string]uint64 `json:"events"`        // events by kind, since gleamd started
+	Registrations map[string]uint64 `json:"registrations"` // registrations by outcome: OutcomeAccepted, OutcomeUnchanged or the reason of the rejection
 	Workers       []Worker          `json:"workers"`
 	Queues        Queues            `json:"queues"`
 	Times         Times             `json:"times"`
@@ -178,8 +178,8 @@ const (
 // locations.
 type Control struct {
 	Iterations       uint64   `json:"iterations"`
-	LongestIteration float64  `json:"longest_iteration"` // of the loop, in seconds: nothing else was served meanwhile
-	Lookups          uint64   `json:"lookups"`           // of members' locations and ports in the kernel
+	LongestIteration float64  `json:"longest_iteration"` // the longest iteration of the loop, in seconds: nothing else was served meanwhile
+	Lookups          uint64   `json:"lookups"`           // lookups of members' locations and ports in the kernel
 	Hosts            int      `json:"hosts"`             // whose locations are known or being looked up
 	Resyncs          uint64   `json:"resyncs"`           // times that netlink messages were lost, so that everything was looked up again
 	NotWatched       []string `json:"not_watched,omitempty"`
@@ -191,7 +191,7 @@ type Control struct {
 type StateFile struct {
 	Writes  uint64 `json:"writes"`
 	Errors  uint64 `json:"errors"`            // writes that have failed; they are tried again
-	Waiting bool   `json:"waiting,omitempty"` // there are changes that are not durable
+	Waiting bool   `json:"waiting,omitempty"` // true: there are changes that are not durable
 	Failing string `json:"failing,omitempty"` // why the last write has failed: no members are taken, and what waits is not answered
 }
 
@@ -202,7 +202,7 @@ func (s *Stats) Unserved(reason string) uint64 { return s.Normal[reason] + s.Dro
 // Version is the version of the daemon.
 type Version struct {
 	Version  string    `json:"version"`
-	Commit   string    `json:"commit"` // of its source, 12 digits, with +dirty if that was changed; unknown
+	Commit   string    `json:"commit"` // the commit of the source, 12 digits, with +dirty if that was changed; unknown
 	Go       string    `json:"go"`
 	Platform string    `json:"platform"` // such as linux/amd64
 	Started  time.Time `json:"started"`
@@ -298,8 +298,8 @@ type Event struct {
 	Kind   string     `json:"kind"`
 	Group  netip.Addr `json:"group,omitzero"`
 	Member netip.Addr `json:"member,omitzero"`
-	QPN    QPN        `json:"qpn,omitempty"`  // of Member
-	Port   string     `json:"port,omitempty"` // of an EventPort, or where Member is
+	QPN    QPN        `json:"qpn,omitempty"`  // the QPN of Member
+	Port   string     `json:"port,omitempty"` // the port of an EventPort, or the one where Member is
 	By     string     `json:"by,omitempty"`   // author of the request: key and address, or user and process
 	PSN    *PSN       `json:"psn,omitempty"`
 	Reason string     `json:"reason,omitempty"`
@@ -307,7 +307,7 @@ type Event struct {
 
 // Events is the answer to a request for events.
 type Events struct {
-	Events []Event `json:"events"` // in order
+	Events []Event `json:"events"` // the events in order
 	Last   uint64  `json:"last"`   // Seq of the newest there is
 	Lost   uint64  `json:"lost"`   // requested events that are no longer stored
 }

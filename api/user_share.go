@@ -13,7 +13,7 @@ type userShare struct {
 	mu           sync.Mutex
 	max, perUser int
 	total        int
-	byUser       map[string]int // by Peer.user
+	byUser       map[string]int // the number in use by Peer.user
 	released     chan struct{}
 }
 

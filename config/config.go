@@ -175,7 +175,7 @@ type MovePolicy string
 // Choices for moves that are not confirmed.
 const (
 	MoveFollow MovePolicy = "follow" // members are not pinned, and get no inquiries: the kernel's location counts
-	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old location either
+	MoveEvict  MovePolicy = "evict"  // a member that does not answer from its old location either is evicted
 )
 
 // Default returns the configuration of a file with the required keys only. The required

@@ -19,7 +19,7 @@ import (
 // prints the source around it, secrets included.
 type decoder struct {
 	file  string
-	files *trusted.Files // that the configuration names
+	files *trusted.Files // the files that the configuration names
 	errs  Errors
 	where map[string]int // lines of the values that have to be unique, by key path, with [] for list elements, and value
 
@@ -31,7 +31,7 @@ type decoder struct {
 type value struct {
 	node ast.Node
 	key  string // "umem.frames"
-	line int    // of the node, or of its key if it has none
+	line int    // the line of the node, or of its key if the node has none
 }
 
 // field is a key of a mapping and the reader of its value.

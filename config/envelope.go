@@ -67,7 +67,7 @@ type Role string
 const (
 	RoleMaster      Role = "master"       // register, renew, delete; remove members
 	RoleMember      Role = "member"       // leave
-	RoleReceiveOnly Role = "receive-only" // as member; a group that is registered under the key has one sender, the master's host
+	RoleReceiveOnly Role = "receive-only" // the rights of member; a group that is registered under the key has one sender, the master's host
 )
 
 func (e *Envelope) check(d *decoder, _ value, seen map[string]value) {

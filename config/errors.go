@@ -12,8 +12,8 @@ import (
 // Error is one error of a configuration file.
 type Error struct {
 	File   string
-	Line   int    // from 1; 0 if it is about the whole file
-	Key    string // such as "ports[1].name"; "" if it is about the whole file
+	Line   int    // the line, from 1; 0: the error is about the whole file
+	Key    string // the key, such as "ports[1].name"; "": the error is about the whole file
 	Text   string // the offending text; "" if it is a secret or missing
 	Reason string
 }

@@ -22,7 +22,7 @@ import (
 const (
 	fileMax  = 64 << 10 // bytes
 	depthMax = 16       // levels of lists and mappings; a configuration has 5
-	keysMax  = 4096     // in all mappings together
+	keysMax  = 4096     // keys in all mappings together
 )
 
 // readBounded reads a file of at most most bytes, and one more byte at most, which
@@ -52,7 +52,7 @@ func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
 
 // checkSize returns in which line a file exceeds the bounds of depth and keys, and how.
 func checkSize(tokens token.Tokens) (line int, reason string) {
-	var columns []int // of the lists and mappings in block style around a token
+	var columns []int // columns of the lists and mappings in block style around a token
 	flow, keys := 0, 0
 	for i, t := range tokens {
 		at := t

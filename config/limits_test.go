@@ -17,7 +17,7 @@ import (
 // The cost of a file is bounded for any contents. The first took 28 s and 5.5 GB.
 func TestHostileFilesAreCheap(t *testing.T) {
 	const n = 60_000
-	const most, memory = 3 * time.Second, 160 << 20 // of CPU time; 0.3 s and 80 MB at most, 0.4 s emulated
+	const most, memory = 3 * time.Second, 160 << 20 // bounds of CPU time and memory; 0.3 s and 80 MB at most, 0.4 s emulated
 	stairs := func(line string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < n; i++ {

@@ -26,10 +26,10 @@ type row struct {
 	name    string
 	tag     reflect.StructTag
 	section string   // the type of its value, or of the elements of its list, if that has keys
-	list    bool     // whether its value is a list
+	list    bool     // true: the value is a list
 	doc     []string // its comment, a line each
 	tail    string   // the comment behind it
-	parted  bool     // whether an empty line is before it
+	parted  bool     // true: an empty line is before it
 }
 
 // sources returns the files of this package but for tests.

@@ -19,7 +19,7 @@ type Limits struct {
 	SourceTimeout       time.Duration `yaml:"source_timeout" range:"10ms 1h" default:"2s"`
 	NAKsPerPort         int           `yaml:"naks_per_port" range:"0 1000000000" default:"100000"`      // NAK, RNR NAK and CNP
 	EnvelopesPerPort    int           `yaml:"envelopes_per_port" range:"0 1000000000" default:"2000"`   // registration
-	EnvelopesPerAddress int           `yaml:"envelopes_per_address" range:"0 1000000000" default:"500"` // of them from one source address, before the port's own limit
+	EnvelopesPerAddress int           `yaml:"envelopes_per_address" range:"0 1000000000" default:"500"` // envelopes from one source address, before the port's own limit
 	NeighboursPerPort   int           `yaml:"neighbours_per_port" range:"0 1000000000" default:"1000"`  // ARP requests and neighbour solicitations
 }
 
@@ -58,10 +58,10 @@ type XDPMode string
 
 // XDP modes.
 const (
-	XDPDefault XDPMode = "default" // of a port: that of all
+	XDPDefault XDPMode = "default" // the mode of all ports, for a port
 	XDPAuto    XDPMode = "auto"    // native, else generic
-	XDPNative  XDPMode = "native"  // in the driver, or fail
-	XDPGeneric XDPMode = "generic" // in the stack: works with every driver, slower
+	XDPNative  XDPMode = "native"  // the driver; gleamd fails without it
+	XDPGeneric XDPMode = "generic" // the stack: it works with every driver, slower
 )
 
 // XDPModeOf returns the mode that is configured for a port.

@@ -43,7 +43,7 @@ type SwitchID uint64
 // SwitchKey authenticates one switch to another. The first one authenticates what this switch
 // sends; all are accepted.
 type SwitchKey struct {
-	ID         uint16 `yaml:"id" range:"1 65535" unique:"key id" required:"1"` // not 0, which on the wire means unauthenticated
+	ID         uint16 `yaml:"id" range:"1 65535" unique:"key id" required:"1"` // the key's id; not 0, which on the wire means unauthenticated
 	SecretFile string `yaml:"secret_file" kind:"file" required:"switches.key"`
 	Secret     Secret `yaml:"secret" example:"hex:<digits>"`
 }

@@ -35,7 +35,7 @@ type Backend struct {
 	registered []api.Register
 	created    []api.CreateGroup
 	changes    []api.Change
-	stopTrace  chan struct{} // of the last trace
+	stopTrace  chan struct{} // the channel that stops the last trace
 }
 
 var _ api.Backend = (*Backend)(nil)
