@@ -36,7 +36,7 @@ type neighbourChange struct {
 type overEntry struct {
 	group *group
 	to    mcast.Neighbor
-	index int // in Registrar.over[to]
+	index int // the index in Registrar.over[to]
 }
 
 // SetNeighbour records the adjacency with a neighbour, nil when it is lost. The groups over

@@ -28,7 +28,7 @@ type Renew struct {
 // Accept says that the request of this transaction has been carried out.
 type Accept struct {
 	Request Type
-	Members int           // of the group now
+	Members int           // members of the group now
 	Lease   time.Duration // granted, counted from the request
 }
 
@@ -49,7 +49,7 @@ type Challenge struct {
 
 // Confirm is a member's answer to a Notify, to the master.
 type Confirm struct {
-	Member MemberKey // as in the Notify
+	Member MemberKey // the member, as in the Notify
 	Status Status
 	// The member's actual QPN and PSNs, if Status is a refusal; zero under NotJoined.
 	QPN   rocev2.QPN

@@ -35,17 +35,17 @@ type branch struct {
 	state    branchState
 	parent   mcast.Neighbor // NoNeighbour at the root
 	hops     uint8
-	behind   []bool // by member: not behind the parent; nil at the root. Until the tree is planned
+	behind   []bool // true: the member is not behind the parent; nil at the root. Valid until the tree is planned
 	left     time.Duration
-	deadline time.Duration // of the present step
+	deadline time.Duration // the deadline of the present step
 	children []child
 	checked  bool // the Planner has decided about the members here
 	problems []Problem
 	above    uint8        // levels behind the parent
-	entries  []*overEntry // in Registrar.over, one for each neighbour; none when it is not there
+	entries  []*overEntry // entries of Registrar.over, one for each neighbour; none when it is not there
 	serial   uint32
 	renewed  bool           // a Renew of the parent has come
-	repair   repair         // of an installed one
+	repair   repair         // the repair of an installed branch
 	over     bool           // the end has been reported, or need not be
 	endedBy  mcast.Neighbor // the neighbour that has reported the end
 	lost     LostLink       // what has ended the group, if that is SwitchLost
@@ -54,12 +54,12 @@ type branch struct {
 // child is a switch below, in a step.
 type child struct {
 	to       mcast.Neighbor
-	done     bool // has answered in this step, or is lost
+	done     bool // true: the child has answered in this step, or is lost
 	lost     bool // did not install an attempt that goes on with a group
-	lacking  bool // has installed it, and a switch below it has not
+	lacking  bool // true: the child has installed it, and a switch below it has not
 	height   uint8
 	diameter uint8
-	heardAt  time.Duration // of the last Renewed
+	heardAt  time.Duration // the time of the last Renewed
 }
 
 // isRoot reports whether no other switch has asked for the group.

@@ -72,7 +72,7 @@ type prepareKey struct {
 // prepareAssembly is a Prepare of which some segments have arrived.
 type prepareAssembly struct {
 	id       attemptID
-	body     *prepareBody // of the segment that came first
+	body     *prepareBody // the body of the segment that came first
 	parts    []*prepareBody
 	received int
 	expiry   timer[prepareKey]

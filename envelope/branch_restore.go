@@ -23,12 +23,12 @@ const restartStep = 1024
 // Registration.Tree.
 type SavedBranch struct {
 	Root        SwitchID
-	Number      uint64 // with Root and the epoch: which attempt
+	Number      uint64 // the number of the attempt, which has it with Root and the epoch
 	Base        uint64
 	Generation  uint64
 	Hops, Above uint8
 	Children    []SavedChild
-	Adjacencies []SavedAdjacency // of all neighbours in the tree
+	Adjacencies []SavedAdjacency // the adjacencies of all neighbours in the tree
 }
 
 // SavedChild is a switch below.

@@ -16,9 +16,9 @@ type direction uint8
 
 const (
 	noDirection direction = iota
-	toSwitch              // from a host to the switch
-	fromSwitch            // from the switch to a host
-	toMaster              // from a member to its master
+	toSwitch              // messages from a host to the switch
+	fromSwitch            // messages from the switch to a host
+	toMaster              // messages from a member to its master
 )
 
 // directions has the direction of every type. It alone decides which messages a machine

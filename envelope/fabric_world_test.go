@@ -47,7 +47,7 @@ type fabricSwitch struct {
 	n       int
 	sw      *Registrar
 	table   *tableStub
-	peers   []int // by Neighbor-1: the switch there
+	peers   []int // the switches by Neighbor-1
 	check   map[netip.Addr]Verdict
 	traffic map[mcast.Neighbor]uint64
 	noWay   map[netip.Addr]Reason

@@ -329,7 +329,7 @@ func TestQuotaLimits(t *testing.T) {
 	}
 	for _, x := range []struct {
 		cfg  RegistrarConfig
-		want []Reason // of groups of 2, 3 and 4 members, then of the second with 4
+		want []Reason // the answers to groups of 2, 3 and 4 members, then to the second with 4
 	}{
 		{quota(0, 0), []Reason{0, 0, 0, 0}},
 		{quota(2, 0), []Reason{0, 0, QuotaExceeded, 0}},

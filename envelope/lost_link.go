@@ -11,9 +11,9 @@ import (
 // LostLink is the adjacency of two switches whose loss has ended a group. It is the Err of
 // a GroupGone with SwitchLost.
 type LostLink struct {
-	At   SwitchID // has lost the other one
+	At   SwitchID // the switch that has lost the other one
 	To   SwitchID
-	Port string // of At, toward To
+	Port string // the port of At, toward To
 }
 
 // Error says what was lost.

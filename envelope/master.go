@@ -15,7 +15,7 @@ type MasterConfig struct {
 	Local netip.AddrPort // where answers arrive; must be the source of the master's packets
 	Port  uint16         // UDP port of the switch; default DefaultPort
 	Auth  Auth
-	Seed  uint64 // for transaction numbers and jitter; should differ between masters
+	Seed  uint64 // the seed of transaction numbers and jitter; should differ between masters
 	// MTU bounds the IP packets of a registration, in bytes; default 1500.
 	MTU      int
 	RetryMin time.Duration // the first wait for an answer; default 100 ms
@@ -50,8 +50,8 @@ type masterPhase uint8
 
 const (
 	created     masterPhase = iota
-	registering             // until the switch accepts
-	confirming              // until all members have confirmed
+	registering             // the phase until the switch accepts
+	confirming              // the phase until all members have confirmed
 	registered              // the lease is renewed
 	ended                   // failed, gone or deleted; requests may still be under way
 )
@@ -68,18 +68,18 @@ type Master struct {
 	phase      masterPhase
 	switchAddr netip.AddrPort // GroupIP and port
 
-	instance        uint64 // of the registrar; 0: unknown
+	instance        uint64 // the registrar's cookie for the master; 0: unknown
 	lastTransaction uint32
 	registerTx      uint32
-	registerSentAt  time.Duration // when registerTx was first sent with the right instance and epoch
-	deadline        time.Duration // of the registration
+	registerSentAt  time.Duration // the time when registerTx was first sent with the right instance and epoch
+	deadline        time.Duration // the deadline of the registration
 	authHint        bool          // an unauthenticated Reject said that the master's MAC is wrong
 
 	confirmed   map[MemberKey]bool
 	gone        map[MemberKey]bool
 	nextSegment int // index of the first member of the next Renew's list
 
-	retry       backoff // of Register, then of Renew
+	retry       backoff // the repetition of Register, then of Renew
 	renewTx     uint32
 	renewSentAt time.Duration
 	renewing    bool // renewTx has no answer yet

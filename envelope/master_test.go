@@ -15,7 +15,7 @@ func TestOneSegmentAsks(t *testing.T) {
 	reg := sample(1, 100)
 	for _, c := range []struct {
 		name              string
-		epoch, epochKnown uint64 // of the registration, and to the switch
+		epoch, epochKnown uint64 // the epochs of the registration, and known to the switch
 		first, challenged int    // number of segments: at first, and after the Challenge; 0: all
 	}{
 		{"new", 0, 0, 1, 0},

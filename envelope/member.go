@@ -17,9 +17,9 @@ type MemberConfig struct {
 	// Local is the member's address: the IP of its queue pairs, and the port at which the
 	// switch reaches it, which is the switch's own port.
 	Local    netip.AddrPort
-	Port     uint16 // of the switch; default DefaultPort
+	Port     uint16 // the UDP port of the switch; default DefaultPort
 	Auth     Auth
-	Seed     uint64        // for transaction numbers and jitter
+	Seed     uint64        // the seed of transaction numbers and jitter
 	RetryMin time.Duration // the first wait for an answer to Leave; default 100 ms
 	RetryMax time.Duration // default 2 s
 	Deadline time.Duration // bounds a whole Leave; default 10 s
@@ -57,10 +57,10 @@ type membership struct {
 	Membership
 	epoch             uint64 // newest that was confirmed; 0: none
 	instance          uint64
-	key               KeyID // of the registration that was confirmed
+	key               KeyID // the key of the registration that was confirmed
 	ended             bool  // epoch has ended
 	refused           uint64
-	status            Status // of the latest refusal
+	status            Status // the status of the latest refusal
 	question          question
 	notice            uint64 // serial of the newest Notice
 	unauthenticAtJoin uint64 // value of numUnauthentic at the Join

@@ -68,9 +68,9 @@ type Header struct {
 	KeyID       KeyID
 	Relay       bool           // reserved for trees: sent by a switch for the hosts below it
 	Hops        uint8          // reserved for trees: number of switches passed; 0 unless Relay
-	Epoch       uint64         // of the group
-	Instance    uint64         // of the registrar; 0 if the sender does not know it
-	Transaction uint32         // of the requester, repeated in the answer; in Gone, the switch's
+	Epoch       uint64         // the epoch of the group
+	Instance    uint64         // the registrar's cookie for the host; 0 if the sender does not know it
+	Transaction uint32         // the requester's transaction, repeated in the answer; in Gone, the switch's
 	Seq         uint16         // number of this segment, 0 <= Seq < Total
 	Total       uint16         // segments of this message, 1 or more; 1 for all types but Register
 	Group       netip.Addr     // GroupIP

@@ -17,8 +17,8 @@ type NoticeKind uint8
 // Kinds of Notice.
 const (
 	NoticeStalled  NoticeKind = 1 // the group's ACK has not advanced for a second or more: it waits for Member, at PSN
-	NoticeResumed  NoticeKind = 2 // it advances again; it had waited for Member
-	NoticeFailed   NoticeKind = 3 // to a member: the group has failed because of Member; Code and PSN as in a Gone
+	NoticeResumed  NoticeKind = 2 // the ACK advances again; it had waited for Member
+	NoticeFailed   NoticeKind = 3 // notice to a member: the group has failed because of Member; Code and PSN as in a Gone
 	numNoticeKinds NoticeKind = 4
 )
 

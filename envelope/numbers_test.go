@@ -84,8 +84,8 @@ func TestUsedNumbersAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		third func(*MemberRecord) // changes the member that has gone
-		all   func(*MemberRecord) // and every other
-		anew  bool                // in place of an update
+		all   func(*MemberRecord) // changes of every other member
+		anew  bool                // true: a new registration in place of an update
 		fail  bool
 		want  Reason // none if the group had carried nothing
 	}{

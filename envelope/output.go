@@ -18,7 +18,7 @@ const DefaultPort = 4797
 type Packet struct {
 	Src, Dst netip.AddrPort
 	Data     []byte
-	Key      KeyID // of its MAC; 0: it has none
+	Key      KeyID // the key of the packet's MAC; 0: it has none
 	Promises bool  // Registrar: it leaves when what it says is durable
 	Lasts    bool  // Registrar: it waits for that however long it takes
 }
@@ -83,7 +83,7 @@ type Event struct {
 	Member    MemberKey
 	EndReason EndReason
 	Status    Status
-	Code      rocev2.Syndrome // of a Gone: see there, and Cause
+	Code      rocev2.Syndrome // the code of a Gone: see there, and Cause
 	PSN       rocev2.PSN
 	Done      int
 	Total     int

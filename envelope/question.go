@@ -25,7 +25,7 @@ const unknownTwice = 2
 type question struct {
 	timer   backoff // next is when the next one is sent; 0: none is
 	every   time.Duration
-	tx      uint32 // of the one under way; valid if asked
+	tx      uint32 // the number of the question under way; valid if asked
 	asked   bool
 	unknown int // answers in a row that the group is unknown
 }

@@ -135,7 +135,7 @@ const (
 	ParameterQPN    Parameter = 1
 	ParameterPMTU   Parameter = 2
 	ParameterWindow Parameter = 3
-	ParameterPolicy Parameter = 4 // with quorum, dead_after, lag limits and the sender's timeout
+	ParameterPolicy Parameter = 4 // the policy, with quorum, dead_after, lag limits and the sender's timeout
 )
 
 var parameterNames = []string{
@@ -201,12 +201,12 @@ type EndReason uint8
 // Reasons for the end of a group or membership.
 const (
 	NotEnded      EndReason = 0
-	Deleted       EndReason = 1  // by the master or the operator
+	Deleted       EndReason = 1  // the master or the operator has deleted the group
 	Expired       EndReason = 2  // the lease ran out
 	Replaced      EndReason = 3  // a newer epoch of the group does not have the member
 	Left          EndReason = 4  // the member asked to leave
 	Removed       EndReason = 5  // the master removed the member
-	Evicted       EndReason = 6  // by the switch, under the group's policy; see the code
+	Evicted       EndReason = 6  // the switch has evicted the member, under the group's policy; see the code
 	Failed        EndReason = 7  // a fatal NAK under the policy Strict: the whole group has failed
 	SwitchLost    EndReason = 8  // a switch next in the group's tree is lost, or has forgotten the group; see LostLink
 	Withdrawn     EndReason = 9  // the operator of a switch has taken its address out of the group prefixes
@@ -311,8 +311,8 @@ const (
 // drops has a row for each Drop, and a last one for all other values. docs/COUNTERS.md is made of it.
 var drops = [NumDrops + 1]struct {
 	name, text string
-	normal     bool // see Normal
-	unanswered bool // see Unanswered
+	normal     bool // the answer of Normal
+	unanswered bool // the answer of Unanswered
 }{
 	NoDrop:          {name: "none", normal: true, text: "taken"},
 	Truncated:       {name: "truncated", text: "an envelope that is shorter than its header, body or MAC"},

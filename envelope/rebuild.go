@@ -26,14 +26,14 @@ const (
 
 // repair is what a switch does about ways of a group that are lost.
 type repair struct {
-	lostTo   mcast.Neighbor // has lost the group
+	lostTo   mcast.Neighbor // the neighbour that has lost the group
 	until    time.Duration  // the group ends then
-	grace    timer[*group]  // in Registrar.graces, set while lostTo is waited for
-	wanted   timer[*group]  // in Registrar.rebuilds: when the root begins the next one
-	check    timer[*group]  // in Registrar.routeChecks
-	waysLost time.Duration  // when a way of a leg was found to be lost, plus 1; 0: all are there
+	grace    timer[*group]  // the timer in Registrar.graces, set while lostTo is waited for
+	wanted   timer[*group]  // the timer in Registrar.rebuilds: when the root begins the next one
+	check    timer[*group]  // the timer in Registrar.routeChecks
+	waysLost time.Duration  // the time when a way of a leg was found to be lost, plus 1; 0: all are there
 	cause    LostLink
-	begun    time.Duration // of the last rebuild, plus 1
+	begun    time.Duration // the time of the last rebuild, plus 1
 	avoided  map[mcast.Neighbor]time.Duration
 	reported Reason // why the last rebuild failed
 }

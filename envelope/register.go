@@ -18,7 +18,7 @@ type GroupBody struct {
 	// GroupParams are not checked, except that they fit the encoding: PathMTU and Quorum
 	// 16 bits, LagPSNs 24.
 	mcast.GroupParams
-	TotalMembers int // of the group, in all segments; 0..65535
+	TotalMembers int // members of the group, in all segments; 0..65535
 	Lease        time.Duration
 	Window       mcast.Window // zero for none
 	Base         uint64       // Registration.Base, 0 for none

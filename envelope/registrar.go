@@ -63,17 +63,17 @@ type RegistrarConfig struct {
 	// for example the time of boot, in milliseconds since 1970. Epochs then grow over
 	// restarts, and recordings from before a restart are stale.
 	EpochBase uint64
-	Port      uint16 // of the registrar and of the members; default DefaultPort
+	Port      uint16 // the UDP port of the registrar and of the members; default DefaultPort
 	Auth      Auth
-	Seed      uint64         // for jitter
+	Seed      uint64         // the seed of jitter
 	Prefixes  []netip.Prefix // GroupIPs that are served; at least one
 	MaxPMTU   int            // largest path MTU in bytes that all ports carry; default 4096
 
-	Rights map[KeyID]Rights // by key; a key that is not in the map has all rights
-	Switch SwitchConfig     // for groups over several switches; zero: there are none
+	Rights map[KeyID]Rights // rights by key; a key that is not in the map has all rights
+	Switch SwitchConfig     // the parameters of groups over several switches; zero: there are none
 
 	MaxGroups  int    // installed or being located; default 1024
-	MaxMembers int    // of one group; default 1024
+	MaxMembers int    // members of one group; default 1024
 	MaxPending int    // registrations being reassembled; default 64
 	MaxEpochs  int    // groups whose epoch is remembered; default 65536, at least 2*(MaxGroups+1)
 	EpochStep  uint64 // largest step from the newest known epoch to a new one; default 2^20
@@ -81,8 +81,8 @@ type RegistrarConfig struct {
 
 	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
 	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
-	LocateTimeout     time.Duration // until VerdictLater becomes a rejection; default 2 s
-	DefaultLease      time.Duration // for masters that ask for none; default 60 s, or MaxLease if that is less
+	LocateTimeout     time.Duration // the time until VerdictLater becomes a rejection; default 2 s
+	DefaultLease      time.Duration // the lease of masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
 	MaxLease          time.Duration // default 10 min
 	CookiePeriod      time.Duration // a cookie is valid for one to two periods; default 5 min
@@ -150,17 +150,17 @@ type Registrar struct {
 	groups       map[netip.Addr]*group       // installed
 	locating     map[netip.Addr]*group       // complete, but the location of a member is still unknown
 	addresses    int                         // number of GroupIPs in groups or locating
-	usage        map[KeyID]usage             // of groups and locating together
-	leases       timers[*group]              // of groups: the ends of their leases
-	tries        timers[*group]              // of locating: when to ask the Table again, or to give up
-	expiries     timers[pendingKey]          // of pending
+	usage        map[KeyID]usage             // the usage of groups and locating together
+	leases       timers[*group]              // ends of the leases of groups
+	tries        timers[*group]              // times of locating: when to ask the Table again, or to give up
+	expiries     timers[pendingKey]          // ends of pending
 	pending      map[pendingKey]*assembly    // incomplete
 	pendingUnder map[KeyID]int               // number of pending, by key
 	epochs       map[netip.Addr]*epochRecord // survives the groups
-	members      map[MemberKey]netip.Addr    // of installed groups
+	members      map[MemberKey]netip.Addr    // members of installed groups
 	events       goneEvents
 	eventID      uint32
-	nextHint     time.Duration // when the next unauthenticated Reject may be sent
+	nextHint     time.Duration // the time when the next unauthenticated Reject may be sent
 	treeBooks
 }
 
@@ -178,8 +178,8 @@ type treeBooks struct {
 	prepareExpiries timers[prepareKey]
 	refusals        map[prepareKey]*refusal
 	refusalExpiries timers[prepareKey]
-	graces          timers[*group] // of groups that a neighbour has lost
-	rebuilds        timers[*group] // of roots
+	graces          timers[*group] // graces of groups that a neighbour has lost
+	rebuilds        timers[*group] // the next rebuilds of roots
 	routeChecks     timers[*group]
 }
 
@@ -194,9 +194,9 @@ func newTreeBooks() treeBooks {
 type group struct {
 	reg      Registration  // Members: the current ones
 	key      KeyID         // under which it was registered; 0 for a local one
-	tx       uint32        // of the Register, then of the newest Renew: older Renews are rejected
-	segments []digest      // of the Register, to recognize a duplicate
-	lease    timer[*group] // in Registrar.leases; not set, and at 0, without a lease
+	tx       uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
+	segments []digest      // the digests of the Register, to recognize a duplicate
+	lease    timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease
 	// joined is the epoch in which each member's record was registered. The entry
 	// outlives the membership: a Leave of that epoch or a later one is about this group.
 	joined map[MemberKey]uint64
@@ -205,28 +205,28 @@ type group struct {
 	// usedNumbers are records of former members that must not be registered again, oldest
 	// first.
 	usedNumbers []MemberRecord
-	relayNext   time.Duration // at the root: when a Renew of the master is due at the switches below
+	relayNext   time.Duration // the time when a Renew of the master is due at the switches below; at the root
 	failed      bool          // GroupFailed was called
 	failure     *Gone         // what was told of that, in a tree
-	untold      []*Gone       // of an attempt that goes on with a group: what happened in that meanwhile
-	generation  uint64        // of the tree, within the group's life
-	attempts    uint64        // at the root: the generation of the last attempt
+	untold      []*Gone       // the events meanwhile, for an attempt that goes on with a group
+	generation  uint64        // the generation of the tree, within the group's life
+	attempts    uint64        // the generation of the last attempt; at the root
 	unchanged   bool          // a registration identical to the live one: the group goes on
-	rebuild     bool          // at the root: the installed group once more
-	unaccepted  bool          // at the root: a switch lacks the update, and the master has not heard of it
+	rebuild     bool          // true: the installed group once more; at the root
+	unaccepted  bool          // true: a switch lacks the update, and the master has not heard of it; at the root
 	known, last uint32        // the highest member numbers: before this registration, and ever given
-	branch      *branch       // of a group over several switches, else nil
-	began       time.Duration // when its first message came; 0: from another switch
+	branch      *branch       // the branch of a group over several switches, else nil
+	began       time.Duration // the time when its first message came; 0: from another switch
 	// while members are being located
 	nextTry, locateDeadline time.Duration
-	try                     timer[*group] // in Registrar.tries, at the earlier of both
+	try                     timer[*group] // the timer in Registrar.tries, at the earlier of both
 	missingMember           Problem
 }
 
 // Quota bounds the registrations under one key. A zero field is no bound.
 type Quota struct {
-	Groups  int           // at one time
-	Members int           // of all groups of the key
+	Groups  int           // groups at one time
+	Members int           // members of all groups of the key
 	Lease   time.Duration // longest lease
 }
 

@@ -15,14 +15,14 @@ type digest [sha256.Size]byte
 
 // assembly is a registration of which some segments have arrived.
 type assembly struct {
-	header   Header // of the segment that came first
+	header   Header // the header of the segment that came first
 	group    GroupBody
-	parts    [][]MemberRecord // by Seq; nil: missing
+	parts    [][]MemberRecord // the members by Seq; nil: missing
 	digests  []digest
 	received int
-	members  int               // in parts
-	began    time.Duration     // when the first segment came
-	expiry   timer[pendingKey] // when it is given up
+	members  int               // members in parts
+	began    time.Duration     // the time when the first segment came
+	expiry   timer[pendingKey] // the time when the assembly is given up
 }
 
 // digestOf identifies a segment's contents. It hashes the encoding, which is a function

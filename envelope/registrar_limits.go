@@ -7,7 +7,7 @@ import "time"
 
 // Limits are the bounds of registrations that may change while the switch runs.
 type Limits struct {
-	MaxGroups, MaxMembers   int // not more than at the start
+	MaxGroups, MaxMembers   int // the bounds of both; not more than at the start
 	MaxLease, LocateTimeout time.Duration
 }
 

@@ -21,12 +21,12 @@ type SavedGroup struct {
 	Registration Registration // the members that have not gone; Lease as granted
 	Key          KeyID        // 0: registered by hand
 	Transaction  uint32
-	Digests      [][32]byte // of the segments of the Register
-	Joined       []uint64   // by member: the epoch of its record
+	Digests      [][32]byte // the digests of the segments of the Register
+	Joined       []uint64   // the epochs of the members' records, by member
 	Failed       bool
 	Former       []SavedFormer
 	LastNumber   uint32       // the highest number that a member has had
-	Branch       *SavedBranch // of a group over several switches
+	Branch       *SavedBranch // the branch of a group over several switches
 }
 
 // SavedFormer is a member that has gone, or whose numbers must not be used again.

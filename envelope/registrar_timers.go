@@ -12,7 +12,7 @@ import (
 
 // goneEvent is a Gone without its Ack.
 type goneEvent struct {
-	repeat timer[*goneEvent] // in goneEvents.repeats, at retry.next
+	repeat timer[*goneEvent] // the timer in goneEvents.repeats, at retry.next
 	id     uint32
 	to     netip.AddrPort
 	group  netip.Addr

@@ -88,7 +88,7 @@ func (r *Registration) Find(k MemberKey) int {
 type Problem struct {
 	Reason Reason
 	Member MemberKey // the member at fault; zero if the problem is about none
-	Value  uint64    // see Reason; 0 if it has none
+	Value  uint64    // a value that Reason explains; 0 if it has none
 }
 
 // Error describes the problem; the caller adds which group it is about.

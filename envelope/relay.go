@@ -23,11 +23,11 @@ const (
 	relayRefused   relayKind = 3  // answer to Prepare or Commit: why not
 	relayCommit    relayKind = 4  // parent → child: install
 	relayCommitted relayKind = 5  // answer: installed, here and, unless lacking, below
-	relayEnd       relayKind = 6  // to any neighbour in the tree: the attempt, or the group, has ended
+	relayEnd       relayKind = 6  // notice to any neighbour in the tree: the attempt, or the group, has ended
 	relayEnded     relayKind = 7  // answer; also to a Renew of an unknown group
 	relayRenew     relayKind = 8  // parent → child: lease, and whom to notify
 	relayRenewed   relayKind = 9  // answer
-	relayGone      relayKind = 10 // to any neighbour in the tree: a member has gone, or the group has failed
+	relayGone      relayKind = 10 // notice to any neighbour in the tree: a member has gone, or the group has failed
 	relayNoted     relayKind = 11 // answer
 	relayRebuild   relayKind = 12 // child → parent: the tree needs other ways
 	relayRebuilds  relayKind = 13 // answer
@@ -63,7 +63,7 @@ const (
 	relaySeqOffset     = 28
 	relayGroupKey      = 64
 
-	maxProblems = 32 // in one Refused
+	maxProblems = 32 // problems in one Refused
 )
 
 // renewWhom says which members at the switches below a Renew has notified.
@@ -82,7 +82,7 @@ type attemptID struct {
 	epoch  uint64
 	root   SwitchID
 	number uint64 // drawn by the root
-	key    KeyID  // of the group: a relay about the attempt proves it
+	key    KeyID  // the key of the group: a relay about the attempt proves it
 }
 
 // relay is one decoded relay, or one to be sent. The fields after group are of the kinds
@@ -107,7 +107,7 @@ type relay struct {
 	tx       uint32         // Renew: of the Notify
 	lease    time.Duration  // Renew
 	whom     renewWhom      // Renew: the members to notify
-	list     []MemberRecord // of notifyListed
+	list     []MemberRecord // the members of notifyListed
 	gone     *Gone
 }
 

@@ -26,7 +26,7 @@ type Adjacency struct {
 	// Session is a number that both ends have agreed upon, and that was never used between
 	// them before: a relay of another session is void.
 	Session uint64
-	MTU     int    // of the link, in bytes of IP packets
+	MTU     int    // the MTU of the link, in bytes of IP packets
 	Port    string // the name of this switch's port
 }
 
@@ -36,8 +36,8 @@ type Relay struct {
 	To       mcast.Neighbor
 	Group    netip.Addr
 	Data     []byte
-	Promises bool // it leaves when what it says is durable
-	Lasts    bool // it waits for that however long it takes
+	Promises bool // true: the relay leaves when what it says is durable
+	Lasts    bool // true: the relay waits for that however long it takes
 }
 
 // relayLabel is covered by the MAC of a relay, before its own bytes.
@@ -195,7 +195,7 @@ type requestID struct {
 	to     mcast.Neighbor
 	kind   relayKind
 	id     attemptID
-	serial uint32 // of Gone
+	serial uint32 // the serial of Gone
 }
 
 // relayRequest is a relay that is repeated until it is answered, or until its time is over.
@@ -207,7 +207,7 @@ type relayRequest struct {
 	retry backoff
 	until time.Duration
 	timer timer[*relayRequest]
-	order uint64 // in which requests were made
+	order uint64 // the order in which requests were made
 }
 
 // ask sends the relays of a request about the group at ip, and repeats them until the

@@ -18,11 +18,11 @@ type prepareBody struct {
 	tx         uint32
 	left       time.Duration // within which the answer is needed
 	origin     uint64        // the epoch with which the group's life began
-	generation uint64        // of the attempt, within that life
+	generation uint64        // the generation of the attempt, within that life
 	known      uint32        // members with higher numbers are new in the group
 	group      GroupBody     // Base: the epoch that is updated, the attempt's own for a rebuild
-	behind     []bool        // by record: the member is behind the receiver
-	numbers    []uint32      // by record
+	behind     []bool        // true: the member is behind the receiver; by record
+	numbers    []uint32      // numbers by record
 }
 
 // isConsecutive reports whether each number is one more than that before it.

@@ -10,8 +10,8 @@ import (
 
 // timer is a deadline of owner. The zero value with an owner is not set.
 type timer[T any] struct {
-	at    time.Duration // when it fires, or was to fire
-	index int           // in the timers that it is set on, plus one; 0: it is not set
+	at    time.Duration // the time when it fires, or was to fire
+	index int           // the index in the timers that it is set on, plus one; 0: it is not set
 	owner T
 }
 

@@ -30,7 +30,7 @@ type Planner interface {
 type Ways struct {
 	Verdict
 	Here bool             // the host is behind a port of this switch, and no switch is between
-	Hops []mcast.Neighbor // else: the usable next hops
+	Hops []mcast.Neighbor // the usable next hops, if the host is not here
 }
 
 // SwitchConfig is what registration through trees needs.
@@ -153,7 +153,7 @@ func ChooseLegs(group netip.Addr, legs, before []mcast.Neighbor, hops [][]mcast.
 // NeighbourLoad is the use of a neighbour by groups.
 type NeighbourLoad struct {
 	ID      SwitchID
-	Groups  int    // that have a leg to it
+	Groups  int    // groups that have a leg to it
 	Traffic uint64 // Planner.Traffic
 }
 

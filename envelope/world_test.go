@@ -24,7 +24,7 @@ func testAuth() Auth { return Auth{Keys: testKeys, Send: 7} }
 // tableStub is a Table that remembers what it was told, and answers as scripted.
 type tableStub struct {
 	groups  map[netip.Addr]*Registration
-	verdict map[netip.Addr]Verdict // by GroupIP; default accepted
+	verdict map[netip.Addr]Verdict // verdicts by GroupIP; default accepted
 	carried map[netip.Addr]bool    // groups whose members have used their PSNs
 	away    map[netip.Addr]string  // hosts whose messages come from elsewhere: "" as members, "left" as former ones
 	calls   []string

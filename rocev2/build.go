@@ -11,7 +11,7 @@ import (
 // Path has the fields of the headers below BTH. Src and Dst must be of one family.
 type Path struct {
 	SrcMAC, DstMAC MAC
-	Tagged         bool   // with one VLAN tag
+	Tagged         bool   // true: the frame has one VLAN tag
 	TCI            uint16 // its tag control information
 	TPID           uint16 // its EtherType; 0 means EtherTypeVLAN
 	Src, Dst       netip.Addr

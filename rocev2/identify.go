@@ -75,7 +75,7 @@ func putEchoChecksum(p *Path, q []byte) {
 type Identification struct {
 	Nonce  Nonce
 	Switch bool // a switch says that it is one
-	MAC    MAC  // of its port, if it is a switch
+	MAC    MAC  // the MAC of the switch's port, if a switch answers
 }
 
 // DecodeIdentification reads the answer in frame f; ok is false if it is none.

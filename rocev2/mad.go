@@ -19,7 +19,7 @@ const (
 
 const (
 	opUDSendOnly Opcode = 0x64
-	qpnGSI       QPN    = 1          // of the general services interface
+	qpnGSI       QPN    = 1          // the queue pair of the general services interface
 	qkeyGSI      uint32 = 0x80010000 // IBTA §10.2.4
 )
 

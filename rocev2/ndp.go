@@ -36,7 +36,7 @@ type NeighborSolicitation struct {
 	Src, Dst netip.Addr // Src is :: in duplicate address detection
 	Target   netip.Addr
 	SrcLLA   MAC  // source link-layer address option
-	HasLLA   bool // whether there was one
+	HasLLA   bool // true: the message has the option
 }
 
 // IsNeighborSolicitation reports whether frame f has the ICMPv6 type of a neighbour
@@ -80,7 +80,7 @@ func DecodeNeighborSolicitation(f *Frame, s *NeighborSolicitation) Reason {
 type NeighborAdvertisement struct {
 	Target   netip.Addr
 	MAC      MAC  // target link-layer address option, or the frame's source without one
-	Override bool // it is the target itself that answers: a proxy leaves it out (RFC 4861 §7.2.8)
+	Override bool // true: the target itself answers; a proxy leaves the flag out (RFC 4861 §7.2.8)
 }
 
 // DecodeNeighborAdvertisement reads the neighbour advertisement in frame f with all the

@@ -17,7 +17,7 @@ import (
 const (
 	repeatInterval = time.Second
 	replyTries     = 15
-	redialInterval = 200 * time.Millisecond // as between two calls of rdma_listen, or of a program that is about to
+	redialInterval = 200 * time.Millisecond // the time for a program between two calls of rdma_listen, or about to make the first
 	rtuInterval    = 100 * time.Millisecond
 	rtuTries       = 3
 	leaveTries     = 5
@@ -35,8 +35,8 @@ type peer struct {
 
 // connection is a member's, from its REQ on.
 type connection struct {
-	dialled  bool   // by the switch, which is the active side
-	port     uint16 // that the switch has dialled
+	dialled  bool   // true: the switch has dialled the listener, and is the active side
+	port     uint16 // the port that the switch has dialled
 	listener *listener
 	state    state
 	peer     peer
@@ -45,10 +45,10 @@ type connection struct {
 	tid      uint64
 	record   mcast.MemberRecord
 	flow     bool          // flow control, as in the REQ
-	why      Refusal       // for sendREJ; of a listener that is dialled: its last REJ
-	due      time.Duration // of the timer
-	queued   int           // in timers, plus one; 0: the timer is not set
-	tries    int           // of REP or DREQ
+	why      Refusal       // the reason for sendREJ; for a dialled listener: its last REJ
+	due      time.Duration // the time when the timer fires
+	queued   int           // the index in timers, plus one; 0: the timer is not set
+	tries    int           // times that REP or DREQ was sent
 	patient  time.Duration // the time of an MRA
 }
 

@@ -14,8 +14,8 @@ import (
 // whether the key may make it, and how long members wait.
 type Creation struct {
 	Listen
-	Member netip.Addr   // that has sent the REQ
-	Window mcast.Window // of that member; Len is 0 without
+	Member netip.Addr   // the member that has sent the REQ
+	Window mcast.Window // the window of that member; Len is 0 without one
 }
 
 // creation returns the group that a REQ makes; nil: it makes none. Without a right MAC the

@@ -28,7 +28,7 @@ type dialWorld struct {
 	flights  []flight
 	loss     float64
 	delay    time.Duration
-	refuse   float64 // of registrations
+	refuse   float64 // the share of registrations that are refused
 	force    map[netip.Addr][]mcast.MemberRecord
 	pending  map[netip.Addr]func()
 	due      map[netip.Addr]time.Duration
@@ -46,11 +46,11 @@ type kernel struct {
 	guid  GUID
 	conns map[CommID]*kconn
 	// of a listener
-	accepts time.Duration // after the REQ; below 0: never
+	accepts time.Duration // the time from the REQ until the program accepts; below 0: never
 	rejects bool          // its program refuses
 	absent  bool          // its program does not listen
-	deaf    bool          // it has died
-	late    time.Duration // from a DREQ on until its program disconnects
+	deaf    bool          // true: the host has died
+	late    time.Duration // the time from a DREQ until its program disconnects
 }
 
 // kconn is a connection in a kernel.
@@ -60,12 +60,12 @@ type kconn struct {
 	psn        rocev2.PSN
 	peer       GUID // the switch's
 	peerQPN    rocev2.QPN
-	ask        Request // of a listener: the REQ
-	data       []byte  // of it
+	ask        Request // the REQ that a listener has got
+	data       []byte  // the private data of the REQ
 	passive    bool
 	state      string // sent, received, replied, established, left, leaving, gone
 	reply      Reply
-	message    Message // that is repeated
+	message    Message // the message that is repeated
 	at         time.Duration
 	tries      int
 	waited     bool

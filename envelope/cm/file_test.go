@@ -16,7 +16,7 @@ type file struct {
 	has     []Kept // durable
 	isNew   bool   // connections have changed since the last write
 	writing []Kept
-	durable time.Duration // when the write under way is; 0: there is none
+	durable time.Duration // the time when the write under way is durable; 0: no write is under way
 	next    time.Duration
 	waiting []Packet
 	covered int // those of waiting that may leave after the write under way

@@ -17,8 +17,8 @@ type host struct {
 	w    *world
 	ip   netip.Addr
 	guid GUID
-	now  *hostConn            // that its program has; nil: none
-	all  map[CommID]*hostConn // by its own ID: those that the kernel has
+	now  *hostConn            // the connection that its program has; nil: none
+	all  map[CommID]*hostConn // the connections that the kernel has, by its own ID
 	// silent: it has died, or its one DREQ may be lost. The switch cannot know; liveness does.
 	silent bool
 	deaf   bool       // its program does not look at a DREQ

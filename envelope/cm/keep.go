@@ -16,7 +16,7 @@ import (
 type Kept struct {
 	State    string
 	Record   mcast.MemberRecord
-	Dialled  bool // by the switch
+	Dialled  bool // true: the switch has dialled
 	ID, Peer CommID
 	GUID     GUID // ours
 	PeerGUID GUID

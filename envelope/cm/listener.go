@@ -16,15 +16,15 @@ import (
 // registered (wanted), and control tells it which are (registered).
 type listener struct {
 	Listen
-	key        netip.Addr // of the registration: Group, or another address of a session
-	front      *front     // of a session; nil: everybody connects
+	key        netip.Addr // the address of the registration: Group, or another address of a session
+	front      *front     // the front of a session; nil: everybody connects
 	dialler    *connection
-	ask        Request // of the dialler
+	ask        Request // the dialler's REQ
 	data       []byte  // private data for listeners
-	reply      Reply   // of the leader
+	reply      Reply   // the leader's REP
 	replyData  []byte
 	members    map[netip.Addr]*connection // those that are members, or are to be
-	registered []mcast.MemberRecord       // in force, in the order of wanted; nil: the group is not registered
+	registered []mcast.MemberRecord       // the records in force, in the order of wanted; nil: the group is not registered
 	pending    bool                       // a registration of requested is under way
 	requested  []mcast.MemberRecord
 	closing    bool // Close has ended it

@@ -17,8 +17,8 @@ import (
 
 // Config is what a Manager needs to know.
 type Config struct {
-	Seed [32]byte          // of communication IDs, GUIDs and PSNs; secret
-	Keys map[uint16][]byte // of private data
+	Seed [32]byte          // the seed of communication IDs, GUIDs and PSNs; secret
+	Keys map[uint16][]byte // the keys of private data
 }
 
 // Listen is a group that members may connect to.
@@ -28,8 +28,8 @@ type Listen struct {
 	Expect int            // members
 	QPN    rocev2.QPN     // the virtual queue pair
 	MTU    int            // path MTU in bytes; 0: that of the first member
-	Wait   time.Duration  // for the other members, from a member's REQ on
-	Key    uint16         // of the members' private data; 0: they need none
+	Wait   time.Duration  // the time to wait for the other members, from a member's REQ on
+	Key    uint16         // the key of the members' private data; 0: they need none
 	From   []netip.Prefix // addresses of members; nil: any
 
 	// Listeners are dialled in the group's name when a member connects, which is the dialler
@@ -69,7 +69,7 @@ type Output struct {
 	Events  []Event
 	Changed []netip.Addr // registrations whose records in Wanted differ from the registered ones, and for which no registration is under way
 	Drop    Drop
-	Left    *DREQ // of a connection from before a restart
+	Left    *DREQ // the DREQ of a connection from before a restart
 	// Creation is a group that the REQ passed to Input makes. The caller opens it and passes
 	// the REQ to Input again, or to Refuse.
 	Creation *Creation
@@ -80,7 +80,7 @@ type Output struct {
 type Manager struct {
 	cfg       Config
 	random    *rand.Rand
-	listeners map[netip.Addr]*listener // by the address of the registration
+	listeners map[netip.Addr]*listener // listeners by the address of the registration
 	fronts    map[netip.Addr]*front
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
@@ -89,7 +89,7 @@ type Manager struct {
 	nonces    nonces
 	resumed   map[peer]resumption // REQs under a key that waited before a restart
 	timers    timers
-	retries   []retry // in the order of their times
+	retries   []retry // retries in the order of their times
 	now       time.Duration
 	out       *Output
 }

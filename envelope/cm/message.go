@@ -76,13 +76,13 @@ type Request struct {
 	RemoteTimeout       Timeout
 	Service             TransportService
 	FlowControl         bool
-	PSN                 rocev2.PSN // that the answering side has to begin with
+	PSN                 rocev2.PSN // the PSN that the answering side has to begin with
 	LocalTimeout        Timeout
 	RetryCount          uint8 // 3 bits
 	PKey                uint16
 	MTU                 uint8 // IBTA's code: 1 is 256 bytes, 5 is 4096
 	RNRRetry            uint8 // 3 bits
-	MaxRetries          uint8 // of REQ and REP, 4 bits
+	MaxRetries          uint8 // the most repetitions of REQ and REP, 4 bits
 	SRQ                 bool
 	LocalGID, RemoteGID netip.Addr // IPv4 addresses as such
 	FlowLabel           uint32     // 20 bits
@@ -90,7 +90,7 @@ type Request struct {
 	HopLimit            uint8
 	SubnetLocal         bool
 	AckTimeout          Timeout
-	SrcPort             uint16 // of the program
+	SrcPort             uint16 // the port of the program
 	Src, Dst            netip.Addr
 }
 
@@ -98,7 +98,7 @@ type Request struct {
 type Reply struct {
 	QKey               uint32
 	QPN                rocev2.QPN
-	PSN                rocev2.PSN // that the asking side has to begin with
+	PSN                rocev2.PSN // the PSN that the asking side has to begin with
 	ResponderResources uint8
 	InitiatorDepth     uint8
 	AckDelay           Timeout

@@ -32,7 +32,7 @@ type nonces struct {
 	secret [sha256.Size]byte
 	spent  map[claimant]spending
 	order  []claimant      // claimants that have shown a nonce in the last two periods, the latest one last
-	times  []time.Duration // when
+	times  []time.Duration // the times when claimants in order have shown one
 }
 
 // spending is how many nonces a claimant has shown, and when the last one.

@@ -13,7 +13,7 @@ import (
 // The zero Refusal is none.
 type Refusal struct {
 	Reason RejectReason
-	Code   Code // with ConsumerReject
+	Code   Code // the code under ConsumerReject
 	Text   string
 	mtu    uint8  // right MTU by IBTA's code, with InvalidMTU
 	nonce  uint64 // nonce that the next REQ has to show, with Unproven

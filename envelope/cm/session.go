@@ -16,16 +16,16 @@ type Replies uint8
 
 // Policies of replies.
 const (
-	Refuse Replies = iota // it gets a NAK: listeners receive only
+	Refuse Replies = iota // data of a listener gets a NAK: listeners receive only
 	Source                // any member may be the source, in turns
-	Leader                // that of the first listener goes to the dialler, that of the others is acknowledged and discarded
+	Leader                // data of the first listener goes to the dialler, that of the others is acknowledged and discarded
 )
 
 // front is the address of a group whose listeners the switch dials. Each dialler has a
 // session.
 type front struct {
 	Listen
-	sessions []*listener // in the order of their REQs
+	sessions []*listener // sessions in the order of their REQs
 }
 
 // assign gives l, a session without one, a key if one is free. The first is the front's own

@@ -40,7 +40,7 @@ const (
 	gotDREP                 //
 	installed               // the registration with it is in force
 	connected               // the dialler is established: listeners may be, too
-	ended                   // it is no member, or cannot be one: rejected, replaced, evicted, or the group has ended
+	ended                   // the connection is no member, or cannot be one: rejected, replaced, evicted, or the group has ended
 	expired                 // its timer
 	exhausted               // its timer, and nothing may be repeated any more
 	numEvents
@@ -58,12 +58,12 @@ const (
 	nothing  action = iota
 	refuse          // the event has no place in the state: it is counted
 	sendMRA         //
-	sendREP         // and repeat it
-	sendREQ         // and repeat it
-	sendRTU         // and repeat it, rtuTries times in all
+	sendREP         // a REP, repeated
+	sendREQ         // a REQ, repeated
+	sendRTU         // an RTU, repeated, rtuTries times in all
 	sendREJ         //
 	sendDREP        //
-	sendDREQ        // and repeat it
+	sendDREQ        // a DREQ, repeated
 	postpone        // repeat for the first time after the time of the MRA
 	redial          // repeat soon
 	numActions

@@ -29,13 +29,13 @@ type world struct {
 	key     []byte
 	hosts   []*host
 	flights []flight
-	loss    float64 // of each MAD, each way; as many are duplicated
+	loss    float64 // the share of MADs lost, each way; as many are duplicated
 	delay   time.Duration
 	file    file
 
 	registering  func() // the registration under way, due at registered
 	registered   time.Duration
-	refuse       float64 // of registrations
+	refuse       float64 // the share of registrations that are refused
 	inForce      []mcast.MemberRecord
 	waited       map[*hostConn]bool
 	killed       map[*hostConn]bool

@@ -45,7 +45,7 @@ type Neighbour struct {
 	Capabilities uint32
 	Version      uint8 // the highest that both speak
 	Interval     time.Duration
-	API          netip.AddrPort // as it says; not valid: none
+	API          netip.AddrPort // the API's address, as the neighbour says; not valid: none
 	// Session is the number of the adjacency, the same at both ends once both have heard
 	// of it. Neither end has two adjacencies of one number: it is a new one when either
 	// starts anew, and when either end has lost the adjacency. 0: not proved.
@@ -57,14 +57,14 @@ func (n *Neighbour) Hold() time.Duration { return Multiplier * n.Interval }
 
 // Event is a change of the adjacency.
 type Event struct {
-	State     State // after it
+	State     State // the state after the event
 	Reason    Reason
-	Neighbour Neighbour // that is up, or was
+	Neighbour Neighbour // the neighbour that is up, or was
 }
 
 // Output is what a call has the driver do. The driver passes it in again.
 type Output struct {
-	Packets [][]byte // to Destination, from the link's MAC, with EtherType
+	Packets [][]byte // packets to Destination, from the link's MAC, with EtherType
 	Events  []Event
 	Drop    Drop
 }
@@ -77,14 +77,14 @@ type Link struct {
 	random *rand.ChaCha8
 	up     bool // the link itself
 
-	peers  []*peer // in the order in which they were first heard
+	peers  []*peer // the switches heard on the link, in the order in which they were first heard
 	state  State
 	reason Reason
-	best   Neighbour // that is up
+	best   Neighbour // the neighbour that is up
 
 	seq   uint64
-	paced time.Duration // when the hellos so far would end, a gap after each
-	next  time.Duration // when the next one is due
+	paced time.Duration // the time when the hellos so far would end, a gap after each
+	next  time.Duration // the time when the next hello is due
 }
 
 // peer is a switch that is heard on the link.
@@ -93,8 +93,8 @@ type peer struct {
 	seq       uint64
 	challenge uint64 // ours for it
 	echo      uint64 // its for us, which we repeat; 0: not known
-	proved    bool   // it has repeated the challenge, and still hears us
-	oneWay    bool   // it was proved, and has ceased to hear us
+	proved    bool   // true: the switch has repeated the challenge, and still hears us
+	oneWay    bool   // true: the switch was proved, and has ceased to hear us
 	former    bool   // another life of the same switch was proved after it
 	spent     bool   // an adjacency under the challenge has ended
 	deadline  time.Duration

@@ -26,7 +26,7 @@ type segment struct {
 	now    time.Duration
 	links  []*Link
 	queue  []frame
-	events []string // of all links
+	events []string // events of all links
 	frames int
 	lose   func(from, to *Link) bool
 	delay  func() time.Duration

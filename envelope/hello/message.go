@@ -73,9 +73,9 @@ func (s Speaker) String() string { return fmt.Sprintf("%v/%x", s.ID, s.Incarnati
 type Address struct {
 	Port uint32 // number of the sender's port
 	MAC  rocev2.MAC
-	IPv4 netip.Addr // not valid: none
-	IPv6 netip.Addr // not valid: none
-	MTU  uint32     // of the sender's port, in bytes
+	IPv4 netip.Addr // the port's IPv4 address; not valid: none
+	IPv6 netip.Addr // the port's IPv6 address; not valid: none
+	MTU  uint32     // the MTU of the sender's port, in bytes
 }
 
 // Message is a hello.

@@ -25,7 +25,7 @@ const (
 // drops has a row for each Drop, and a last one for all other values. docs/COUNTERS.md is made of it.
 var drops = [NumDrops + 1]struct {
 	name, text string
-	normal     bool // it occurs where nothing is wrong
+	normal     bool // true: the drop occurs where nothing is wrong
 	foreign    bool // the frames may be others' use of the EtherType
 }{
 	NoDrop:     {name: "none"},

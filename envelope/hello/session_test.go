@@ -206,7 +206,7 @@ func (w *linkWorld) key() string {
 		}
 		return n
 	}
-	var seqs [2][]uint64 // by the end that has sent them
+	var seqs [2][]uint64 // sequence numbers by the end that has sent them
 	seq := func(of Speaker, x uint64) (rank int) {
 		if of.ID == third.ID {
 			return 0
