@@ -103,7 +103,7 @@ func TestFast(t *testing.T) {
 	p := newFastProgram(t)
 	set := func(v byte) func(byte) byte { return func(byte) byte { return v } }
 	plus := func(n int) func(byte) byte { return func(b byte) byte { return b + byte(n) } }
-	const bth4 = 28 // of an IPv4 packet, from the IP header on
+	const bth4 = 28 // the offset of BTH in an IPv4 packet, from the IP header on
 	for _, c := range []struct {
 		name   string
 		change func(*fastInput)

@@ -19,7 +19,7 @@ import (
 const (
 	inGroup4, inGroup6   = "10.77.3.4", "fd00:77::9"
 	outside4, outside6   = "10.78.0.1", "fd00:78::1"
-	offSource4, offSend4 = 14 + 12, 14 + 14 // of an untagged frame: source of IPv4, sender of ARP
+	offSource4, offSend4 = 14 + 12, 14 + 14 // offsets in an untagged frame: source of IPv4, sender of ARP
 	offSource6           = 14 + 8
 )
 

@@ -25,7 +25,7 @@ const (
 type Policy struct {
 	Blocked bool   // the bridge port does not forward
 	Filters bool   // the bridge filters VLANs: PVID, TagType and VLANs count
-	PVID    uint16 // of untagged frames; 0: they are dropped
+	PVID    uint16 // the VLAN of untagged frames; 0: they are dropped
 	TagType uint16 // EtherType of the bridge's tags
 	VLANs   VLANs
 	Locked  bool // only stations may send

@@ -18,8 +18,8 @@ type Mode uint8
 // Modes.
 const (
 	Auto    Mode = iota // native, and generic where the driver cannot
-	Native              // in the driver, before the kernel allocates an skb
-	Generic             // in the network stack: any driver, slower
+	Native              // the driver, before the kernel allocates an skb
+	Generic             // the network stack: any driver, slower
 )
 
 // String returns the name of m.
@@ -52,9 +52,9 @@ type PortProgram struct {
 	frags     bool
 	nativeErr error
 	steering  *Steering
-	program   *ebpf.Program // of the steering
+	program   *ebpf.Program // the program of the steering
 	maps      *steerMaps    // likewise
-	slot      uint32        // of the port's part of them
+	slot      uint32        // the slot of the port's part of them
 	link      link.Link
 }
 
@@ -80,7 +80,7 @@ func (s *Steering) Attach(ifindex int, ifname string, mode Mode, mtu int) (*Port
 
 // attempt is one way to run the program.
 type attempt struct {
-	mode  Mode // not Auto
+	mode  Mode // the mode; not Auto
 	frags bool
 }
 

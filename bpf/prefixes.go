@@ -22,7 +22,7 @@ const MaxPrefixes = 1024
 type prefixes struct {
 	mu     sync.Mutex
 	list   []netip.Prefix
-	common common // with the masks that are in force
+	common common // the common bits, with the masks that are in force
 }
 
 // begin enters the first prefixes. Programs are loaded after that.

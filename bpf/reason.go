@@ -42,8 +42,8 @@ const (
 // reasons has a row for each Reason, and a last one for all other values. docs/COUNTERS.md is made of it.
 var reasons = [NumReasons + 1]struct {
 	name, text  string
-	guard       bool // see IsGuard
-	groupSender bool // see IsGroupSender
+	guard       bool // the answer of IsGuard
+	groupSender bool // the answer of IsGroupSender
 }{
 	PassOther:          {name: "pass_other", text: "neither to a group nor asking for one: the kernel's"},
 	PassTruncated:      {name: "pass_truncated", text: "ends inside the Ethernet, VLAN, ARP or IP header: left to the kernel"},

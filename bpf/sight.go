@@ -18,7 +18,7 @@ import (
 // move.
 type Sighting struct {
 	Ifindex int
-	VLAN    uint16 // of the outermost tag; 0: none
+	VLAN    uint16 // the VLAN of the outermost tag; 0: none
 	MAC     [6]byte
 	IP      netip.Addr // the zero Addr if it is the MAC address alone that is pinned
 }

@@ -27,7 +27,7 @@ type Steering struct {
 	maps         steerMaps
 	watchlist    *Watchlist
 	slots        slots
-	instances    [2]instance // by kind
+	instances    [2]instance // instances by kind
 	loaders      sync.WaitGroup
 	fast         *fastpath.Maps // nil: no group is replicated in XDP
 	fastErr      error          // why the programs are without it

@@ -14,7 +14,7 @@ import (
 // Addresses share policers by a hash with a secret seed, so memory is fixed and nothing
 // is scanned. The zero value has no limit. It belongs to the worker.
 type addressPolicers struct {
-	gap, burst time.Duration // as in Policer
+	gap, burst time.Duration // the bounds, as in Policer
 	seed       maphash.Seed
 	fullAt     [256]time.Duration
 }

@@ -31,7 +31,7 @@ const (
 type Blamed struct {
 	Count   int
 	Members [maxBlamed]blame.Verdict
-	Named   [maxBlamed]time.Duration // when each was named, by the workers' clock
+	Named   [maxBlamed]time.Duration // the time when each was named, by the workers' clock
 }
 
 // indexOf returns the index of a member in b, or -1.
@@ -59,7 +59,7 @@ func (b *Blamed) Blames(m mcast.MemberID) bool { return b.indexOf(m) >= 0 }
 type history struct {
 	samples    [readingsKept]blame.Sample // a ring
 	last, kept int
-	verdicts   []blame.Verdict // of the last judgement
+	verdicts   []blame.Verdict // the verdicts of the last judgement
 	before     []mcast.MemberID
 	unfound    [maxBlamed]int // judgements in a row that have not found Blamed.Members
 }

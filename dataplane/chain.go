@@ -15,9 +15,9 @@ import (
 
 // chains is the worker's scratch for packets in several buffers.
 type chains struct {
-	received  rocev2.Chain           // of scratch.frame
-	copyOut   rocev2.Chain           // of the copy that is being made
-	copyDescs [xsk.MaxChain]xsk.Desc // of the copy
+	received  rocev2.Chain           // the chain of scratch.frame
+	copyOut   rocev2.Chain           // the chain of the copy that is being made
+	copyDescs [xsk.MaxChain]xsk.Desc // the descriptors of the copy
 }
 
 func newChains() chains {

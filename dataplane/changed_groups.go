@@ -17,12 +17,12 @@ import (
 // changedGroups is the list of one worker's groups whose outcomes have changed since the
 // control loop read them. It belongs to the worker, except for any and bell.
 type changedGroups struct {
-	listed []bool          // by GroupID
+	listed []bool          // true: the group is in the queue; by GroupID
 	queue  []mcast.GroupID // a ring with room for every group: the listed ones, in order
 	head   int
 	count  int
 	any    atomic.Bool   // count > 0
-	bell   chan struct{} // to the control loop, shared by all workers; room for one
+	bell   chan struct{} // the control loop's bell, shared by all workers; room for one
 }
 
 func newChangedGroups(groups int, bell chan struct{}) changedGroups {

@@ -9,7 +9,7 @@ import "time"
 // all packets of a batch have the same time. All workers count from the same start.
 type clock struct {
 	start       time.Time
-	now         time.Duration // since start
+	now         time.Duration // the time passed since start
 	batchNumber uint64        // counts the batches: frames that were staged in the current one can still be changed
 }
 

@@ -31,7 +31,7 @@ func TestC9_BadICRCChangesNothing(t *testing.T) {
 		from    int
 		k       rocev2.Packet
 		want    int  // frames that the right packet makes go out
-		changes bool // and whether it changes what Snapshot shows of the members
+		changes bool // true: the packet changes what Snapshot shows of the members
 	}{
 		{"the first packet of a source", 0, rocev2.Packet{Op: rocev2.SendOnly, PSN: 0}, 2, true},
 		{"a packet after a gap", 0, rocev2.Packet{Op: rocev2.SendOnly, PSN: 2}, 2, true},

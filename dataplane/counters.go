@@ -84,7 +84,7 @@ type counters struct {
 	keepalives              uint64 // keepalive probes of members' numbering
 	neighbour               uint64
 	envelopeIn, envelopeOut uint64
-	envelopePartial         uint64 // of envelopeIn; see rocev2.Frame.PartialUDPChecksum
+	envelopePartial         uint64 // envelopes of envelopeIn; see rocev2.Frame.PartialUDPChecksum
 	decode                  [rocev2.NumReasons]uint64
 	core                    [mcast.NumReasons]uint64
 	drop                    [numDrops]uint64
@@ -116,10 +116,10 @@ func (c *counters) add(o *counters) {
 
 // CountedReason is a reason for which packets are not served.
 type CountedReason struct {
-	Name   string // as in api.Stats
+	Name   string // the name, as in api.Stats
 	Text   string
-	Normal bool     // it occurs in normal operation
-	Rules  []string // of docs/AGGREGATION.md, by which packets are not served
+	Normal bool     // true: the reason occurs in normal operation
+	Rules  []string // the rules of docs/AGGREGATION.md by which packets are not served
 }
 
 // ReasonTable has reasons by their numbers. The first one is none.

@@ -37,7 +37,7 @@ type Delay struct {
 	Member mcast.MemberID
 	Legs   int           // the number of legs that the ACK waits for, that of Member among them
 	PSN    rocev2.PSN    // the first one that is not acknowledged
-	Since  time.Duration // when the stall began; by the workers' clock
+	Since  time.Duration // the time when the stall began, by the workers' clock
 }
 
 // delayed is the state of a group's delay.
@@ -74,13 +74,13 @@ func (d *delayed) quiet() bool { return d.Kind == NoDelay && d.history == nil }
 
 // delays are those of a worker's groups.
 type delays struct {
-	groups  []delayed // by GroupID
+	groups  []delayed // groups by GroupID
 	queue   []nextLook
 	head    int
 	count   int
-	changed changedGroups // whose Delay or Blamed has changed
+	changed changedGroups // the groups whose Delay or Blamed has changed
 	spare   []*history
-	costs   []mcast.Cost // of the members that are read
+	costs   []mcast.Cost // the costs of the members that are read
 	blame   blame.Judge
 	read    int // members that were read since the last batch
 }

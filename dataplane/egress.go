@@ -23,7 +23,7 @@ type egress struct {
 	ecn             marker
 	ring            txRing // unused where another worker transmits
 	progress        progress
-	staged          []xsk.Desc // in this batch, for the ring
+	staged          []xsk.Desc // the frames for the ring in this batch
 	stageLimit      int        // the number of frames that staged may have, as of the last flush
 	maxPacketFrames int        // the most frames that one packet of a group has had at this port
 	fullAt          uint64     // the core call after the last one in which there was no room
@@ -140,7 +140,7 @@ func (e *egress) nextRelease(now time.Duration) (at time.Duration, ok bool) {
 // progress is when a port has sent something last, and so when to try again if it does
 // not: a completion wakes no worker.
 type progress struct {
-	last time.Duration // when a frame left last, or when there was none to send
+	last time.Duration // the time when a frame left last, or when there was none to send
 }
 
 // Intervals at which a port that makes no progress is retried. They grow with the time

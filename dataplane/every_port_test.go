@@ -27,11 +27,11 @@ import (
 type hostSide struct {
 	*testing.T
 	*workers
-	bench *bench                     // of the group's owner, which is the last worker
+	bench *bench                     // the bench of the group's owner, which is the last worker
 	send  func(i int, frame []byte)  // host i sends
 	next  func(i int) (frame []byte) // the next frame for host i; nil: there is none
 	real  bool                       // frames take time
-	kind  rocev2.Kind                // of the frames that next returns
+	kind  rocev2.Kind                // the kind of the frames that next returns
 }
 
 // onEveryPort runs test with fakes, and with veths if the tests may have a lab.

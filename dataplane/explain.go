@@ -22,10 +22,10 @@ type GroupCopy struct {
 	id      mcast.GroupID
 	now     time.Duration
 	blamed  Blamed
-	stalled time.Duration // for which the ACK has stood still, though packets are outstanding
+	stalled time.Duration // the time for which the ACK has stood still, though packets are outstanding
 	table   groupTable
-	links   []portLink // by port
-	ports   []*port    // with these links; made when the worker has gone on
+	links   []portLink // links by port
+	ports   []*port    // ports with these links; made when the worker has gone on
 }
 
 // portLink is what the frames for a port depend on.
@@ -96,7 +96,7 @@ func (c *GroupCopy) ExplainACK() (x *mcast.ACKExplanation, now, stalled time.Dur
 // group and of its member; fields that are not set follow from the state.
 type ExplainedPacket struct {
 	mcast.Packet
-	Port         int  // by which it comes; -1: where its sender is
+	Port         int  // the port by which the packet comes; -1: where its sender is
 	KnownPSN     bool // Packet.PSN is set
 	KnownPayload bool // Packet.Payload is set
 	AnyQPN       bool // Packet.DestQP is not set
@@ -107,19 +107,19 @@ type ExplainedFrame struct {
 	Leg      mcast.LegID
 	Port     int // -1: not known
 	Feedback bool
-	Member   mcast.MemberID // that Feedback is for
+	Member   mcast.MemberID // the member that Feedback is for
 	Behind   mcast.Neighbor // the switch that it goes to; 0: to the member of the leg
 	ByXDP    bool           // the program of the fast path makes it
 	Lost     string         // the reason for which it does not leave; empty: it does
-	Bytes    []byte         // with a payload of zeros; nil if the frame comes from the store
+	Bytes    []byte         // the frame, with a payload of zeros; nil if the frame comes from the store
 	PSN      rocev2.PSN
 }
 
 // PacketExplanation is what the switch would do to a packet.
 type PacketExplanation struct {
 	mcast.Explanation
-	Packet        mcast.Packet // with the fields that were not set
-	Port          int          // by which it comes; -1: not known
+	Packet        mcast.Packet // the packet, with the fields that were not set
+	Port          int          // the port by which the packet comes; -1: not known
 	Refused       string       // the worker's reason to drop it before the core sees it; empty: none
 	Frames        []ExplainedFrame
 	Events        []mcast.Event

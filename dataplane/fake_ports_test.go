@@ -22,7 +22,7 @@ type fakeStar struct {
 	*workers
 	umem   *xsk.Umem
 	hosts  []lab.Host
-	queues [][]*xsktest.Queue // by port
+	queues [][]*xsktest.Queue // queues by port
 }
 
 // fakeConfig is the configuration of a switch with ports p1, p2, … and what more says;

@@ -23,7 +23,7 @@ type coreCase struct {
 	x        *fastNet
 	w        *worker
 	g        *fastpath.Group
-	sentinel *fastpath.Group // of the other address family: counts the packets behind those of the test
+	sentinel *fastpath.Group // a group of the other address family: counts the packets behind those of the test
 	marker   []byte
 	markers  uint64
 	status   mcast.GroupStatus

@@ -15,8 +15,8 @@ import (
 
 // wireCounts are what hosts have sent to the group and received from it.
 type wireCounts struct {
-	sent, received uint64 // by the hosts, with what they lose
-	dropped        uint64 // by interfaces
+	sent, received uint64 // packets of the hosts, with those that they lose
+	dropped        uint64 // packets that interfaces dropped
 }
 
 func (x *fastLab) wire() (c wireCounts) {

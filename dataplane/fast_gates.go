@@ -21,10 +21,10 @@ import (
 // fastGate is the gate of a leg, as the worker has set it.
 type fastGate struct {
 	open   bool
-	delta  rocev2.PSN // is added to the source's PSNs
-	copies uint64     // it had let pass when it was opened
-	next   rocev2.PSN // at the last look
-	behind bool       // there was something that it had not let pass at the last look
+	delta  rocev2.PSN // the number added to the source's PSNs
+	copies uint64     // the copies that the gate had let pass when it was opened
+	next   rocev2.PSN // the next PSN at the last look
+	behind bool       // true: it had not let everything pass at the last look
 }
 
 // fastOpen is a gate to be opened from next on.

@@ -35,7 +35,7 @@ type fastLab struct {
 	spec   mcast.GroupSpec
 	table  Table
 	ctx    context.Context
-	hosts  []*fastHost // by MemberID
+	hosts  []*fastHost // hosts by MemberID
 	window uint64      // bytes
 	loss   float64
 	round  int
@@ -57,8 +57,8 @@ type fastLabConfig struct {
 	v6      bool
 	workers int
 	pathMTU int
-	loss    float64 // at every host, in both directions
-	more    string  // of the configuration
+	loss    float64 // the loss at every host, in both directions
+	more    string  // more lines of the configuration
 	change  func(*fastLab)
 }
 

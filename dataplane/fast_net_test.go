@@ -21,7 +21,7 @@ type fastNet struct {
 	*lab.Star
 	maps     *fastpath.Maps
 	programs []*bpf.PortProgram
-	ifindex  []int // of the ports
+	ifindex  []int // the interfaces of the ports
 	taps     []*labtest.Tap
 }
 

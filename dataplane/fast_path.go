@@ -84,25 +84,25 @@ type fastGroup struct {
 	step  fastStep
 	ring  *fastpath.Group    // its place in the maps; nil: it has none
 	spec  fastpath.GroupSpec // what the maps have
-	legs  []int              // by LegID: index in spec.Legs, -1: it is not there
-	at    []mcast.LegID      // by index in spec.Legs
+	legs  []int              // indices in spec.Legs, by LegID; -1: the leg is not there
+	at    []mcast.LegID      // legs by index in spec.Legs
 	gates []fastGate         // likewise
 
-	source     mcast.MemberID // of spec
-	neighbour  mcast.Neighbor // that it is behind
+	source     mcast.MemberID // the source of spec
+	neighbour  mcast.Neighbor // the neighbour that the source is behind
 	sourcePort int
 
 	asked     bool          // the core would offload the group
 	ended     bool          // the group is removed
 	judgedAt  uint64        // fastPath.changes when why was found
-	why       string        // it is not on the fast path; "": it is, or may be at any time
-	retryAt   time.Duration // of why
+	why       string        // the reason why it is not on the fast path; "": it is, or may be at any time
+	retryAt   time.Duration // the time when the path is judged again
 	reported  rocev2.PSN    // all before it is reported
 	clock     time.Duration // the core's time of the last report
-	movedAt   time.Duration // when the programs were last seen to have forwarded
+	movedAt   time.Duration // the time when the programs were last seen to have forwarded
 	movedFrom time.Duration // the last packet that is reported did not come before
 	lookedAt  time.Duration // the last report; packets that were not in it came later
-	limit     rocev2.PSN    // that the maps have
+	limit     rocev2.PSN    // the limit that the maps have
 	lookAt    time.Duration // the next look at the gates
 	tryAt     time.Duration // the next attempt to grant
 	damaged   string        // why a packet was not reported; "": all were
@@ -111,21 +111,21 @@ type fastGroup struct {
 
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus
-	copiesWas   uint64 // that earlier gates have counted
+	copiesWas   uint64 // the copies that earlier gates have counted
 	givenBack   uint64 // copies given back to the core, of those that the programs were to make
 }
 
 // fastPath is the fast path of a worker's groups. The zero value is none.
 type fastPath struct {
 	shared   *fastShared   // nil: off
-	groups   []*fastGroup  // by GroupID; nil: not offered
-	never    []string      // by GroupID: why it is not offered
-	rings    []*fastGroup  // that have a place in the maps
+	groups   []*fastGroup  // groups by GroupID; nil: not offered
+	never    []string      // the reasons why groups are not offered, by GroupID
+	rings    []*fastGroup  // groups that have a place in the maps
 	on       []*fastGroup  // granted
-	asked    []*fastGroup  // to be granted when the batch has been sent
+	asked    []*fastGroup  // groups to be granted when the batch has been sent
 	asking   []*fastGroup  // scratch
 	opens    []fastOpen    // gates to be opened, when what was staged before has been sent
-	jobs     []func()      // for the thread, in order
+	jobs     []func()      // jobs for the thread, in order
 	refused  []fastLeg     // legs of which the core was given a copy back in this call
 	reportAt time.Duration // the next report while nothing comes
 	slow     []netip.Addr  // groups that are kept off it
@@ -133,7 +133,7 @@ type fastPath struct {
 	taken    uint64        // counts the batches that were taken from sockets and other workers
 	table    mcast.OffloadTable
 	pkt      mcast.Packet
-	frame    rocev2.Frame // of the packet that is reported
+	frame    rocev2.Frame // the frame of the packet that is reported
 	repair   fastRepair
 	snapshot mcast.GroupStatus // scratch
 }
@@ -146,7 +146,7 @@ type fastShared struct {
 	notify  Notify
 	base    time.Duration // CLOCK_MONOTONIC when the workers' clock began
 
-	backoff time.Duration // see fastBackoff
+	backoff time.Duration // mcast.FastPathSpec.Backoff; see fastBackoff
 }
 
 // newFastShared starts the thread for changes of the maps.

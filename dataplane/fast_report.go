@@ -199,7 +199,7 @@ type fastRepair struct {
 	desc  [1]xsk.Desc
 	group mcast.GroupID
 	psn   mcast.Handle
-	call  uint64 // of the core, in which it was decoded
+	call  uint64 // the call of the core in which the frame was decoded
 }
 
 // copyFromRing stages a copy of a packet in a ring.

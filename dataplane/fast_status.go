@@ -27,10 +27,10 @@ func (p Path) String() string { return [...]string{"never", "slow", "fast"}[p] }
 // FastStatus is what the fast path has of a group.
 type FastStatus struct {
 	Path    Path
-	Since   time.Duration // by Plane.Now: since when it has this path
-	Why     string        // it is not fast
-	Packets uint64        // of the source, that the programs have forwarded
-	Copies  uint64        // that they have made
+	Since   time.Duration // the time when the path began, by Plane.Now
+	Why     string        // the reason why the path is not fast
+	Packets uint64        // packets of the source that the programs have forwarded
+	Copies  uint64        // copies that the programs have made
 	Grants  uint64
 	Revokes uint64
 	Left    fastpath.Counters // packets that the programs have left to the worker

@@ -24,17 +24,17 @@ const fastTargetInterval = 100 * time.Millisecond
 // fastTargets are the ports, as the fast path may use them.
 type fastTargets struct {
 	redirects   *iface.Redirects                    // nil: the kernel does not know
-	transmitted func(port int) fastpath.Transmitted // of fastpath.Maps
+	transmitted func(port int) fastpath.Transmitted // the counts of fastpath.Maps
 	changed     func(pi int)                        // a port may be used now, or may not
 	notify      Notify
 
 	mu    sync.Mutex
-	ports []fastTarget // by slot
+	ports []fastTarget // ports by slot
 }
 
 // fastTarget is one port.
 type fastTarget struct {
-	barred atomic.Bool   // it is not used; any goroutine reads it
+	barred atomic.Bool   // true: the port is not used; any goroutine reads it
 	skips  atomic.Uint64 // times that a leg's gate was open, and no copy came to it; workers count
 
 	name, driver string

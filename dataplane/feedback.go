@@ -11,10 +11,10 @@ import (
 // lastACK is the ACK that was staged last for a group's source, while it can still be
 // overwritten.
 type lastACK struct {
-	batchNumber uint64 // when it was staged, by worker.batchNumber; 0: there is none
+	batchNumber uint64 // the batch in which it was staged, by worker.batchNumber; 0: there is none
 	to          mcast.MemberID
-	txIndex     int  // in the port's tx
-	becn        bool // of this ACK, or of one that it replaced
+	txIndex     int  // the index in the port's tx
+	becn        bool // BECN of this ACK, or of one that it replaced
 	traced      tracedACK
 }
 

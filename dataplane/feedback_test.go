@@ -48,7 +48,7 @@ func TestAcksOfABatchAreOne(t *testing.T) {
 	b.repair(t, 0) // so that the source hears of a NAK
 	b.send(0, 20)
 	for _, c := range []struct {
-		acks []rocev2.PSN // of both receivers
+		acks []rocev2.PSN // the ACKs of both receivers
 		want string
 	}{
 		{[]rocev2.PSN{0}, "ACK a"},

@@ -17,8 +17,8 @@ type frameSupply struct {
 	pool        *xsk.Pool
 	addrs       []uint64 // scratch
 	fill        int      // entries of each fill ring
-	fillReserve int      // of these, entries that are left empty
-	starved     bool     // there were too few free frames to fill a fill ring
+	fillReserve int      // the entries of each fill ring that are left empty
+	starved     bool     // true: there were too few free frames to fill a fill ring
 }
 
 // newFrameSupply makes a supply for a worker whose rings have at most ring entries. All

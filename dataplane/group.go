@@ -20,18 +20,18 @@ type Group struct {
 	id        mcast.GroupID
 	worker    *worker
 	installed bool
-	alias     alias     // if hosts know it by another address; zero: they do not
+	alias     alias     // the other address that hosts know the group by; zero: none
 	nicRules  []nicRule // steer its packets to its worker's queues
 }
 
 // Table is what a worker has of a group beside the core's state: where the copies for each
 // leg go.
 type Table struct {
-	IP           netip.Addr // that hosts know the group by
+	IP           netip.Addr // the address that hosts know the group by
 	QPN          rocev2.QPN
 	PMTU         int
-	Destinations []Destination // by MemberID
-	Legs         []Leg         // by LegID; nil: every member is here, and has the leg of its own number
+	Destinations []Destination // destinations by MemberID
+	Legs         []Leg         // legs by LegID; nil: every member is here, and has the leg of its own number
 	Layout       uint32        // mcast.TreeSpec.Layout, if there are legs to neighbours
 }
 
@@ -40,15 +40,15 @@ type Destination struct {
 	Origin // Port is -1 while the location is not known, or if the member is behind another switch; VLAN 0 is untagged
 	IP     netip.Addr
 	QPN    rocev2.QPN
-	Leg    mcast.LegID // if Table.Legs is not nil
-	Gone   bool        // it has left or was evicted
+	Leg    mcast.LegID // the member's leg, if Table.Legs is not nil
+	Gone   bool        // true: the member has left or was evicted
 }
 
 // Leg is a leg of a group with members behind other switches: to the member that has it,
 // or else to a neighbour.
 type Leg struct {
 	Neighbour mcast.Neighbor // 0: the leg is connected
-	Port      int            // of the neighbour
+	Port      int            // the port of the neighbour
 }
 
 // Update is a change of a group's members, and of its place in a tree. Members that it does not
@@ -59,7 +59,7 @@ type Update struct {
 	Add    []mcast.AddMember
 	Tree   *mcast.TreeSpec // nil: as before
 	Stored bool            // mcast.UpdateMembers.Stored
-	Table  Table           // after the update
+	Table  Table           // the table after the update
 }
 
 // GroupState is the core's state of a group.
@@ -68,11 +68,11 @@ type GroupState struct {
 	Status   mcast.GroupStatus
 	Fast     FastStatus
 	Bytes    uint64        // payload of the data that was forwarded
-	Stalled  time.Duration // for which the group's ACK has not advanced, though packets are outstanding
-	Now      time.Duration // by the workers' clock
+	Stalled  time.Duration // the time for which the group's ACK has not advanced, though packets are outstanding
+	Now      time.Duration // the present time, by the workers' clock
 	Delay    Delay
 	Blamed   Blamed
-	Costs    []mcast.Cost // by MemberID
+	Costs    []mcast.Cost // costs by MemberID
 }
 
 // NewGroup chooses the worker of a group that is about to be installed. It changes

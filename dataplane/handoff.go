@@ -22,12 +22,12 @@ import (
 
 // handoffRings are a worker's ends of these rings.
 type handoffRings struct {
-	out []*spsc.Ring[xsk.Desc] // by worker: packets received for that worker's groups; nil for this one
+	out []*spsc.Ring[xsk.Desc] // packets received for other workers' groups, by worker; nil for this one
 	in  []*spsc.Ring[xsk.Desc] // packets that other workers received for this worker's groups
 }
 
 const (
-	portShift = 8 // of the port's index in Desc.Options
+	portShift = 8 // the place of the port's index in Desc.Options
 	portBits  = 0xFFFF << portShift
 )
 

@@ -34,7 +34,7 @@ type leg struct {
 	deltaSource netip.Addr // the source for which delta was computed
 	optLen      int        // the length of that source's IPv4 options
 	delta       uint32     // rocev2.LegDelta from that source's headers to this leg's
-	ipv4Pair    uint64     // of an IPv4 copy: source and destination, as in the header
+	ipv4Pair    uint64     // source and destination of an IPv4 copy, as in the header
 }
 
 // copy stages one copy of f, which ds describes, and reports whether the copy is in the

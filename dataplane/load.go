@@ -12,12 +12,12 @@ import (
 // load is how a worker spends its time, by the clock that it reads once for each batch.
 type load struct {
 	busy, asleep time.Duration
-	batches      uint64 // that were busy
+	batches      uint64 // batches that were busy
 	packets      uint64
 
-	from   time.Duration // when the present batch began
-	served bool          // it has had packets or closures
-	slept  time.Duration // when the sleep before the present batch began; 0: there was none
+	from   time.Duration // the time when the present batch began
+	served bool          // true: the batch has had packets or closures
+	slept  time.Duration // the time when the sleep before the present batch began; 0: there was none
 }
 
 // begin begins a batch at time now, which ends the one before.

@@ -14,7 +14,7 @@ import (
 type mailbox struct {
 	closures chan func()
 	ended    chan struct{} // closed when the worker has ended
-	poller   xsk.Poller    // of the worker, which may sleep in it
+	poller   xsk.Poller    // the poller of the worker, which may sleep in it
 	quit     bool          // a closure has told the worker to end
 	asleep   atomic.Bool   // the worker sleeps, or is about to
 }

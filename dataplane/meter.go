@@ -20,16 +20,16 @@ import (
 type meter struct {
 	dataBytes uint64
 
-	source    mcast.MemberID // of what is measured
-	sourceIP  netip.Addr     // not valid: no source is known
-	acked     rocev2.PSN     // of the last ACK; valid if hasAcked
+	source    mcast.MemberID // the source of what is measured
+	sourceIP  netip.Addr     // the source's address; not valid: no source is known
+	acked     rocev2.PSN     // the PSN of the last ACK; valid if hasAcked
 	top       rocev2.PSN     // the newest packet
 	timed     rocev2.PSN     // the packet that is timed, if timing
 	timedFrom time.Duration
 
-	waitsFrom   time.Duration // since when acked is where it is, with outstanding packets
-	busyFrom    time.Duration // since when packets are outstanding
-	busy        time.Duration // in which packets were outstanding, before that
+	waitsFrom   time.Duration // the time since which acked is where it is, with outstanding packets
+	busyFrom    time.Duration // the time since which packets are outstanding
+	busy        time.Duration // the time in which packets were outstanding, before that
 	hasAcked    bool
 	timing      bool
 	outstanding bool // packets above acked were forwarded

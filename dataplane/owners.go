@@ -21,7 +21,7 @@ import (
 // the last one.
 type groupOwners struct {
 	table      atomic.Pointer[ownerTable]
-	groups     int   // that have an owner
+	groups     int   // groups that have an owner
 	load       []int // number of groups, by worker
 	nextWorker int   // the worker to try first for a new group
 	recent     [maxRecentGroups]recentGroup
@@ -39,7 +39,7 @@ const (
 type recentGroup struct {
 	ip        netip.Addr
 	worker    int
-	removedAt time.Time // when it was removed
+	removedAt time.Time // the time when the group was removed
 }
 
 // ownerTable is a hash table with open addressing and linear probing, at most half full.

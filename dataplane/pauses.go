@@ -49,8 +49,8 @@ func (p *pauseStatus) total(now time.Duration) time.Duration {
 // other workers.
 type pauses struct {
 	status pauseStatus
-	runBy  time.Duration   // as status.due
-	total  time.Duration   // as status.paused
+	runBy  time.Duration   // the time as in status.due
+	total  time.Duration   // the time as in status.paused
 	seen   []time.Duration // total pauses of the other workers before this batch, by index
 	grown  []time.Duration // what has been added to them since the batch before
 	ports  []time.Duration // total pauses of each port, as reported to the core

@@ -41,19 +41,19 @@ func (n Notify) Phase(name string) { n(false, PhaseMark, "phase", name) }
 // goroutine unless they say otherwise, and wait until the workers have done what they ask
 // for, which takes no longer than a batch of packets.
 type Plane struct {
-	cfg      *config.Config // as of the start
+	cfg      *config.Config // the configuration of the start
 	notify   Notify
 	steering *bpf.Steering // nil if the ports are not attached
 	fast     fastMaps
 	umem     *xsk.Umem
-	ports    []*port        // by slot
-	indexes  []atomic.Int64 // of their interfaces; 0: none
+	ports    []*port        // ports by slot
+	indexes  []atomic.Int64 // the indexes of their interfaces; 0: none
 	programs programs
 	thread   *portThread // nil if the ports are not attached
 	opened   []*port     // opened, and not installed yet; of the port thread
 	workers  *workers
 	slowPath *slowPath
-	start    time.Time // of the clock
+	start    time.Time // the start of the clock
 	// neighbourPorts are the ports of the neighbours that are up; of the control loop.
 	neighbourPorts map[mcast.Neighbor]int
 }

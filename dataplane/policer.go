@@ -11,7 +11,7 @@ import "time"
 type Policer struct {
 	gap    time.Duration // between two packets at the full rate; 0: no limit
 	burst  time.Duration // how far packets may run ahead of the rate
-	fullAt time.Duration // when the bucket would be full again
+	fullAt time.Duration // the time when the bucket would be full again
 }
 
 // BurstTime is the time whose packets at the full rate may pass in one burst.

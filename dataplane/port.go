@@ -21,7 +21,7 @@ type port struct {
 	ingress
 	egress
 	status   *portStatus  // nil if there is one worker
-	remoteTX *remoteTX    // to the worker that transmits for this port; nil: the worker of this view does
+	remoteTX *remoteTX    // the ring to the worker that transmits for this port; nil: the worker of this view does
 	policers portPolicers // last: it is large, and most packets need none of it
 }
 
@@ -35,13 +35,13 @@ type portIdentity struct {
 	maxMTU      int    // the largest MTU that the buffers allow; 0: no limit
 	multiBuffer bool   // packets may be in several buffers
 	native      bool   // the XDP program runs in the driver
-	ownECN      bool   // it marks by other thresholds than those that follow from its queue
+	ownECN      bool   // true: it marks by other thresholds than those that follow from its queue
 	bridge      int    // ifindex of the bridge that the interface was a port of when it was opened; 0: none
 }
 
 // linkState is the state of a port's interface.
 type linkState struct {
-	mtu       int  // see Plane.SetMTU
+	mtu       int  // the MTU; see Plane.SetMTU
 	down      bool // no carrier, disabled, or gone
 	vanished  bool // the interface has vanished, and the sockets are closed
 	isolated  bool // an isolated port of its bridge: nothing goes from it to another isolated one

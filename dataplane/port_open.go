@@ -17,7 +17,7 @@ import (
 // attachment is what was opened for a port, and close closes. Remote views have none.
 type attachment struct {
 	xdp      *bpf.PortProgram
-	mode     bpf.Mode         // that xdp runs in
+	mode     bpf.Mode         // the mode that xdp runs in
 	nicRules *ntuple.Table    // used by Group; nil: steering by NIC rules is off or not supported
 	sockets  []xsk.BoundQueue // one for each RX queue; the first one also transmits
 }

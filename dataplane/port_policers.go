@@ -14,7 +14,7 @@ import (
 // behind it may send. Each worker has its own of each port.
 type portPolicers struct {
 	naks       Policer // negative acknowledgements and CNPs: see isNegative
-	envelopes  Policer // after the bound of the source address
+	envelopes  Policer // envelopes, after the bound of the source address
 	neighbours Policer // ARP, neighbour solicitations and echo requests
 	sightings  Policer // members' frames from elsewhere
 	addresses  addressPolicers

@@ -33,7 +33,7 @@ var ErrNoSlot = fmt.Errorf("there is no room for another port without a restart:
 type programs struct {
 	bySlot   []*bpf.PortProgram // nil: the slot has none yet
 	spare    []*bpf.PortProgram
-	spareErr error // of loadSpares
+	spareErr error // the error of loadSpares
 }
 
 // loadSpares loads the programs of ports that may be added: for frames in several buffers

@@ -17,7 +17,7 @@ import (
 // cannot enter one any more, and Go chooses any thread for a goroutine.
 type portThread struct {
 	jobs  chan func()
-	mu    sync.Mutex // of ended
+	mu    sync.Mutex // the lock of ended
 	ended bool
 	done  chan struct{}
 }

@@ -24,7 +24,7 @@ type Port struct {
 	Ifindex int
 	MAC     rocev2.MAC
 	VLAN    uint16 // VID of group frames sent here; 0: untagged
-	MTU     int    // of the interface; later ones are told by SetMTU
+	MTU     int    // the MTU of the interface; later ones are told by SetMTU
 	MaxMTU  int    // the largest MTU that the buffers allow; 0: no limit
 	Up      bool   // later changes are told by SetUp
 	Bridge  int    // ifindex of the bridge that the interface is a port of; 0: none

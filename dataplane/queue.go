@@ -34,11 +34,11 @@ const maxCatchUp = 100 * time.Millisecond
 type egressQueue struct {
 	ring         []xsk.Desc // its length is a power of two
 	head, tail   uint32     // free-running: the index popped next, and pushed next
-	bytes        int        // of the packets in the queue, as linkBytes counts
+	bytes        int        // bytes of the packets in the queue, as linkBytes counts
 	maxBytes     int        // the limit for data
 	maxFrames    int        // the limit of UMEM frames for data; the ring has at least reservedReplyFrames more
 	inTXRing     int        // frames in the TX ring, which count against maxFrames
-	remoteBytes  int        // in a remote view: bytes at the transmitting worker, which count against maxBytes
+	remoteBytes  int        // bytes at the transmitting worker, in a remote view, which count against maxBytes
 	rate         int64      // bit/s; 0: as fast as the TX ring takes frames
 	idle         bool       // the queue was empty after the last release
 	linkFreeAt   time.Duration

@@ -31,7 +31,7 @@ type remoteTX struct {
 	txWorker   *worker // the consumer, which transmits for the port
 	status     *portStatus
 	takenBytes atomic.Uint64 // bytes on the link that txWorker has taken from the ring; it alone writes this
-	sentBytes  atomic.Uint64 // and of these, that the kernel had when it had all of the port
+	sentBytes  atomic.Uint64 // bytes of these that the kernel had when it had all of the port
 	// ---- used by the producer only
 	handedBytes uint64
 	lastTaken   uint64 // takenBytes, as last read
@@ -46,7 +46,7 @@ type portStatus struct {
 
 // remoteTXConsumer is the consumer side of a remote TX ring.
 type remoteTXConsumer struct {
-	port    *port // as the consumer has it
+	port    *port // the port as the consumer has it
 	ring    *remoteTX
 	blocked int // entries that the egress queue had no room for
 }

@@ -14,15 +14,15 @@ import (
 // a packet by the handle of its first frame.
 type retention struct {
 	umem       *xsk.Umem
-	descs      []xsk.Desc     // by handle
-	nextBuffer []mcast.Handle // by handle: the next buffer of a packet in several
+	descs      []xsk.Desc     // descriptors by handle
+	nextBuffer []mcast.Handle // the next buffer of a packet in several, by handle
 	maxBuffers int            // buffers of the longest packet that was ever retained; at least 1
 
 	// The packet that was decoded last, of which several copies are made in a row.
 	frame     rocev2.Frame
 	handle    mcast.Handle
 	isDecoded bool
-	chain     rocev2.Chain           // of frame
+	chain     rocev2.Chain           // the chain of frame
 	packet    [xsk.MaxChain]xsk.Desc // scratch
 }
 

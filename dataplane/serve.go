@@ -261,9 +261,9 @@ type groupTable struct {
 	legs           []leg
 	members        []member
 	maxCopies      int  // legs with a member and a location: the most copies that one packet has
-	maxBuffers     int  // of its longest packet
+	maxBuffers     int  // buffers of the group's longest packet
 	acrossIsolated bool // members are behind several isolated ports
-	forwards       bool // there are forwarded legs
+	forwards       bool // true: there are forwarded legs
 	layout         uint32
 	maxFrameBytes  int // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
@@ -274,5 +274,5 @@ type member struct {
 	ip   netip.Addr
 	qpn  rocev2.QPN
 	leg  mcast.LegID
-	gone bool // it has left or was evicted
+	gone bool // true: the member has left or was evicted
 }

@@ -51,7 +51,7 @@ type slowPath struct {
 // slotClass is the set of slots for one kind of envelope.
 type slotClass struct {
 	free, queued chan *Datagram
-	usedByPort   []atomic.Int32 // by port: slots that its envelopes occupy
+	usedByPort   []atomic.Int32 // the slots that a port's envelopes occupy, by port
 	maxPerPort   int32          // the limit of each
 }
 

@@ -231,7 +231,7 @@ func testStuckPortGoesOn(t *testing.T, bench stuckMaker) {
 	w, stuck := b.w, b.w.ports[2]
 	stop()
 	payload := make([]byte, 1024)
-	const packets = 500 // as many as the store has room for
+	const packets = 500 // packets that the store has room for
 	for psn := range rocev2.PSN(packets) {
 		// Nothing asks for an ACK, so that repair asks nobody either.
 		w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))

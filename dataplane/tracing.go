@@ -21,7 +21,7 @@ import (
 // came. So what counts drops does not know of traces.
 type tracing struct {
 	*trace.Recorder
-	seen    counters     // until here the counters are accounted for, while a packet that may be recorded is served
+	seen    counters     // the counters as far as they are accounted for, while a packet that may be recorded is served
 	passing bool         // a copy is being made of a group that is not recorded
 	copying bool         // a copy is being made, and not staged yet
 	copyOf  trace.Record // what is known of it
@@ -32,7 +32,7 @@ type tracing struct {
 // tracedACK is the record of an ACK that a later one of the same batch may replace.
 type tracedACK struct {
 	record *trace.Record // nil: it was not recorded
-	epoch  uint64        // of the Recorder
+	epoch  uint64        // the epoch of the Recorder
 }
 
 func newTracing(r *trace.Recorder) *tracing {

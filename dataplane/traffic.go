@@ -19,7 +19,7 @@ const (
 type GroupTraffic struct {
 	ID      mcast.GroupID
 	Bytes   uint64        // payload of the data that was forwarded since the group was registered
-	Stalled time.Duration // for which its ACK has not advanced, though packets are outstanding
+	Stalled time.Duration // the time for which its ACK has not advanced, though packets are outstanding
 }
 
 // Traffic reads the traffic of all groups, a bounded number between two batches of packets. Any

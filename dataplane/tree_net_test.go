@@ -23,13 +23,13 @@ import (
 type treeNet struct {
 	t       *testing.T
 	random  *rand.Rand
-	loss    float64 // of each link, in each direction
+	loss    float64 // the loss of each link, in each direction
 	start   time.Time
 	nodes   []*treeNode
 	hosts   []*treeHost
 	group   netip.Addr
 	window  mcast.Window
-	session uint64 // of all adjacencies
+	session uint64 // the session of all adjacencies
 	// seen counts, by link and direction, how often each data packet passed it.
 	seen map[string]int
 	// onFrame is called for each frame that is put on a link.
@@ -39,7 +39,7 @@ type treeNet struct {
 type treeNode struct {
 	*fakeStar
 	name string
-	ends []treeEnd // by port: what is at the other end of its link
+	ends []treeEnd // the other ends of the links, by port
 }
 
 // treeEnd is an end of a link: a host, or a port of a switch.
@@ -79,7 +79,7 @@ const (
 )
 
 type treeConfig struct {
-	workers     string // of the configuration
+	workers     string // the workers of the configuration
 	pmtu        int
 	loss        float64
 	seed        uint64

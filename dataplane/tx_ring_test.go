@@ -50,7 +50,7 @@ func TestTXRingAccount(t *testing.T) {
 		r := newRingOn(t, 64, 16)
 		r.q.HoldCompletions = true
 		var p progress
-		var inRing [][]xsk.Desc // by packet
+		var inRing [][]xsk.Desc // descriptors by packet
 		packets := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {

@@ -73,7 +73,7 @@ type virtualTree struct {
 	markers   [3]marker
 	np        [3]dcqcn.NotificationPoint
 	delivered [3]int // bits
-	depth     int    // of the slow one, summed up over the ticks
+	depth     int    // the depth of the slow queue, summed up over the ticks
 	ticks     int
 }
 

@@ -48,13 +48,13 @@ type worker struct {
 type forwarding struct {
 	core           *mcast.Switch
 	coreCalls      uint64         // number of calls of the core
-	groups         []groupTable   // by mcast.GroupID
-	prefixes       []netip.Prefix // of group addresses
+	groups         []groupTable   // groups by mcast.GroupID
+	prefixes       []netip.Prefix // the prefixes of group addresses
 	ops            *rocev2.Operators
-	repairSpec     mcast.RepairSpec       // of the groups with local repair
+	repairSpec     mcast.RepairSpec       // the repair of the groups with local repair
 	psnProbe       time.Duration          // mcast.GroupSpec.PSNProbe of all groups
 	envelopePort   uint16                 // UDP port of envelopes
-	neighbourPorts map[mcast.Neighbor]int // of those that are up; not changed once it is set
+	neighbourPorts map[mcast.Neighbor]int // the ports of the neighbours that are up; not changed once it is set
 	reports        reportAuth
 }
 
@@ -68,10 +68,10 @@ type scratch struct {
 	chains        chains
 	pkt           mcast.Packet
 	targetScratch []mcast.Target // targets of one target message
-	payload       [4096]byte     // of a packet in several buffers: no path MTU is larger
+	payload       [4096]byte     // the payload of a packet in several buffers: no path MTU is larger
 	out           mcast.Output
 	buildAddr     uint64 // the frame between beginFrame and endFrame
-	prefetched    byte   // so that prefetch is not optimised away
+	prefetched    byte   // a byte that keeps prefetch from being optimised away
 }
 
 func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config, c *workerShared) (*worker, error) {

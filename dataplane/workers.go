@@ -27,7 +27,7 @@ import (
 
 // workers is the set of all workers of a switch.
 type workers struct {
-	pausing sync.Mutex // of pauseAll
+	pausing sync.Mutex // the lock of pauseAll
 	all     []*worker
 	ports   []*port // each as seen by the worker that transmits for it
 	owners  *groupOwners
@@ -107,10 +107,10 @@ func (c *workers) setPortDelays() {
 
 // workerShared is what all workers of a switch share.
 type workerShared struct {
-	sockets  int // of all ports
+	sockets  int // sockets of all ports
 	start    time.Time
 	slowPath *slowPath
-	bell     chan struct{} // see changedGroups
+	bell     chan struct{} // the bell of changedGroups
 	poller   newPoller
 	aliases  groupAliases
 }

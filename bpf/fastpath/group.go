@@ -28,7 +28,7 @@ type GroupSpec struct {
 	Window    Window
 	NoWrite   bool   // WRITEs with bytes are left to user space
 	TargetKey uint32 // those with this R_Key are; 0: none
-	Slots     int    // of the ring, RingSize; 0: packets are not stored
+	Slots     int    // the slots of the ring, RingSize; 0: packets are not stored
 	Legs      []LegSpec
 }
 
@@ -50,16 +50,16 @@ type LegSpec struct {
 	Port    int // index of the port, below Config.Ports
 	Ifindex int
 	PortMAC rocev2.MAC
-	MAC     rocev2.MAC // of the next hop
+	MAC     rocev2.MAC // the MAC of the next hop
 	VLAN    uint16     // 0: untagged
 
 	// Of a leg to a member; a leg to another switch has no IP, and its copies keep the
 	// source's addresses and PSNs.
 	IP       netip.Addr
 	QPN      rocev2.QPN
-	PSNDelta rocev2.PSN // is added to the source's PSN
-	VADelta  uint64     // is added to the address of a WRITE into the window
-	RKey     uint32     // of a WRITE into the window
+	PSNDelta rocev2.PSN // the number added to the source's PSN
+	VADelta  uint64     // the number added to the address of a WRITE into the window
+	RKey     uint32     // the R_Key of a WRITE into the window
 
 	Gate Gate
 }
@@ -70,17 +70,17 @@ type Group struct {
 	maps     *Maps
 	index    int
 	firstLeg int
-	room     int // for legs
+	room     int // the legs that the place has room for
 
 	ip        netip.Addr // invalid: free
-	legs      []int      // by LegSpec: index in maps.legs
+	legs      []int      // indices in maps.legs, by LegSpec
 	ring      memory
 	ringFirst int
 	slots     int
 	slotBytes int
-	touched   byte // so that Touch is not optimised away
+	touched   byte // a byte that keeps Touch from being optimised away
 
-	incarnation uint64 // as in the word, which is in another CPU's cache while packets come
+	incarnation uint64 // the incarnation in the word, which is in another CPU's cache while packets come
 }
 
 // Flags of fast.h.

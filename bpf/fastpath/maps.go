@@ -16,9 +16,9 @@ import (
 
 // Bounds of a Config, and of a group.
 const (
-	MaxGroupLegs = 256 // of one group
-	MaxPortLegs  = 32  // of one group behind one port
-	maxWords     = 872 // from a PSN to the ICRC: MAX_WORDS of fast.h
+	MaxGroupLegs = 256 // legs of one group
+	MaxPortLegs  = 32  // legs of one group behind one port
+	maxWords     = 872 // words from a PSN to the ICRC: MAX_WORDS of fast.h
 )
 
 // Size is a number of groups that have up to Legs legs each.
@@ -30,8 +30,8 @@ type Config struct {
 	// Sizes are the groups that there can be at once. A broadcast looks at every entry of
 	// a group's DEVMAP, 8 ns for an empty one: exact sizes are the fastest.
 	Sizes      []Size
-	Slots      int // of rings with slots of 2 KiB, of all groups together
-	LargeSlots int // of 4 KiB, for packets that are longer
+	Slots      int // slots of 2 KiB, in the rings of all groups together
+	LargeSlots int // slots of 4 KiB, for packets that are longer
 }
 
 func (c *Config) check() error {
@@ -56,14 +56,14 @@ func (c *Config) check() error {
 // goroutine; Close after all others.
 type Maps struct {
 	config Config
-	maps   map[string]*ebpf.Map // by name in fast.c
+	maps   map[string]*ebpf.Map // maps by name in fast.c
 	inner  []*ebpf.Map          // DEVMAPs, by group
 	egress *ebpf.Program
 	counts transmitCounts
 
 	memories  []memory
 	ports     []portState
-	sent      []sentState // by port
+	sent      []sentState // counts by port
 	states    []groupState
 	paths     []pathState
 	legs      []legState
@@ -71,8 +71,8 @@ type Maps struct {
 	ringLarge memory
 
 	mu      sync.Mutex
-	groups  []Group  // by index
-	ifindex []uint32 // by port
+	groups  []Group  // groups by index
+	ifindex []uint32 // interfaces by port
 	small   slots
 	large   slots
 }

@@ -29,7 +29,7 @@ const (
 	TargetUsed   TargetState = iota // copies are sent to it
 	TargetUnable                    // the kernel says that its driver takes none
 	TargetLossy                     // its driver has lost most; it is tried again
-	TargetTried                     // it is tried again
+	TargetTried                     // a lossy target that is tried again
 	numTargetStates
 )
 
@@ -43,7 +43,7 @@ func (s TargetState) String() string {
 
 // Bounds of what a target may lose, and of how long it is left alone then.
 const (
-	targetWindow    = time.Second // in which losses are summed up
+	targetWindow    = time.Second // the time in which losses are summed up
 	targetLost      = 64          // copies lost in it, and more lost than sent: lossy
 	targetTriedLost = 8           // likewise, of a target that is tried again
 	targetSkipped   = 4           // times in it that a leg was left out, and none sent: lossy
@@ -64,15 +64,15 @@ type TargetReport struct {
 // before its first report do not count.
 type Target struct {
 	state  TargetState
-	since  time.Duration // of the state
+	since  time.Duration // the time when the state began
 	until  time.Duration // TargetLossy: when it is tried again
 	waits  int           // TargetLossy, TargetTried: times in sequence that it was lossy
-	seen   bool          // there was a report
-	begin  time.Duration // of the window
+	seen   bool          // true: there was a report
+	begin  time.Duration // the begin of the window
 	before TargetReport  // the report at the window's begin
-	lost   uint64        // why it is lossy: copies lost in the window,
-	sent   uint64        // and sent,
-	err    error         // and what the driver said
+	lost   uint64        // copies lost in the window: why it is lossy
+	sent   uint64        // copies sent in the window
+	err    error         // the driver's error in the window
 }
 
 // Look takes a report, at most some times a second, and reports whether the state has

@@ -20,8 +20,8 @@ type transmitCounts struct {
 // Transmitted is what became of the copies that left the programs for a port.
 type Transmitted struct {
 	Sent  uint64 // taken by the port's driver
-	Lost  uint64 // not taken, or dropped by the driver at once
-	Error error  // of the last batch that the driver refused
+	Lost  uint64 // copies not taken, or dropped by the driver at once
+	Error error  // the error of the last batch that the driver refused
 }
 
 // start loads and attaches the program.

@@ -64,9 +64,9 @@ func micros(d time.Duration) uint32 { return uint32(d / time.Microsecond) }
 // Sample is what was read of a group at one time.
 type Sample struct {
 	At      time.Duration
-	Busy    time.Duration // in which packets were outstanding, so far
-	Packets uint64        // of the source, so far
-	Members []Reading     // by MemberID
+	Busy    time.Duration // the time in which packets were outstanding, so far
+	Packets uint64        // packets of the source, so far
+	Members []Reading     // readings by MemberID
 }
 
 // Verdict is a member that costs its group time.
@@ -74,8 +74,8 @@ type Verdict struct {
 	Member                          mcast.MemberID
 	Cause                           Cause
 	Waited                          time.Duration // time for which the ACK waited for it beyond the others, because of Cause; Loss may have none
-	Over                            time.Duration // in which that was
-	NAKs, RNRNAKs, Repaired, Probes uint32        // in that time
+	Over                            time.Duration // the time in which Waited was counted
+	NAKs, RNRNAKs, Repaired, Probes uint32        // counts in that time
 	RTT, OthersRTT                  time.Duration // the last ones; of Path and SlowLink
 }
 
@@ -88,10 +88,10 @@ const (
 	silentTime  = 8    // 1/silentTime of all time: likewise
 	slowShare   = 2    // 1/slowShare: of the wait for one whose link or path is slow
 
-	leastLosses   = 3   // losses in the window, of which
-	leastLossRate = 400 // there is one in leastLossRate packets at least
+	leastLosses   = 3   // the fewest losses in the window
+	leastLossRate = 400 // packets per loss at most
 	manyLosses    = 16  // losses in the window for which a member is named whatever they have cost,
-	manyLossRate  = 200 // if there is one in manyLossRate packets at least
+	manyLossRate  = 200 // packets per loss at most, in that case
 	leastRNRNAKs  = 2
 	better        = 4 // the others have better times less
 	slowRTT       = 4 // times the round trip of others: slow
@@ -128,7 +128,7 @@ const (
 
 // Judge judges, in memory that it uses again. The zero value is ready.
 type Judge struct {
-	sorted [numMetrics][]uint32 // of the members that receive, ascending; empty until one is compared
+	sorted [numMetrics][]uint32 // the values of the members that receive, ascending; empty until one is compared
 }
 
 // Verdicts appends the members that have cost their group time between two comparable samples to

@@ -21,7 +21,7 @@ import (
 type Found struct {
 	Link   netlink.Link
 	Queues []int          // receive queues to bind
-	Mode   config.XDPMode // that the XDP program is to be attached in
+	Mode   config.XDPMode // the mode that the XDP program is to be attached in
 	Kind   *Kind
 }
 

@@ -17,8 +17,8 @@ import (
 // Kind is what an interface is to the kernel, and what it belongs to. The first entry of Kinds
 // that fits an interface decides whether it can be a port, and how.
 type Kind struct {
-	Name    string         // in docs/PORTS.md
-	Mode    config.XDPMode // that works: XDPAuto (native where the driver can), or XDPGeneric
+	Name    string         // the name in docs/PORTS.md
+	Mode    config.XDPMode // the mode that works: XDPAuto (native where the driver can), or XDPGeneric
 	Refused string         // why it cannot be a port; empty: it is served
 	How     string         // how it is served, or what is to be a port in its place
 

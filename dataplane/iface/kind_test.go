@@ -62,8 +62,8 @@ func TestKinds(t *testing.T) {
 	fitted := make(map[string]bool)
 	for _, c := range []struct {
 		name string
-		mode config.XDPMode // with xdp.mode auto; empty: it is refused
-		want string         // in the refusal
+		mode config.XDPMode // the mode with xdp.mode auto; empty: the interface is refused
+		want string         // a part of the refusal
 	}{
 		{"eth0", config.XDPAuto, ""}, {"tap0", config.XDPAuto, ""}, {"veth0", config.XDPAuto, ""}, {"veth1", config.XDPAuto, ""}, {"eth7", config.XDPAuto, ""},
 		{"bond0", config.XDPGeneric, ""}, {"team0", config.XDPGeneric, ""}, {"br0", config.XDPGeneric, ""},

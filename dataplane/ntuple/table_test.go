@@ -18,7 +18,7 @@ type nic struct {
 	special bool // finds places itself
 	places  int
 	rules   map[uint32][]byte
-	err     error // of the next request
+	err     error // the error of the next request
 }
 
 func (n *nic) ioctl(b []byte) error {

@@ -15,7 +15,7 @@ import (
 type Filter struct {
 	Groups  []netip.Addr // one of them is the packet's source or destination; none: any packet
 	Members []netip.Addr // likewise
-	Ports   []int        // it comes or leaves by one of them; none: by any
+	Ports   []int        // ports by one of which the packet comes or leaves; none: any
 	PSNs    *PSNRange    // nil: any
 	Ops     []rocev2.Opcode
 	Drops   bool // only packets that were not served, and copies that were not sent
@@ -36,7 +36,7 @@ func (r *PSNRange) has(psn rocev2.PSN) bool {
 type compiled struct {
 	Filter
 	ops   [256]bool
-	named bool // it names groups, members, PSNs or opcodes
+	named bool // true: the filter names groups, members, PSNs or opcodes
 }
 
 func compile(f *Filter) compiled {

@@ -13,13 +13,13 @@ import (
 // Header is what a filter compares of a frame, and where the payload begins. Peek reads it
 // from frames that may be damaged, or of another kind than RoCEv2.
 type Header struct {
-	Src, Dst netip.Addr // not valid: no IP packet
+	Src, Dst netip.Addr // the IP addresses; not valid: no IP packet
 	UDPPort  uint16     // destination; 0: none
-	IsRoCE   bool       // it has a BTH, and the fields below count
+	IsRoCE   bool       // true: the frame has a BTH, and the fields below count
 	Op       rocev2.Opcode
 	PSN      rocev2.PSN
 	DestQP   rocev2.QPN
-	Syndrome rocev2.Syndrome // of an Acknowledge
+	Syndrome rocev2.Syndrome // the syndrome of an Acknowledge
 	Len      int             // bytes of the frame before the payload, as far as Peek knows the protocol
 }
 

@@ -27,7 +27,7 @@ type Recorder struct {
 	stack  [maxDepth]incoming // packets that are being served, the last one within the others
 	depth  int
 	epoch  uint64 // counts Publish
-	missed uint64 // since the last record
+	missed uint64 // packets missed since the last record
 	lost   atomic.Uint64
 	over   atomic.Uint64
 }
@@ -39,8 +39,8 @@ const maxDepth = 3
 // incoming is a packet that is being served.
 type incoming struct {
 	Record
-	unrelated bool    // it is of no group that is recorded, and causes nothing that is
-	over      bool    // it found no room, or was beyond the rate: what it causes is not recorded either
+	unrelated bool    // true: the packet is of no group that is recorded, and causes nothing that is
+	over      bool    // true: it found no room, or was beyond the rate: what it causes is not recorded either
 	fits      bool    // the filter, by itself
 	entry     *Record // its entry in the ring; nil: not yet
 }

@@ -73,7 +73,7 @@ func TestFilter(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		f    Filter
-		want string // of data of A with PSN 16, its copies to B and C, an ACK of B and one for A, and a repair for B
+		want string // the records expected of data of A with PSN 16, its copies to B and C, an ACK of B and one for A, and a repair for B
 	}{
 		{"everything", Filter{}, "in 2 3 in own repair "},
 		{"the group", Filter{Groups: []netip.Addr{group}}, "in 2 3 in own repair "},

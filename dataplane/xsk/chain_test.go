@@ -50,7 +50,7 @@ func receiveIsWholePackets(t *testing.T, size int) {
 	l, pool := newChainLoop(t, 256, size)
 	rapid.Check(t, func(t *rapid.T) {
 		var coming []bool // buffers that have not arrived; true if the packet goes on
-		var lengths []int // of packets not received to their end, in buffers
+		var lengths []int // the lengths of packets not received to their end, in buffers
 		taken := 0        // buffers of the first of them that came as Torn
 		t.Repeat(map[string]func(*rapid.T){
 			"packet": func(t *rapid.T) {

@@ -28,8 +28,8 @@ const DefaultRingSize = 2048
 
 // Config describes a socket.
 type Config struct {
-	Ifindex int    // in the calling thread's network namespace
-	Ifname  string // for messages
+	Ifindex int    // the interface's index in the calling thread's network namespace
+	Ifname  string // the interface's name, for messages
 	Queue   int    // RX and TX queue of the interface, from 0
 	// Ring sizes in entries, powers of two; 0 means DefaultRingSize.
 	RxSize, TxSize, FillSize, CompSize int

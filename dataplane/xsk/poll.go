@@ -15,7 +15,7 @@ import (
 type SocketPoller struct {
 	socks []*Socket
 	wake  int           // an eventfd
-	fds   []unix.PollFd // of socks, followed by wake
+	fds   []unix.PollFd // the descriptors of socks, followed by wake
 	ts    unix.Timespec
 }
 

@@ -30,7 +30,7 @@ type Queue interface {
 // BoundQueue is a Queue with what is needed to report on it and to close it.
 type BoundQueue interface {
 	Queue
-	Number() int    // of the queue at its port
+	Number() int    // the number of the queue at its port
 	ZeroCopy() bool // frames are not copied between the driver and the Umem
 	State() error   // nil, ErrDown or ErrGone
 	Stats() (Stats, error)

@@ -13,7 +13,7 @@ import (
 
 // Desc describes a packet, or one buffer of it, in the Umem: the kernel's xdp_desc.
 type Desc struct {
-	Addr    uint64 // of the first byte
+	Addr    uint64 // the address of the first byte
 	Len     uint32 // bytes
 	Options uint32
 }
@@ -262,7 +262,7 @@ func (s *Socket) name() string { return fmt.Sprintf("%s queue %d", s.cfg.Ifname,
 
 // Stats are counters of a socket since it was opened.
 type Stats struct {
-	RxDropped    uint64 // by the kernel: too long for a frame, or for another reason
+	RxDropped    uint64 // packets dropped by the kernel: too long for a frame, or for another reason
 	RxRingFull   uint64 // dropped: Receive was not called in time
 	RxFillEmpty  uint64 // dropped: no frame to receive into
 	RxInvalid    uint64 // invalid addresses in the fill ring

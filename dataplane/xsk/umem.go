@@ -37,7 +37,7 @@ type Umem struct {
 	mem       []byte
 	frameSize uint64
 	shift     uint    // log2(frameSize)
-	owner     []Owner // by frame
+	owner     []Owner // owners by frame
 	nextID    Owner
 
 	opening sync.Mutex // one socket is opened at a time
