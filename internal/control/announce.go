@@ -34,9 +34,9 @@ const (
 type announcer struct {
 	rounds [len(announceAfter)]struct {
 		queue []dataplane.Announcement
-		since []time.Duration // when each was requested
+		since []time.Duration // the times when they were requested
 	}
-	queued map[dataplane.Announcement]bool // not sent yet
+	queued map[dataplane.Announcement]bool // true: the announcement is not sent yet
 	last   time.Duration
 }
 

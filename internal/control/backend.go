@@ -259,7 +259,7 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 
 // Stats implements api.Backend.
 func (e *Engine) Stats() (*api.Stats, error) {
-	var now api.Stats // of the control loop
+	var now api.Stats // the totals of the control loop
 	var own counters
 	var load []int
 	if !e.control.read(func() {

@@ -43,8 +43,8 @@ type portPolicy interface {
 // bridgeFollower applies the rules of the bridges to the ports.
 type bridgeFollower struct {
 	kernel  bridges
-	ports   []bridgedPort       // by slot
-	mu      sync.Mutex          // of rebound and neighbours
+	ports   []bridgedPort       // ports by slot
+	mu      sync.Mutex          // the lock of rebound and neighbours
 	rebound map[int]bridgedPort // slots whose ports have changed since the last poll
 	// neighbours are the switches that are up, by slot.
 	neighbours map[int]rocev2.MAC
@@ -61,11 +61,11 @@ type bridgedPort struct {
 	program          portPolicy
 	allow            *config.Allow
 	state            locate.BridgePort
-	stations         map[locate.Station]struct{} // of a locked port
+	stations         map[locate.Station]struct{} // the stations of a locked port
 	failureReported  bool                        // the operator was told
 	overflowReported bool                        // the operator was told that there are more stations than room for them
 	fresh            bool                        // the program does not have the policy of state and neighbour yet
-	neighbour        rocev2.MAC                  // of the switch at the port; zeros: none is up
+	neighbour        rocev2.MAC                  // the MAC of the switch at the port; zeros: none is up
 }
 
 // bridgedPortOf returns the follower's state of a port that was just opened.

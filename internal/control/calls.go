@@ -14,7 +14,7 @@ type calls struct {
 	closures     chan func()               // requests that change something
 	reads        chan reading              // requests that change nothing
 	ended        chan struct{}             // closed when the loop has ended
-	localWaiters map[netip.Addr]chan error // for the outcomes of local registrations, by group; of the loop
+	localWaiters map[netip.Addr]chan error // channels for the outcomes of local registrations, by group; of the loop
 }
 
 func newCalls() calls {

@@ -34,7 +34,7 @@ type connections struct {
 	heldMADs heldMADs
 	ending   netip.Addr // a group whose registration the manager itself ends
 	unkept   unkept
-	byREQ    map[uint16]usageByREQ // of keys
+	byREQ    map[uint16]usageByREQ // the use of keys by REQs
 }
 
 // created is a group that members connect to: the only owner of its addresses. Whatever
@@ -46,7 +46,7 @@ type created struct {
 	reg     envelope.Registration // without members
 	replies string
 	dials   bool
-	keys    []netip.Addr // that connections are registered under
+	keys    []netip.Addr // the addresses that connections are registered under
 	byREQ   bool         // a member's REQ has made it
 	closing bool         // closeConnections ends it
 }

@@ -60,8 +60,8 @@ func TestRefusedSessionIsForgotten(t *testing.T) {
 type sessionTest struct {
 	*fakeSwitch
 	dir   string
-	qpn   rocev2.QPN // of the next connection
-	first rocev2.QPN // of host 0's
+	qpn   rocev2.QPN // the QPN of the next connection
+	first rocev2.QPN // the QPN of host 0's connection
 }
 
 // connected has all connect to a group of a dialler and two listeners, or of three members, until the given

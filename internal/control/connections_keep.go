@@ -39,8 +39,8 @@ const (
 type unkept struct {
 	groups   map[netip.Addr]bool
 	last     time.Duration // write
-	interval time.Duration // to the next one
-	change   uint64        // of the file: the write that is under way; 0: none
+	interval time.Duration // the time to the next write
+	change   uint64        // the file's change in the write that is under way; 0: none
 }
 
 // delay reports whether a group's connections have changed since they were stored, and has that

@@ -24,14 +24,14 @@ type mad struct {
 	from        dataplane.Origin
 	host, group netip.Addr
 	bytes       []byte
-	until       time.Duration // it waits for the location of host
+	until       time.Duration // the time until which it waits for the location of host
 }
 
 // Bounds of the datagrams that wait. A port has a share, so that strangers at another one do not take all.
 const (
 	maxHeldMADs        = 256
 	maxHeldMADsPerPort = maxHeldMADs / 8
-	maxHeldMADsPerHost = 2 // in the name of one host, from one port
+	maxHeldMADsPerHost = 2 // datagrams in the name of one host, from one port
 	heldMADTime        = parkTTL
 )
 
@@ -162,7 +162,7 @@ func (c *control) originOfFrame(s dataplane.Origin) dataplane.Origin {
 // strayMAD is a datagram from elsewhere than its host is.
 type strayMAD struct {
 	mad
-	origin dataplane.Origin // of the host
+	origin dataplane.Origin // the location of the host
 }
 
 func (c *control) logStrayMAD(x strayMAD, suppressed uint64) {

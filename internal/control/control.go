@@ -30,7 +30,7 @@ type control struct {
 	ports       []*port
 	dir         *directory
 	registrar   *envelope.Registrar
-	out         envelope.Output // of the registrar
+	out         envelope.Output // the output of the registrar
 	notify      Notify
 	journal     *store.Journal
 	keeper      keeping
@@ -41,7 +41,7 @@ type control struct {
 	departures  departures
 	kernel      kernelTables
 	moves       moves
-	connections connections // of members by RDMA-CM
+	connections connections // the connections of members by RDMA-CM
 	switches    tree.Switches
 	count       counters
 	hooks       hooks

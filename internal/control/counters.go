@@ -25,7 +25,7 @@ type counters struct {
 
 	accepted, unchanged uint64
 	rejected            [envelope.NumReasons]uint64 // [0]: for no reason of the protocol
-	registration        dataplane.Durations         // of accepted registrations
+	registration        dataplane.Durations         // the durations of accepted registrations
 }
 
 // registrations returns the number of registrations by outcome.

@@ -17,9 +17,9 @@ type message = store.Message[content]
 
 // content is what a message consists of.
 type content struct {
-	asker   requester       // of the request that it answers, if it is for it; the zero value: nobody has asked
+	asker   requester       // the sender of the request that it answers, if it is for that sender; the zero value: nobody has asked
 	packet  envelope.Packet // or
-	relay   envelope.Relay  // to a neighbour switch, if isRelay
+	relay   envelope.Relay  // a relay to a neighbour switch, if isRelay
 	isRelay bool
 }
 
@@ -28,9 +28,9 @@ type departures struct {
 	parked    parkedEnvelopes       // envelopes for hosts that are being resolved
 	outbox    store.Outbox[content] // what waits for the state file
 	onLeave   func(*message)        // leave
-	relays    []dataplane.Relay     // to neighbours, that leave at the end of the iteration
-	datagrams []dataplane.UDP       // that leave at the end of the iteration
-	asker     requester             // of the envelope that is being served
+	relays    []dataplane.Relay     // relays to neighbours, that leave at the end of the iteration
+	datagrams []dataplane.UDP       // datagrams that leave at the end of the iteration
+	asker     requester             // the sender of the envelope that is being served
 	announcer *announcer
 }
 

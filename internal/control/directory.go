@@ -25,7 +25,7 @@ type directory struct {
 	plane       *dataplane.Plane
 	ports       []*port
 	groups      map[netip.Addr]*group
-	byID        []*group        // by mcast.GroupID; nil if free
+	byID        []*group        // groups by mcast.GroupID; nil if free
 	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
 	generations uint64          // the generation of the last registration
 	traffic     portTraffic
@@ -52,7 +52,7 @@ type directory struct {
 	// pending are registrations that wait for answers, by group; ready are the groups
 	// whose registrations have all answers.
 	pending     map[netip.Addr]*pendingRegistration
-	expiries    []pendingExpiry // of pending, the next one first
+	expiries    []pendingExpiry // the ends of pending, the next one first
 	ready       []netip.Addr
 	staleTables []*group                               // groups whose workers do not have the members' present locations, or the neighbours' sessions, yet
 	staleWays   []*group                               // groups with members below to whom the ways have changed
@@ -62,7 +62,7 @@ type directory struct {
 	// member's.
 	kernelDecides bool
 	onSuspect     func(*host, locate.Location)
-	checked       map[netip.Addr]checkedRegistration // by group
+	checked       map[netip.Addr]checkedRegistration // checked registrations by group
 
 	// storageFails reports whether the state file cannot be written: members that it lacks are not taken.
 	storageFails func() bool
@@ -78,7 +78,7 @@ type groupDefaults struct {
 	stored        bool             // groups are kept over a restart
 	fastPath      bool             // groups may take the fast path
 	fastRequired  bool             // no group is served that could never take it
-	repair        mcast.RepairSpec // of the groups with local repair
+	repair        mcast.RepairSpec // the repair of the groups with local repair
 }
 
 // locator is the part of locate.Locator that the control loop uses. Its calls may take
@@ -97,12 +97,12 @@ type locator interface {
 // group is one registered group. The records of its members are in slots.
 type group struct {
 	id            mcast.GroupID
-	generation    uint64 // of the registration that the core has
+	generation    uint64 // the generation of the registration that the core has
 	handle        *dataplane.Group
-	key           envelope.KeyID // that it is registered under; 0: by hand
+	key           envelope.KeyID // the key that the group is registered under; 0: by hand
 	reg           envelope.Registration
-	slots         []slot                  // by MemberID
-	legs          []mcast.Neighbor        // by LegID: the neighbour, or NoNeighbour of a leg to a member here
+	slots         []slot                  // slots by MemberID
+	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here
 	hosts         map[netip.Addr]int      // hosts of the members that are here, each with the index of its slot
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
@@ -114,7 +114,7 @@ type group struct {
 	isolationText string // why members may not send; "" if all may
 	mtuText       string // why its longest copies do not fit a port; "" if they do
 	kept          keptGroup
-	neighbours    []mcast.Neighbor // that it has legs to
+	neighbours    []mcast.Neighbor // the neighbours that it has legs to
 	registeredAt  time.Time
 	former        []api.FormerMember // members that have gone, the last maxFormerMembers
 }
@@ -123,8 +123,8 @@ type group struct {
 // its slot until another member takes it over.
 type slot struct {
 	record           envelope.MemberRecord
-	number           uint32          // that it has in the group
-	location         locate.Location // if it is here
+	number           uint32          // the member's number in the group
+	location         locate.Location // the member's location, if it is here
 	behind           mcast.Neighbor  // the switch that it is behind; NoNeighbour: it is here
 	leg              mcast.LegID
 	gone             bool

@@ -18,7 +18,7 @@ import (
 // Bounds on the state that is kept of ended groups.
 const (
 	maxEndedGroups  = 64   // groups
-	maxEndedMembers = 4096 // of all these groups together
+	maxEndedMembers = 4096 // members of all these groups together
 )
 
 // groupEnded reports the last outcomes of g, whose registration has ended, and records

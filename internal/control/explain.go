@@ -28,7 +28,7 @@ type explainedGroup struct {
 	pmtu     int
 	status   mcast.GroupStatus
 	ports    []string // names, by index
-	down     []bool   // by index of a port
+	down     []bool   // true: the port is down; by index of a port
 	slowed   []string // sentences about the members that cost the group time
 	evicted  []api.FormerMember
 	switches map[mcast.Neighbor]api.TreeLeg

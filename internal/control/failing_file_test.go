@@ -31,7 +31,7 @@ func TestFailingFile(t *testing.T) {
 	labtest.Require(t)
 	for _, c := range []struct {
 		name     string
-		readOnly bool // since the switch was started again; else full, with a part of a frame for which there was room
+		readOnly bool // true: read-only since the switch was started again; false: full, with a part of a frame for which there was room
 	}{{"full, the last write torn", false}, {"read-only", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, killed := t.TempDir(), t.TempDir()

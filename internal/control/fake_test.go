@@ -36,7 +36,7 @@ type fakeSwitch struct {
 	locator  *fakeLocator
 	changes  *locate.Changes
 	mu       sync.Mutex
-	left     []envelope.Packet      // that have left since the last message by deliver; of the control loop
+	left     []envelope.Packet      // the envelopes that have left since the last message by deliver; of the control loop
 	onLeft   func(*envelope.Packet) // called by the control loop when a datagram leaves
 	log      []string
 	warnings []string // those of log that are warnings
@@ -49,7 +49,7 @@ type fakeLocator struct {
 	err   map[netip.Addr]error
 	asked map[netip.Addr]int
 	mtu   map[int]int
-	stuck chan struct{} // not nil: questions for host 0 wait until it is closed
+	stuck chan struct{} // a channel, or nil: questions for host 0 wait until it is closed
 
 	really      map[netip.Addr]locate.Location // hosts that are elsewhere than at has them
 	invalidated map[netip.Addr]int

@@ -45,7 +45,7 @@ func TestNeverFast(t *testing.T) {
 			pmtu           int
 			noRepair       bool
 			targets        uint32
-			port           int // of all members here
+			port           int // the port of all members here
 			want           envelope.FastLimit
 		}{
 			{"as it should be", 3, 0, 2048, false, 0, -1, 0},

@@ -27,7 +27,7 @@ const (
 // hearing has what ports had received when watchHearing first saw their interfaces attached.
 type hearing struct {
 	mu   sync.Mutex
-	from map[string]heardFrom // by port
+	from map[string]heardFrom // the states of interfaces when they were attached, by port
 }
 
 // heardFrom is the state of an interface when it was attached.

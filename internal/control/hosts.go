@@ -19,30 +19,30 @@ import (
 type host struct {
 	ip              netip.Addr
 	location        locate.Location   // the zero value if there is none
-	answer          locate.Location   // by the kernel's last answer, whether or not h is taken to be there
+	answer          locate.Location   // the location by the kernel's last answer, whether or not h is taken to be there
 	dependsOn       locate.Location   // dependencies of the last answer, which may have been that the host is being resolved
 	pinned          locate.Location   // the last valid location while it is a member, or has connections; location may have been lost since
-	connected       bool              // has connections by RDMA-CM
-	seenElsewhereAt time.Duration     // when seenElsewhere was recorded
+	connected       bool              // true: it has connections by RDMA-CM
+	seenElsewhereAt time.Duration     // the time when seenElsewhere was recorded
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
-	hops            []nextHop         // on the way to it, if it is behind other switches
+	hops            []nextHop         // the next hops on the way to it, if it is behind other switches
 	groups          map[*group]struct{}
-	places          map[envelope.KeyID]*place    // of the keys of groups
-	left            map[envelope.KeyID]leftPlace // of the keys of groups that it has left, and of no others
-	routed          map[*group]struct{}          // that have it below, behind another switch
-	queued          bool                         // is in hosts.queue
-	urgent          bool                         // is in hosts.urgent
+	places          map[envelope.KeyID]*place    // places by the keys of groups
+	left            map[envelope.KeyID]leftPlace // places by the keys of groups that it has left, and of no others
+	routed          map[*group]struct{}          // groups that have it below, behind another switch
+	queued          bool                         // true: it is in hosts.queue
+	urgent          bool                         // true: it is in hosts.urgent
 	lookupPending   bool                         // a lookup has been submitted
 	lookupAgain     bool                         // something has changed since the lookup was submitted
 	reresolve       bool                         // the next lookup has the kernel ask all hosts for it
-	reresolvedAt    time.Duration                // when the last such lookup was wanted
-	answered        bool                         // there was an answer: lookupErr, at time answeredAt
-	lookupErr       error                        // of the last answer
-	answeredAt      time.Duration                // when that answer came
+	reresolvedAt    time.Duration                // the time when the last such lookup was wanted
+	answered        bool                         // true: there was an answer: lookupErr, at time answeredAt
+	lookupErr       error                        // the error of the last answer
+	answeredAt      time.Duration                // the time when that answer came
 	attempts        int                          // lookups in sequence without a location
-	retryAt         time.Duration                // when the lookup is repeated, if attempts > 0
+	retryAt         time.Duration                // the time when the lookup is repeated, if attempts > 0
 	retryIndex      int                          // index in hosts.unanswered, or -1
-	onGuestList     bool                         // is in hosts.guests
+	onGuestList     bool                         // true: it is in hosts.guests
 	lastUsed        time.Duration                // last use by a registration or an envelope
 
 	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
@@ -78,7 +78,7 @@ type hosts struct {
 	heldAt        func(*locate.Location) statefile.Location
 	former        map[netip.Addr][]netip.Addr // hosts that have left their last group, by that, until the file is told
 	guests        []guest                     // hosts that are not members; the next one to expire is first
-	now           time.Duration               // of the control loop's iteration
+	now           time.Duration               // the time of the control loop's iteration
 }
 
 // index finds hosts by a key.
@@ -119,8 +119,8 @@ const maxChangeLookups = 2000
 // makes the kernel send a few requests.
 const (
 	wantedRetry     = 50 * time.Millisecond // while the location is wanted, the first time
-	wantedDoublings = 3                     // of wantedRetry; the kernel reports an answer by itself
-	wantedTime      = time.Second           // after the last use by a registration or an envelope
+	wantedDoublings = 3                     // doublings of wantedRetry; the kernel reports an answer by itself
+	wantedTime      = time.Second           // the time after the last use by a registration or an envelope
 	firstRetry      = time.Second
 	lastRetry       = 32 * time.Second
 )

@@ -60,7 +60,7 @@ type inquiryKey struct {
 // read a clock.
 type inquiries struct {
 	open  map[inquiryKey]*inquiry
-	count []int // by port
+	count []int // the number of open inquiries, by port
 	steps [len(inquirySteps)][]*inquiry
 }
 

@@ -34,7 +34,7 @@ type keeping struct {
 type keptGroup struct {
 	reported uint32                               // the number of the last positions that were read
 	turn     *statefile.Turn                      // nil: no member has sent yet
-	records  map[netip.Addr]envelope.MemberRecord // of the members when turn was read
+	records  map[netip.Addr]envelope.MemberRecord // the records of the members when turn was read
 	inFile   bool                                 // the file has the group
 }
 
@@ -42,8 +42,8 @@ type keptGroup struct {
 type positionsUnderWay struct {
 	positions  mcast.Positions
 	number     uint32
-	generation uint64 // of the registration
-	change     uint64 // of the file
+	generation uint64 // the generation of the registration
+	change     uint64 // the change of the file
 }
 
 // storeInterval is the least time between two writes, and between two reads of outcomes where

@@ -23,7 +23,7 @@ type kernelTables struct {
 	linksDue          bool          // the ports' state must be requested
 	linksRequested    bool          // the locator has that request
 	vrfsUnknown       bool          // the last read of the ports' VRFs failed, and the operator was told
-	portRetryAt       time.Duration // when the state of the ports is read because of retryPorts; 0: never
+	portRetryAt       time.Duration // the time when the state of the ports is read because of retryPorts; 0: never
 }
 
 // retryPorts has the state of the ports read at the given time.

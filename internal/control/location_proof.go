@@ -43,7 +43,7 @@ type proofKey struct {
 type locationProof struct {
 	proofKey
 	host         *host
-	requests     [2]locationRequest // at the location of its place or the kernel's, and at another one that the host has answered from or was seen at
+	requests     [2]locationRequest // requests at the location of its place or the kernel's, and at another one that the host has answered from or was seen at
 	timesSent    int                // how many times the request was sent
 	due          time.Duration
 	answeredFrom *dataplane.Origin // origin of the last answer that did not count
@@ -60,7 +60,7 @@ type locationRequest struct {
 // locationProofs are the proofs that are under way. It does not read a clock.
 type locationProofs struct {
 	by      map[proofKey]*locationProof
-	steps   [len(proofIntervals)][]*locationProof // by timesSent, each list in the order of due
+	steps   [len(proofIntervals)][]*locationProof // proofs by timesSent, each list in the order of due
 	policer dataplane.Policer
 }
 

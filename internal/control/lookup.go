@@ -22,7 +22,7 @@ type lookup struct {
 	ip    netip.Addr
 	held  map[envelope.KeyID]locate.Held // places of the host that have no location
 	anew  bool                           // the kernel is to ask all hosts for it
-	ports []portName                     // by slot
+	ports []portName                     // ports by slot
 }
 
 // portName is what the kernel is asked for about a port; the zero value is that of a slot
@@ -36,10 +36,10 @@ type portName struct {
 type lookupResult struct {
 	lookup
 	location locate.Location
-	recalled map[envelope.KeyID]locate.Location // of the places that were held
-	hops     []nextHop                          // of a host that is behind other switches
+	recalled map[envelope.KeyID]locate.Location // the locations of the places that were held
+	hops     []nextHop                          // the next hops of a host that is behind other switches
 	err      error
-	states   []locate.Link // of ports
+	states   []locate.Link // the states of ports
 	newVRFs  bool          // ports have entered or left VRFs
 }
 
@@ -47,9 +47,9 @@ type lookupResult struct {
 // loop.
 type lookupQueue struct {
 	requests     chan lookup
-	results      chan lookupResult // has room for the results of all pending lookups
-	pendingSince []time.Duration   // when each lookup without a result was submitted, oldest first
-	warnedAt     time.Duration     // when the operator was last warned that the kernel is slow
+	results      chan lookupResult // the results, with room for those of all pending lookups
+	pendingSince []time.Duration   // the times when lookups without a result were submitted, oldest first
+	warnedAt     time.Duration     // the time when the operator was last warned that the kernel is slow
 	total        uint64
 	routes       routes                 // nil: no keys of switches are configured
 	bySwitch     func(ifindex int) bool // hellos are exchanged at the port with this interface

@@ -19,7 +19,7 @@ const locateRetry = 500 * time.Millisecond
 type loop struct {
 	timed           []timed // timedWork
 	iterations      uint64
-	start           time.Duration     // of the present iteration
+	start           time.Duration     // the start of the present iteration
 	longest         time.Duration     // longest iteration so far
 	leasesHeldUntil time.Duration     // the registrar's deadlines are not served before
 	requestPolicer  dataplane.Policer // iterations that serve requests

@@ -24,10 +24,10 @@ type moves struct {
 	policy           config.MovePolicy
 	keyOf            func(group netip.Addr) (envelope.KeyID, bool) // the key that the group's members answer under
 	inquiries        *inquiries
-	unconfirmed      *sampler[unconfirmedMove]  // by port
-	unproven         *sampler[unprovenLocation] // by port
+	unconfirmed      *sampler[unconfirmedMove]  // unconfirmed moves by port
+	unproven         *sampler[unprovenLocation] // unproven locations by port
 	count            api.Moves
-	reresolvePolicer dataplane.Policer // of hosts that ask from elsewhere
+	reresolvePolicer dataplane.Policer // the limit of lookups of hosts that ask from elsewhere
 }
 
 // unconfirmedMove is a move that the member did not confirm.

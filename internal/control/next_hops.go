@@ -67,9 +67,9 @@ func (a *lookupQueue) locate(l locator, ip netip.Addr) (locate.Location, []nextH
 // ways are how group packets get to a host.
 type ways struct {
 	here    bool             // the host has a location at a port of this switch
-	hops    []mcast.Neighbor // else: the neighbours on its equally good routes that are up, ascending
-	pending bool             // else: the kernel has been asked
-	err     error            // else: why there is no way
+	hops    []mcast.Neighbor // the neighbours on its equally good routes that are up, ascending; if it is not here
+	pending bool             // true: the kernel has been asked; if it is not here
+	err     error            // the reason why there is no way; if it is not here
 }
 
 // waysTo returns the ways to a host. It does not wait: with pending, the kernel has been

@@ -178,7 +178,7 @@ func TestWays(t *testing.T) {
 		name  string
 		route fib.Route
 		links []neighbours.Link
-		want  string // of hops, or of the error
+		want  string // the hops expected, or a part of the error
 	}{
 		{"no route", fib.Route{Status: fib.NoRoute}, nil, "10.78.0.1 has no route: give this switch one, or a routing engine"},
 		{"no hello", by(0), nil, "10.78.0.1 is behind other switches: next hop 10.77.1.0 on f0 is not a gleamd switch: no neighbour is heard"},

@@ -21,8 +21,8 @@ type appliedOutcomes struct {
 	conflicts       uint64
 	mismatches      uint64
 	failed          bool
-	source          envelope.MemberKey // of the last turn that was applied; zero if there was none
-	delay           dataplane.Delay    // that was reported last
+	source          envelope.MemberKey // the source of the last turn that was applied; zero if there was none
+	delay           dataplane.Delay    // the delay that was reported last
 	blamed          dataplane.Blamed   // likewise
 	failure         string             // why
 }
@@ -30,7 +30,7 @@ type appliedOutcomes struct {
 // newOutcome is an outcome that is new to the control loop.
 type newOutcome struct {
 	mcast.Event
-	times uint64 // of this kind since the last one that was applied
+	times uint64 // outcomes of this kind since the last one that was applied
 }
 
 // newOutcomes returns the outcomes in o that are new to g, and records them as applied.
@@ -114,7 +114,7 @@ type outcomeReader struct {
 	notBefore        time.Duration                      // outcomes are not requested before
 	delays           [outcomeBatch]dataplane.GroupDelay // those that a worker reports in one call
 	delayReports     dataplane.Policer
-	delaysUnreported int // since the last report of a delay
+	delaysUnreported int // delays since the last report of one
 	turns            turnReports
 }
 

@@ -16,7 +16,7 @@ import (
 // be lost, and the host would have to repeat its request.
 const (
 	maxParked        = 64                    // datagrams
-	maxParkedPerPort = maxParked / 4         // of them, answers to envelopes from one port
+	maxParkedPerPort = maxParked / 4         // datagrams that answer envelopes from one port
 	parkTTL          = time.Second           // a datagram is dropped after this time
 	parkPollInterval = 20 * time.Millisecond // between two attempts
 )
@@ -25,13 +25,13 @@ const (
 // arrival. It does not read a clock.
 type parkedEnvelopes struct {
 	waiting  []parked
-	nextPoll time.Duration // when to try again
+	nextPoll time.Duration // the time to try again
 }
 
 type parked struct {
 	packet      envelope.Packet
 	until       time.Duration
-	answersPort int // as in hasRoom
+	answersPort int // the port, as in hasRoom
 }
 
 // hasRoom reports whether one more datagram may be parked: the answer to an envelope from

@@ -31,7 +31,7 @@ type pendingRegistration struct {
 	hosts         []*host                // the hosts that an answer was missing from at first
 	members       []envelope.MemberKey   // one member at each of hosts
 	missing       int                    // the number of hosts that an answer is still missing from
-	lastRequested time.Duration          // when the registrar last asked for a verdict
+	lastRequested time.Duration          // the time when the registrar last asked for a verdict
 }
 
 // pendingExpiry is the time at which a pending registration is checked, and forgotten if

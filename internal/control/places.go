@@ -19,8 +19,8 @@ import (
 // place is where a host is in the groups of one key.
 type place struct {
 	at     locate.Location    // none: the way to held is not known yet, or nothing is
-	held   statefile.Location // at as the state file has it; the zero value: nobody knows where the host is
-	groups int                // of the key that the host is a member of
+	held   statefile.Location // the location as the state file has it; the zero value: nobody knows where the host is
+	groups int                // groups of the key that the host is a member of
 }
 
 // leftPlace is where a host was when it left its last group of a key.

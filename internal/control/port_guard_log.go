@@ -37,7 +37,7 @@ type guardCounters interface {
 type guardDrop struct {
 	port    string
 	reason  bpf.Reason
-	lastMAC rocev2.MAC // of the last dropped frame
+	lastMAC rocev2.MAC // the MAC of the last dropped frame
 	frames  uint64     // number of drops since gleamd started
 	own     bool       // lastMAC is the address of a port of this switch
 }
@@ -45,7 +45,7 @@ type guardDrop struct {
 // portGuardLog reports guardDrops, in one line per port, reason and interval.
 type portGuardLog struct {
 	mu      sync.Mutex
-	ports   []guardedPort // by slot
+	ports   []guardedPort // ports by slot
 	sampler *sampler[guardDrop]
 	notify  Notify
 	// strips reports whether a port's interface takes VLAN tags off before XDP sees the frames;
@@ -58,7 +58,7 @@ type guardedPort struct {
 	counters guardCounters
 	counted  [bpf.NumReasons]uint64
 	last     [bpf.NumReasons]guardFrame
-	mac      rocev2.MAC // of the port
+	mac      rocev2.MAC // the MAC of the port
 	blocked  bool       // its bridge does not forward there
 }
 

@@ -13,7 +13,7 @@ const (
 	portOpen                     // XDP program and sockets are at an interface
 	portLost                     // the interface has vanished; one of its name is waited for
 	portOpening                  // an interface of the port's name is being opened
-	portRefused                  // it could not be opened; it is tried again at retryAt
+	portRefused                  // an interface that could not be opened; it is tried again at retryAt
 	numPortPhases
 )
 
@@ -31,7 +31,7 @@ const (
 	portSeen                      // the kernel has an interface of the port's name
 	portUnseen                    // the kernel has none
 	portOpened                    // the interface that was being opened is open
-	portDenied                    // it could not be opened
+	portDenied                    // an interface that could not be opened
 	portRemoved                   // a reload has removed the port
 	numPortEvents
 )
@@ -45,9 +45,9 @@ const (
 // portLife is the state machine of a slot's port. It does not read a clock.
 type portLife struct {
 	phase    portPhase
-	ifindex  int           // of the interface that was tried last
-	refusals int           // of that interface, in sequence
-	retryAt  time.Duration // if phase is portRefused
+	ifindex  int           // the interface that was tried last
+	refusals int           // refusals of that interface, in sequence
+	retryAt  time.Duration // the time to try again, if phase is portRefused
 	reason   string        // why it could not be opened, if phase is portRefused
 	reopened uint64        // times that the port was taken up again
 }

@@ -16,15 +16,15 @@ import (
 type port struct {
 	dataplane.Port
 	life            portLife
-	config          config.Port // with the rate in use
+	config          config.Port // the configuration, with the rate in use
 	mtu             int         // the MTU in use
 	reportedUp      bool        // the state that the operator was last told
 	downs           uint64      // times that it went down
-	lastDown        time.Time   // when it did so last; zero: never
+	lastDown        time.Time   // the time when it went down last; zero: never
 	partialReported bool        // the operator was told of partial checksums
 	allow           *config.Allow
 	bridgeState     locate.BridgePort // the port's state at its bridge
-	blocked         bool              // it has a carrier, and its bridge does not forward there
+	blocked         bool              // true: it has a carrier, and its bridge does not forward there
 }
 
 // isBlocked reports whether the port is down for its bridge alone.

@@ -10,7 +10,7 @@ import "github.com/gleam-rdma/gleam/dataplane"
 // and then calls read. So nothing is read that is not in journal and state file.
 type reading struct {
 	groups func() []*group     // the groups concerned
-	read   func([]groupStatus) // is given them; changes nothing
+	read   func([]groupStatus) // the reader of their states; changes nothing
 }
 
 // groupStatus is a group with the state that its worker had when the loop took that up.

@@ -38,7 +38,7 @@ type reconfiguration struct {
 // Lost is what a reload has ended by force.
 type Lost struct {
 	Members int          // hosts that were members behind ports that are removed now
-	Groups  []netip.Addr // in none of the group prefixes any more
+	Groups  []netip.Addr // groups that are in none of the group prefixes any more
 }
 
 // Reconfigure applies next, which differs from now, the configuration in use, in keys that

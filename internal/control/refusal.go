@@ -23,9 +23,9 @@ const refusalInterval = 10 * time.Second
 
 // refusals thins out the reports of what was refused, or changed nothing.
 type refusals struct {
-	envelopes  *sampler[refusal]   // by envelope.Drop
-	rejected   *sampler[rejection] // by envelope.Reason
-	unchanged  *sampler[unchanged] // by envelopes, and by hand
+	envelopes  *sampler[refusal]   // refusals by envelope.Drop
+	rejected   *sampler[rejection] // rejections by envelope.Reason
+	unchanged  *sampler[unchanged] // unchanged registrations by envelopes, and by hand
 	unsendable *sampler[unsendable]
 }
 
@@ -101,7 +101,7 @@ func (c *control) logRefusal(x refusal, suppressed uint64) {
 // rejection is a registration that was understood and rejected.
 type rejection struct {
 	group  netip.Addr
-	member envelope.MemberKey // that is the reason, if one is
+	member envelope.MemberKey // the member that is the reason, if one is
 	by     envelope.Actor
 	why    string // all reasons
 	more   string // port and cause, inquiries at the member's location

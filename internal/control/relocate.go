@@ -22,8 +22,8 @@ const (
 // changePacer decides when changes are handled.
 type changePacer struct {
 	pending bool
-	at      time.Duration // when they are handled, if pending
-	last    time.Duration // when changes were handled last, if gap > 0
+	at      time.Duration // the time when they are handled, if pending
+	last    time.Duration // the time when changes were handled last, if gap > 0
 	gap     time.Duration
 }
 

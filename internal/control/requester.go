@@ -20,7 +20,7 @@ import (
 type requester struct {
 	ip      netip.Addr
 	from    dataplane.Origin
-	ifindex int  // of the port
+	ifindex int  // the interface of the port
 	proved  bool // the envelope proves that it is from ip
 }
 

@@ -22,8 +22,8 @@ type sentEnvelope struct {
 // asking is a switch whose envelopes are recorded as they leave.
 type asking struct {
 	*fakeSwitch
-	sent []sentEnvelope // of the control loop
-	tx   uint32         // of the last request
+	sent []sentEnvelope // the envelopes that the control loop has sent
+	tx   uint32         // the transaction of the last request
 }
 
 func newAsking(f *fakeSwitch) *asking {

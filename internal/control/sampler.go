@@ -16,7 +16,7 @@ type sampler[T any] struct {
 
 // sample is a sampler's state of one kind.
 type sample[T any] struct {
-	reported   bool          // at least once
+	reported   bool          // true: it was reported at least once
 	quietUntil time.Duration // nothing of this kind is reported before
 	suppressed uint64        // occurrences since the last report
 	latest     T             // the last of them

@@ -7,7 +7,7 @@ import "time"
 
 // timed is a piece of the control loop's work that becomes due as time passes.
 type timed struct {
-	next func() (at time.Duration, ok bool) // when it does so next; ok is false if it does not
+	next func() (at time.Duration, ok bool) // the time when it becomes due next; ok is false if it does not
 	do   func()                             // does what is due
 }
 

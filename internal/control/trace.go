@@ -62,8 +62,8 @@ type traceRun struct {
 	running  *dataplane.Trace
 	start    api.TraceStart
 	before   *api.Group // the traced group when the trace began; nil: none was registered
-	base     time.Time  // of the workers' clock
-	ports    []string   // by index; empty: no port
+	base     time.Time  // the start of the workers' clock
+	ports    []string   // ports by index; empty: no port
 	lines    []api.TraceLine
 	sent     uint64
 	emit     func(*api.TraceLine, bool) error

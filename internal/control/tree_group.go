@@ -64,7 +64,7 @@ func (d *directory) Check(r *envelope.Registration, key envelope.KeyID) envelope
 // checkedRegistration is one that Check has accepted lately.
 type checkedRegistration struct {
 	reg    *envelope.Registration // the registrar's
-	places []locate.Location      // of the members here
+	places []locate.Location      // the locations of the members here
 	kernel []locate.Location      // what the kernel said of them
 	at     time.Duration
 }

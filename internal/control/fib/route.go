@@ -16,7 +16,7 @@ import (
 // same address.
 type NextHop struct {
 	Link    int        // interface index
-	Gateway netip.Addr // of either family; not valid if the destination itself is on the link
+	Gateway netip.Addr // the gateway, of either family; not valid if the destination itself is on the link
 	Weight  int        // share of the flows, relative to the other next hops; at least 1
 }
 
@@ -34,7 +34,7 @@ type Status uint8
 const (
 	Unmatched    Status = iota // the kernel has not been asked yet
 	Usable                     // Hops has one next hop or more
-	NoRoute                    // there is no route
+	NoRoute                    // no route: the kernel has none
 	Blackhole                  // the route says to drop
 	Unreachable                // the route says that the destination is unreachable
 	Prohibited                 // the route says that the destination is prohibited
@@ -73,11 +73,11 @@ func (s Status) String() string {
 // Route is what the FIB has for a destination.
 type Route struct {
 	Status Status
-	Prefix netip.Prefix // that matched; not valid without a route
+	Prefix netip.Prefix // the prefix that matched; not valid without a route
 	Hops   []NextHop    // usable ones, sorted by link and gateway; empty unless Usable
 
 	// What the route depends on, beside Hops.
-	links []int  // of all its next hops, dead ones included, sorted
+	links []int  // the links of all its next hops, dead ones included, sorted
 	group uint32 // its nexthop object or group; 0: none
 }
 

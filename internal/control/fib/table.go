@@ -16,7 +16,7 @@ import (
 // matched first. A sweep, the match of all destinations, is what an event may concern
 // beyond these: a link that is up again may revive a route that was removed silently.
 type Table struct {
-	all    []*destination // in the order of the sweep
+	all    []*destination // the destinations in the order of the sweep
 	cursor int            // the next of all to sweep
 	sweep  int            // how many of all are still to sweep
 
@@ -24,7 +24,7 @@ type Table struct {
 	byLink  map[int]map[*destination]struct{}
 	byGroup map[uint32]map[*destination]struct{}
 
-	urgent  []*destination // to be matched before the sweep goes on
+	urgent  []*destination // the destinations to be matched before the sweep goes on
 	changed []*destination
 }
 
@@ -33,7 +33,7 @@ type destination struct {
 	addr     netip.Addr
 	users    int // 0: removed
 	route    Route
-	position int // in all
+	position int // the index in all
 	urgent   bool
 	changed  bool
 }

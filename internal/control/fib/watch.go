@@ -49,13 +49,13 @@ type Watcher struct {
 	table  *Table
 	vrfs   []int // whose tables have the routes; 0: that of none
 	lost   uint64
-	failed error // of the last match
+	failed error // the error of the last match
 
 	wake     chan struct{} // room for one: the table has something to match
 	ns       netns.NsHandle
 	matcher  *matcher
 	buffer   int
-	interval time.Duration // of sweeps; tests change it
+	interval time.Duration // the interval of sweeps; tests change it
 	report   func(error)
 	events   *nl.NetlinkSocket
 }

@@ -35,7 +35,7 @@ type DeviceCounters struct {
 	RXBytes, TXBytes     uint64
 	RXErrors, TXErrors   uint64
 	RXDropped, TXDropped uint64
-	RXMissed             uint64 // for which the NIC had no buffer
+	RXMissed             uint64 // packets for which the NIC had no buffer
 	RXOverruns           uint64
 }
 
@@ -51,7 +51,7 @@ const (
 	statTXDropped
 	statRXOverruns = 11
 	statRXMissed   = 15
-	numStats       = 16 // that are read
+	numStats       = 16 // the number of fields that are read
 )
 
 // Counters returns the counters of an interface.

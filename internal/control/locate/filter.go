@@ -107,7 +107,7 @@ const (
 // pass, and for those of unexpected form; 0 for the others.
 func filterProgram(table *ebpf.Map) asm.Instructions {
 	const (
-		key   = int16(-24) // on the stack
+		key   = int16(-24) // the offset of the key on the stack
 		attr  = int16(-32) // length and type of the attribute
 		pass  = "pass"
 		short = "ipv4"

@@ -61,7 +61,7 @@ func (l *Locator) Close() {
 
 // Link is the state of a port's interface.
 type Link struct {
-	Up    bool // it is enabled and has a carrier
+	Up    bool // true: it is enabled and has a carrier
 	MTU   int  // 0: it does not exist
 	MAC   MAC
 	Named int // index of the interface that has the port's name, if the port's own does not exist; 0: none

@@ -26,7 +26,7 @@ type Location struct {
 	// Ifindex is 0.
 	Hop    netip.Addr
 	Links  []int
-	Learnt Learnt // by the bridge on the way
+	Learnt Learnt // the entry of the bridge on the way
 }
 
 // maxVID is the highest VID of a VLAN.

@@ -35,7 +35,7 @@ const resubscribeAfter = time.Second
 type Report struct {
 	What string // the kind of objects that are watched
 	Err  error  // nil: the watch works again
-	Lost uint64 // not 0: messages were lost, for the Lost-th time; the watch works
+	Lost uint64 // losses of messages so far, if this report is of one, else 0; the watch works
 }
 
 // Watcher subscribes to the kernel's reports of changed neighbours, forwarding database

@@ -18,7 +18,7 @@ import (
 
 // Port is a port of the switch at which hellos are sent and heard.
 type Port struct {
-	Index   int // in the data plane
+	Index   int // the index in the data plane
 	Name    string
 	Ifindex int // 0: there is no port at this index
 	MAC     rocev2.MAC
@@ -31,7 +31,7 @@ type Link struct {
 	Port      int // index in the data plane
 	State     hello.State
 	Reason    hello.Reason    // why the state is not Up
-	Neighbour hello.Neighbour // if the state is Up
+	Neighbour hello.Neighbour // the neighbour, if the state is Up
 	Lost      hello.Reason    // why the last adjacency ended; NoReason: there was none
 	Sent      uint64          // hellos
 	Received  uint64
@@ -67,7 +67,7 @@ type link struct {
 	out     hello.Output
 	state   Link
 	policer dataplane.Policer
-	warned  [hello.NumDrops]time.Duration // when the operator was last told; 0: never
+	warned  [hello.NumDrops]time.Duration // the time when the operator was last told; 0: never
 	frame   []byte                        // reused
 	ended   bool
 }

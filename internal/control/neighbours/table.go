@@ -17,15 +17,15 @@ import (
 // Adjacency is a neighbour switch at a port. Its number stays the same, also over its
 // restarts, and is that of no other one.
 type Adjacency struct {
-	Number  mcast.Neighbor // from 1
+	Number  mcast.Neighbor // the number, from 1
 	Port    int            // index in the data plane
 	ID      hello.SwitchID
 	Up      bool
-	Session uint64 // of the adjacency that is up, or that was last
+	Session uint64 // the session of the adjacency that is up, or that was last
 	MAC     rocev2.MAC
-	MTU     int            // of the neighbour's port
+	MTU     int            // the MTU of the neighbour's port
 	Hold    time.Duration  // silence after which it is down
-	Since   time.Duration  // when it came up in this session, or went down
+	Since   time.Duration  // the time when it came up in this session, or went down
 	Reason  hello.Reason   // why it is down
 	API     netip.AddrPort // where the neighbour's API over TCP is; not valid: it has said none
 }
@@ -50,7 +50,7 @@ const maxDown = 8
 
 // Table has all neighbours that have been up. It belongs to one goroutine.
 type Table struct {
-	list []Adjacency // by number
+	list []Adjacency // adjacencies by number
 	last mcast.Neighbor
 }
 

@@ -26,7 +26,7 @@ func TestCheckFindsWhatOpenWould(t *testing.T) {
 		what  string
 		spoil func(path string) error
 		fatal bool
-		words string // in the error; "": none
+		words string // a part of the error; "": none
 	}{
 		{"no file", func(string) error { return nil }, false, ""},
 		{"no folder", func(p string) error { return os.Remove(filepath.Dir(p)) }, false, ""},

@@ -31,8 +31,8 @@ const (
 const (
 	partSelf     = ""
 	partTurn     = "t"
-	partJoining  = "j" // of the turn
-	partHistory  = "h" // of the turn: members with Position.FullHistory
+	partJoining  = "j" // Turn.Joining of the turn
+	partHistory  = "h" // members of the turn with Position.FullHistory
 	partFailed   = "x"
 	partFormer   = "f"
 	partIdentity = "i"

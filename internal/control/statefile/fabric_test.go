@@ -38,13 +38,13 @@ type fabric struct {
 	loss     float64
 	inFile   *mcast.Positions // durable
 	due      *mcast.Positions // being written
-	number   uint32           // of due
+	number   uint32           // the number of due
 }
 
 type member struct {
 	qp        *rc.QP
 	ip        netip.Addr
-	send      rocev2.PSN // of its next message
+	send      rocev2.PSN // the PSN of its next message
 	received  int        // messages
 	completed int        // own messages
 	failed    bool

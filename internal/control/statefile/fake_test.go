@@ -16,8 +16,8 @@ type fakeDisk struct {
 	state, temp *fakeFile
 	aside       *fakeFile
 	failAt      int   // the operation, counted from 1, that fails; 0: none
-	failBytes   int   // of a write that fails, the bytes that are written all the same
-	err         error // of what fails
+	failBytes   int   // the bytes of a write that fails that are written all the same
+	err         error // the error of what fails
 	dead        bool  // all operations fail after the first failure
 	operations  int
 	files       []*fakeFile // all that were created

@@ -35,7 +35,7 @@ type Options struct {
 // Found is what Open found.
 type Found struct {
 	State *State
-	New   bool // there was no file
+	New   bool // true: there was no file
 	// Torn is the length of the last batch, if its writing was interrupted: State is that
 	// before it.
 	Torn int64
@@ -49,7 +49,7 @@ type Found struct {
 type File struct {
 	path    string
 	options Options
-	log     log // of the goroutine
+	log     log // the log of the goroutine
 
 	mu      sync.Mutex
 	changed *sync.Cond // next, pending, stored or closed has changed
@@ -57,11 +57,11 @@ type File struct {
 	next    uint64 // number of the last change
 	stored  uint64 // number of the last change that is durable
 	failing bool   // the last write failed, and Report was told
-	failure error  // of the last try to write that failed
+	failure error  // the error of the last try to write that failed
 	begun   uint64 // tries to write; the last one may be under way
 	failed  uint64 // the number of the last try that failed; 0: none
 	written uint64 // tries that succeeded
-	errors  uint64 // and those that did not
+	errors  uint64 // tries that did not succeed
 	urgent  int    // calls of Flush that wait
 	closed  bool
 
@@ -178,8 +178,8 @@ func (f *File) Failing() bool {
 // Status is how writing goes.
 type Status struct {
 	Writes, Errors uint64 // writes that succeeded, and that did not, which are tried again
-	Err            error  // of the last write, if that failed
-	Waiting        bool   // there are changes that are not durable
+	Err            error  // the error of the last write, if that failed
+	Waiting        bool   // true: there are changes that are not durable
 }
 
 // Status returns how writing goes.

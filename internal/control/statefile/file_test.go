@@ -244,7 +244,7 @@ type fullDisk struct {
 	mu   sync.Mutex
 	full error
 
-	met, goOn chan struct{} // if not nil, an operation that has an error says so by met, and goes on after goOn
+	met, goOn chan struct{} // channels, or nil: an operation that has an error says so by met, and goes on after goOn
 }
 
 func (d *fullDisk) set(err error) {

@@ -17,8 +17,8 @@ import (
 // folder is the folder of the state file. Every file in it is opened relative to the open
 // folder, and never through a symbolic link.
 type folder struct {
-	path string // of the state file
-	name string // of the state file in dir
+	path string // the path of the state file
+	name string // the name of the state file in dir
 	dir  *os.File
 	uid  int      // the user that this process becomes, or is
 	lock *os.File // holds the lock; nil on a file system that is read-only

@@ -37,12 +37,12 @@ const checkpointPayload = 64 << 10
 type log struct {
 	disk  disk
 	draw  func() uint64 // ids of files
-	table table         // with all commits, also those that failed
-	size  int           // of the encoding of table, about
+	table table         // the table with all commits, also those that failed
+	size  int           // the size of the encoding of table, about
 
 	file   diskFile // nil: the next commit makes a new file
 	header header
-	end    int64 // of the file; all before it is durable
+	end    int64 // the end of the file; all before it is durable
 	limit  int64 // the file is written anew when it would become longer
 
 	buf, payload []byte // reused

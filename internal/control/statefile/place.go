@@ -26,15 +26,15 @@ type Place struct {
 	Hops, Above uint8             // switches to the root, and levels of switches behind the parent
 	Parent      int               // index in Neighbours; -1: this is the root
 	Neighbours  []Neighbour       // the switches next in the tree
-	Members     []int             // of the registration: index in Neighbours of the one that each is behind; -1: it is here
+	Members     []int             // the index in Neighbours of the switch that each member of the registration is behind; -1: it is here
 }
 
 // Neighbour is a switch next to this one.
 type Neighbour struct {
 	ID               envelope.SwitchID
 	Port             string // name of the interface toward it
-	Levels           int    // of switches behind it
-	Height, Diameter uint8  // of the part of the tree below it
+	Levels           int    // levels of switches behind it
+	Height, Diameter uint8  // height and diameter of the part of the tree below it
 }
 
 func appendIdentity(b []byte, n *Identity) []byte {

@@ -33,10 +33,10 @@ type Group struct {
 	// Registration has the members that have not gone. Lease is as granted.
 	Registration envelope.Registration
 	Key          envelope.KeyID // the key's number; 0: registered by hand. The key itself is in no file.
-	Transaction  uint32         // of the Register
-	Digests      [][32]byte     // of the segments of the Register
-	Joined       []uint64       // by member: the epoch in which its record was registered
-	RegisteredAt time.Time      // in milliseconds
+	Transaction  uint32         // the transaction of the Register
+	Digests      [][32]byte     // the digests of the segments of the Register
+	Joined       []uint64       // the epochs in which the members' records were registered, by member
+	RegisteredAt time.Time      // the time of registration, in whole milliseconds
 	Failed       bool           // no completion is due any more
 	Former       []Former       // members that have gone, in the order of their keys
 	Turn         *Turn          // nil: no member has sent yet
@@ -48,7 +48,7 @@ type Group struct {
 // be used again.
 type Former struct {
 	Record envelope.MemberRecord
-	Joined uint64             // as Group.Joined
+	Joined uint64             // the epoch as in Group.Joined
 	Reason envelope.EndReason // 0: of an earlier epoch, only its numbers count
 	Code   rocev2.Syndrome    // the cause of an eviction
 	PSN    rocev2.PSN         // all before and including it was acknowledged
@@ -60,7 +60,7 @@ type Former struct {
 // position of a receiver has one in the source's numbering, after any number of turns.
 type Turn struct {
 	Source    netip.Addr   // the zero Addr: none
-	Positions []Position   // of the members; one without a position receives from the next message on
+	Positions []Position   // the positions of the members; one without a position receives from the next message on
 	Joining   []netip.Addr // members that have had nothing of the turn (mcast.Position.Joining)
 }
 
@@ -77,7 +77,7 @@ type Position struct {
 // location for each key.
 type Host struct {
 	Pinned    Location                    // where the kernel's tables hold it
-	Locations map[envelope.KeyID]Location // in the groups of each key; 0: of those registered by hand. None in files of before version 5
+	Locations map[envelope.KeyID]Location // the locations in the groups of each key; 0: of those registered by hand. None in files of before version 5
 }
 
 // Location is where a host is, without the way to it: that is of this machine's routes and bridges.

@@ -25,7 +25,7 @@ const journalSize = 4096
 // key who causes events without end loses its own ones.
 type Journal struct {
 	mu      sync.Mutex
-	events  []journalEntry    // in order of Seq; gaps are events that made room
+	events  []journalEntry    // the events in order of Seq; gaps are events that made room
 	last    uint64            // Seq of the newest event
 	total   map[string]uint64 // events by kind
 	changed chan struct{}

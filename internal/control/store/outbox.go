@@ -36,21 +36,21 @@ const undetermined = math.MaxUint64
 // Message is a message of a group that waits for the state file.
 type Message[M any] struct {
 	Group    netip.Addr
-	At       time.Duration // of its queueing
+	At       time.Duration // the time of its queueing
 	Promises bool
-	Lasts    bool   // it is not dropped for its age, and counts for no port
-	Port     int    // that the request came by which it answers; -1: none
+	Lasts    bool   // true: it is not dropped for its age, and counts for no port
+	Port     int    // the port of the request that it answers; -1: none
 	Body     M      // what leaves
-	change   uint64 // of the file
+	change   uint64 // the change of the file
 }
 
 // Outbox has the messages that wait.
 type Outbox[M any] struct {
-	waiting []Message[M]          // for the file, oldest first
-	fresh   []Message[M]          // of this iteration, oldest first
+	waiting []Message[M]          // the messages that wait for the file, oldest first
+	fresh   []Message[M]          // the messages of this iteration, oldest first
 	byPort  map[int]int           // number of messages, by port
 	changes map[netip.Addr]uint64 // the newest change of each group, unless it was durable at the last look
-	stored  uint64                // as the file was at the last look
+	stored  uint64                // the durable change of the file at the last look
 	failing bool
 	expiry  time.Duration // no message has waited for outboxTTL before
 	dropped uint64        // messages for which there was no room since the counter was read

@@ -129,7 +129,7 @@ func TestFullOutboxKeepsNobodysLease(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		failing bool
-		group   netip.Addr // of the renewal
+		group   netip.Addr // the group of the renewal
 	}{{"the same group, a file that fails", true, groupAt(0)}, {"another group, a file that is slow", false, groupAt(1)}} {
 		o := NewOutbox[int]()
 		o.Note(groupAt(0), 1)

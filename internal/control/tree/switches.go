@@ -19,7 +19,7 @@ type Switches struct {
 	Hellos Hellos // nil: no keys of switches are configured
 	Bell   <-chan struct{}
 	Table  neighbours.Table
-	Port   func(index int) Port // of a slot
+	Port   func(index int) Port // the port of a slot
 	Notify dataplane.Notify
 }
 
