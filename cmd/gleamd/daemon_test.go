@@ -41,7 +41,7 @@ type fakeEngine struct {
 	closeErr      error
 	ended, closed bool // Run has returned; Close was called, after it
 	lost          control.Lost
-	refusal       error // of Reconfigure
+	refusal       error // the error of Reconfigure
 	progress      func(context.Context) error
 }
 

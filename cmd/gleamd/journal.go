@@ -31,7 +31,7 @@ type journalCore struct {
 	zapcore.LevelEnabler
 	send     sendJournal
 	text     zapcore.Encoder
-	fallback zapcore.Core // for what the journal does not take
+	fallback zapcore.Core // the core for what the journal does not take
 	with     []zapcore.Field
 }
 

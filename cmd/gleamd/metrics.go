@@ -23,7 +23,7 @@ type scraping struct {
 	ln      net.Listener // nil: at the API alone
 	tls     *tls.Config  // nil: plain HTTP
 	config  *config.Metrics
-	handler http.Handler // of make
+	handler http.Handler // the handler of make
 	log     *zap.Logger
 }
 

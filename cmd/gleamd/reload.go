@@ -68,7 +68,7 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 type reloader struct {
 	file    string
 	files   *trusted.Files // files that the configuration names, as they were at the start
-	start   *config.Config // as gleamd was started
+	start   *config.Config // the configuration that gleamd was started with
 	running *config.Config // what is in effect
 	eng     engine
 	remote  *remoteAPI // nil: there is none

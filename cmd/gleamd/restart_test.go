@@ -55,8 +55,8 @@ func startRestartable(t *testing.T, more string) (*process, *hostgroup.Group) {
 
 // restartTimes are the parts of one restart during a transfer.
 type restartTimes struct {
-	end   time.Duration // from the signal until the process is gone
-	start time.Duration // from then on until gleamd answers by its API
+	end   time.Duration // the time from the signal until the process is gone
+	start time.Duration // the time from then on until gleamd answers by its API
 	gap   time.Duration // the longest time between two completions
 }
 

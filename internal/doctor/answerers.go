@@ -27,9 +27,9 @@ import (
 // answerer is a MAC address that answers for an address, or that the kernel has for it.
 type answerer struct {
 	mac       rocev2.MAC
-	resolved  bool       // it has answered ARP or neighbour discovery
-	own       bool       // as a host whose own address it is, not as a proxy
-	echoes    bool       // it returns an echo request as any host does
+	resolved  bool       // true: it has answered ARP or neighbour discovery
+	own       bool       // true: it has answered as a host whose own address it is, not as a proxy
+	echoes    bool       // true: it returns an echo request as any host does
 	claims    bool       // a switch says that it is one, at at
 	at        rocev2.MAC // its port's
 	proved    bool       // a switch has proved that it has the key, from provedAt
@@ -51,12 +51,12 @@ func (a *answerer) leads() bool { return a.claims || a.proved }
 // survey asks who answers for an address.
 type survey struct {
 	socket *packetSocket
-	mac    rocev2.MAC     // of the interface
+	mac    rocev2.MAC     // the MAC of the interface
 	from   netip.AddrPort // the host's address for the group, and a port that nobody else has
 	hop    netip.Addr     // next hop: the group, or a gateway
 	group  netip.Addr
 	auth   envelope.Auth // no keys: nothing is to be proved
-	found  []*answerer   // in the order of their answers
+	found  []*answerer   // the answerers in the order of their answers
 }
 
 // Bounds of a survey.

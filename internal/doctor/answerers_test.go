@@ -128,7 +128,7 @@ func TestWhoAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		w     way
-		texts []string // of findings, in order
+		texts []string // the texts of findings, in order
 	}{
 		{"the switch", way{entry: entry(one, netlink.NUD_REACHABLE), echo: true, found: []*answerer{sw(one)}}, nil},
 		{"nobody", way{}, []string{"nobody answers ARP requests"}},

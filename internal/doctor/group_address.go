@@ -73,7 +73,7 @@ func pinged(probes []probe) (answers map[int]answer, failed map[int]error, err e
 
 // way is the way from a host to a group, and who answers on it.
 type way struct {
-	name       string     // of the interface
+	name       string     // the name of the interface
 	group, hop netip.Addr // hop is the group, or a gateway
 	entry      *netlink.Neigh
 	echo       bool       // somebody has answered an echo request by the kernel's entry

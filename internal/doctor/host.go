@@ -21,15 +21,15 @@ import (
 
 // HostOptions say what a host is to do.
 type HostOptions struct {
-	Verbs     bool       // it has an RDMA device, else software queue pairs
+	Verbs     bool       // true: it has an RDMA device; false: software queue pairs
 	Interface string     // [that of the route to Group]
 	Device    string     // RDMA device [the first that fits]
 	Group     netip.Addr // a GroupIP; not valid: what needs one is not checked
 	PathMTU   int
-	Timeout   uint8 // of queue pairs, as in verbs
+	Timeout   uint8 // the timeout of queue pairs, as in verbs
 	Retries   uint8
 	RNRRetry  uint8
-	DeadAfter time.Duration // of the group; 0: it never removes anybody
+	DeadAfter time.Duration // the group's dead_after; 0: it never removes anybody
 	Auth      envelope.Auth // the group's key; without one nothing proves who answers
 }
 

@@ -36,7 +36,7 @@ type ward struct {
 	*lab.Star
 	client *api.Client
 	config string
-	key    []byte // of groups
+	key    []byte // the key of groups
 }
 
 // newWard makes one, whose members have no queue pairs. more are lines of gleamd's configuration.

@@ -28,7 +28,7 @@ func TestDevice(t *testing.T) {
 	ip := netip.MustParseAddr("10.77.0.1")
 	for _, c := range []struct {
 		name    string
-		change  map[string]string // of a device that is all right; "": the file is not there
+		change  map[string]string // changes of a device that is all right; "": the file is not there
 		want    string            // ends a part of the finding
 		command string
 	}{

@@ -24,7 +24,7 @@ type member struct {
 	api.Member
 	group    netip.Addr // one of its groups: that with the longest packets
 	pathMTU  int
-	pinnable bool // it is behind a port of this switch
+	pinnable bool // true: it is behind a port of this switch
 }
 
 // membersOf returns the hosts of groups, in order.

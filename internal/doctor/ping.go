@@ -23,7 +23,7 @@ import (
 // Bounds of what is sent to hosts.
 const (
 	maxPinged  = 256              // addresses
-	pingWait   = time.Second      // for the answers of a round
+	pingWait   = time.Second      // the time for the answers of a round
 	pingRounds = 2                // a host without an answer gets a second request
 	pause      = time.Millisecond // between two packets
 )
@@ -46,8 +46,8 @@ type pinger struct {
 type answer struct {
 	from netip.Addr
 	seq  int
-	size int           // of the IP packet
-	skew time.Duration // of a timestamp reply: its clock is so far ahead
+	size int           // the size of the IP packet
+	skew time.Duration // the lead of its clock, in a timestamp reply
 }
 
 // openPinger needs CAP_NET_RAW.
@@ -156,8 +156,8 @@ func skew(sent, received, replied, back uint32) time.Duration {
 // probe is a question to a host.
 type probe struct {
 	to   netip.Addr
-	size int  // of the IP packet; 0: as small as can be
-	time bool // for its clock, over IPv4
+	size int  // the size of the IP packet; 0: as small as can be
+	time bool // true: the question is for its clock, over IPv4
 }
 
 // ask sends the probes, and returns the answers by their numbers, and the errors of those that

@@ -22,9 +22,9 @@ import (
 
 // network is the kernel's interfaces and neighbours in the namespace of the calling thread.
 type network struct {
-	links      map[int]netlink.Link // by index
+	links      map[int]netlink.Link // links by index
 	neighbours []netlink.Neigh
-	learnt     []netlink.Neigh // of bridges
+	learnt     []netlink.Neigh // the entries of bridges
 }
 
 func readNetwork() (*network, error) {

@@ -19,22 +19,22 @@ type Severity string
 // Severities.
 const (
 	Error   Severity = "error"   // the switch does not start, or a group or host does not work
-	Warning Severity = "warning" // it works, but is slow, at risk, or does without something
+	Warning Severity = "warning" // the switch works, but is slow, at risk, or does without something
 	Note    Severity = "note"    // nothing is wrong with switch and groups: exit code 0
 )
 
 // Finding is something that is wrong, with what it costs and what repairs it.
 type Finding struct {
-	Check    string     `json:"check"` // that has found it
+	Check    string     `json:"check"` // the check that has found it
 	Severity Severity   `json:"severity"`
-	Port     string     `json:"port,omitempty"`    // that it is about
-	Group    netip.Addr `json:"group,omitzero"`    // likewise
-	Member   netip.Addr `json:"member,omitzero"`   // likewise
+	Port     string     `json:"port,omitempty"`    // the port concerned
+	Group    netip.Addr `json:"group,omitzero"`    // the group concerned
+	Member   netip.Addr `json:"member,omitzero"`   // the member concerned
 	Text     string     `json:"text"`              // what is wrong
 	Cost     string     `json:"cost"`              // what comes of it
-	Command  string     `json:"command,omitempty"` // that repairs it, for a shell with the necessary rights
+	Command  string     `json:"command,omitempty"` // the command that repairs it, for a shell with the necessary rights
 	At       string     `json:"at,omitempty"`      // where Command is typed; empty: here
-	Remedy   string     `json:"remedy,omitempty"`  // in words, where no command does it or more is to be known
+	Remedy   string     `json:"remedy,omitempty"`  // the remedy in words, where no command does it or more is to be known
 }
 
 // Checks are the names of all checks, in the order of docs/DOCTOR.md.
@@ -44,16 +44,16 @@ var Checks = append(startChecks[:len(startChecks):len(startChecks)],
 
 // States of a check.
 const (
-	OK      = "ok"      // it has found nothing
-	Found   = "found"   // there are findings of it
-	Skipped = "skipped" // it could not look, or there was nothing to look at
+	OK      = "ok"      // nothing is wrong
+	Found   = "found"   // findings of the check
+	Skipped = "skipped" // the check could not look, or there was nothing to look at
 )
 
 // Result is the outcome of a check.
 type Result struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"` // it was skipped
+	Reason string `json:"reason,omitempty"` // the reason why it was skipped
 }
 
 // Report is the outcome of all checks.

@@ -18,7 +18,7 @@ func TestIdentify(t *testing.T) {
 		name       string
 		passwd     map[string]string // uid:gid by name
 		want       string
-		uid, gid   int // of the process
+		uid, gid   int // the identity of the process
 		identity   string
 		uidG, gidG int
 		err        string

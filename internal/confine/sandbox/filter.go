@@ -16,7 +16,7 @@ import (
 // rule says what a system call may do.
 type rule struct {
 	nr     uint32
-	action uint32 // if cond holds, or there is none
+	action uint32 // the action if cond holds, or there is none
 	cond   *cond
 }
 
@@ -27,7 +27,7 @@ type cond struct {
 	oneOf      []uint32
 	mask, bits uint32
 	ownPID     bool  // oneOf is the process's own identifier
-	and        *cond // has to hold, too
+	and        *cond // a further condition that has to hold
 	or         *cond // holds if c does not
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Limits are what is left to a process.
 type Limits struct {
-	UID, GID     int   // of the process, not root's; if UID is that of the process already its groups stay
+	UID, GID     int   // the identity of the process, not root's; if UID is that of the process already its groups stay
 	Capabilities []int // permitted and effective; the bounding, inheritable and ambient sets are emptied
 }
 
@@ -51,7 +51,7 @@ func Enter(l Limits) error {
 		return fmt.Errorf("confine this process: build the system call filter: %w", err)
 	}
 	change := l.UID != unix.Geteuid()
-	var left uint64 // of the bounding set
+	var left uint64 // the capabilities of the bounding set that are left
 	for _, s := range []step{
 		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0) }},
 		bounding,

@@ -31,7 +31,7 @@ func TestSandboxHolds(t *testing.T) {
 	for _, tt := range []struct {
 		does, uid string
 		as        uint32         // the user that starts it
-		signal    syscall.Signal // that ends it
+		signal    syscall.Signal // the signal that ends it
 		exit      int
 		says      string
 	}{

@@ -15,18 +15,18 @@ import (
 
 // Finding is a property of this machine that keeps the switch, or groups, from working.
 type Finding struct {
-	Check   string // that has found it
+	Check   string // the check that has found it
 	Fatal   bool   // the switch does not start
-	Severe  bool   // it starts, and groups or hosts do not work
+	Severe  bool   // true: the switch starts, and groups or hosts do not work
 	Note    bool   // nothing is wrong
 	Port    string // empty: not about one port
 	Text    string
 	Cost    string // what comes of it; empty if Text contains it
 	Command string // repairs it, for a shell
-	Remedy  string // in words; empty if Text or Command contains it
+	Remedy  string // the remedy in words; empty if Text or Command contains it
 
 	watched bool // a running switch watches it, and says so itself
-	learnt  bool // it rests on what the machine has learnt of hosts: no reason to end at a start
+	learnt  bool // true: it rests on what the machine has learnt of hosts: no reason to end at a start
 }
 
 // String returns the finding in a line.

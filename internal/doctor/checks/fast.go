@@ -19,7 +19,7 @@ import (
 
 // fastHost is what this machine has for the fast path.
 type fastHost struct {
-	release   string // of the kernel
+	release   string // the release of the kernel
 	btf       bool   // the kernel describes its types
 	available int64  // memory in bytes; 0: not known
 	// taken reports whether an interface takes redirected frames; nil: the kernel does not say.

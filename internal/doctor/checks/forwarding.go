@@ -20,9 +20,9 @@ import (
 // pathOfHosts is a family of frames that the kernel forwards between hosts, with the chains that
 // they pass.
 type pathOfHosts struct {
-	family uint8 // of the chains
+	family uint8 // the family of the chains
 	what   string
-	call   string // has bridges pass frames to the chains: the end of sysctl and attribute; empty: they do in any case
+	call   string // the setting that has bridges pass frames to the chains: the end of sysctl and attribute; empty: they do in any case
 }
 
 var pathsOfHosts = []pathOfHosts{

@@ -22,8 +22,8 @@ import (
 // Machine is what a computer says of itself. Tests give it other folders and answers.
 type Machine struct {
 	Root    string // above /proc and /sys
-	Release string // of the kernel
-	Pid     int    // of the gleamd that runs; 0: none does
+	Release string // the release of the kernel
+	Pid     int    // the PID of the gleamd that runs; 0: none does
 	// Elsewhere means that the gleamd that runs is in another network namespace than the calling thread.
 	Elsewhere bool
 	// Synchronised reports whether the kernel's clock is set by a time server.

@@ -29,7 +29,7 @@ type Guarded struct {
 // GuardDrop are the frames that the guard of a port has dropped for a reason.
 type GuardDrop struct {
 	Reason bpf.Reason
-	Frames uint64 // since gleamd started
+	Frames uint64 // frames dropped since gleamd started
 	MAC    string // the sender's of the last one
 }
 

@@ -46,7 +46,7 @@ func TestPrefixOfHosts(t *testing.T) {
 		name   string
 		prefix string
 		s      hostNetwork
-		want   string // in the refusal; empty: none
+		want   string // a part of the refusal; empty: none
 		learnt bool
 	}{
 		{"an unused part of the hosts' subnet", "10.77.254.0/24", hostNetwork{addrs: []netlink.Addr{own}, routes: []netlink.Route{mine}, neighbours: []netlink.Neigh{neighbour("10.77.0.2", netlink.NUD_REACHABLE)}}, "", false},

@@ -21,7 +21,7 @@ import (
 type feature struct {
 	name     string
 	use      string
-	cost     string // of its absence
+	cost     string // the cost of its absence
 	required bool
 	look     func() (detail string, err error) // an error that is no errAbsent: unknown
 }
@@ -73,7 +73,7 @@ func look(release string, features []feature) *api.Kernel {
 
 // Costs of what is absent.
 const (
-	CostNoStart     = "gleamd does not start" // of what is required
+	CostNoStart     = "gleamd does not start" // the cost of what is required
 	CostNoHugePages = "each frame of packet memory is on a page of its own, so that the worker misses the TLB more often"
 )
 

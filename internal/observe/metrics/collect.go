@@ -43,7 +43,7 @@ type collector struct {
 
 	mu    sync.Mutex
 	last  *sample
-	until time.Time // when last is too old
+	until time.Time // the time when last is too old
 }
 
 // sample is the switch at one moment.

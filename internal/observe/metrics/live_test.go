@@ -43,7 +43,7 @@ const (
 type live struct {
 	t      *testing.T
 	bed    *testbed.Testbed
-	client *http.Client // in the switch's namespace
+	client *http.Client // the client in the switch's namespace
 	group  netip.Addr
 	hosts  []*testbed.Host
 }

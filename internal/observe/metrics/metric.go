@@ -16,7 +16,7 @@ import (
 type Metric struct {
 	Name   string
 	Type   string   // counter, gauge or histogram
-	Labels []string // of each of its series
+	Labels []string // the labels of each of its series
 	Help   string
 
 	byName []int // indices of Labels in the order of their names
@@ -110,7 +110,7 @@ func All() (list []*Metric) {
 type adder struct {
 	o      out
 	metric *Metric
-	labels []string // of the thing
+	labels []string // the labels of the thing
 }
 
 // put adds a value with more labels.

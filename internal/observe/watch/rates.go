@@ -12,12 +12,12 @@ import (
 
 // Rates are the changes of a group's counters at a switch, per second.
 type Rates struct {
-	Seconds     float64 `json:"seconds"` // that they were measured for
+	Seconds     float64 `json:"seconds"` // the time that they were measured for
 	DataIn      float64 `json:"data_in"`
-	Repeated    float64 `json:"repeated"` // of DataIn, packets that the source has sent again
+	Repeated    float64 `json:"repeated"` // packets of DataIn that the source has sent again
 	Goodput     float64 `json:"goodput"`  // bytes of payload without repetitions
 	Copies      float64 `json:"copies"`
-	Repairs     float64 `json:"repairs"` // of Copies
+	Repairs     float64 `json:"repairs"` // copies that are repairs
 	FeedbackIn  float64 `json:"feedback_in"`
 	FeedbackOut float64 `json:"feedback_out"`
 	// Progress is how many packets the receivers behind each leg have acknowledged, by the

@@ -14,7 +14,7 @@ import (
 type Group struct {
 	api.Group
 	Rates   *Rates  `json:"rates,omitempty"` // absent in the first sample of a registration
-	BitRate float64 `json:"bit_rate"`        // of the source's payload without repetitions, per second
+	BitRate float64 `json:"bit_rate"`        // bits of the source's payload without repetitions, per second
 }
 
 // Port is a port with its rates: frames per second, and bits per second on an Ethernet link.

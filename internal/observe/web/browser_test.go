@@ -27,7 +27,7 @@ var programs = labtest.Programs{Packages: []string{"../../../cmd/gleamd"}}
 
 func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
-const pageAddress = "127.0.0.1:8477" // in the switch's namespace
+const pageAddress = "127.0.0.1:8477" // the page's address in the switch's namespace
 
 // relay returns an address of this namespace whose connections go to the page in ns.
 func relay(t *testing.T, ns *lab.Namespace) string {

@@ -22,11 +22,11 @@ import (
 
 // Config is who may read, and how.
 type Config struct {
-	Names []string    // by which readers may ask, beside localhost and addresses
-	Token []byte      // that they must give, in hexadecimal digits, as password; none: they need not
+	Names []string    // the names by which readers may ask, beside localhost and addresses
+	Token []byte      // the password that they must give, in hexadecimal digits; none: they need not
 	TLS   *tls.Config // nil: plain HTTP
 
-	Section string // of the configuration that has these, for messages
+	Section string // the section of the configuration that has these, for messages
 }
 
 // headers keep other origins' pages and scripts from what is served.

@@ -27,7 +27,7 @@ const maxSeries = 4096
 type point struct {
 	series string
 	value  float64
-	peak   bool // of a step the largest value is kept, else the mean
+	peak   bool // true: the largest value of a step is kept; false: the mean
 }
 
 // history has the last values of series. The time of the switch's answers is that of its points.
@@ -126,7 +126,7 @@ func (s *series) put(i int, step int64, p point) {
 // past is a tier of some series, as the page gets it.
 type past struct {
 	Step   float64               `json:"step"` // seconds
-	Last   float64               `json:"last"` // when the newest step began, in seconds since 1970
+	Last   float64               `json:"last"` // the time when the newest step began, in seconds since 1970
 	Series map[string][]*float32 `json:"series"`
 }
 

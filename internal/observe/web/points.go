@@ -14,7 +14,7 @@ import (
 // points collects the values of the history's series at a sample.
 type points struct {
 	list []point
-	over time.Duration // since the sample before
+	over time.Duration // the time since the sample before
 }
 
 // put adds the mean of a rate. name are the parts of the series' name.

@@ -15,7 +15,7 @@ import (
 // Most that a sample has. A page with more could not be read.
 const (
 	maxGroups  = 256
-	maxMembers = 4096 // of all groups
+	maxMembers = 4096 // members of all groups
 	maxWaits   = 4    // groups that wait, whose waits are explained
 )
 

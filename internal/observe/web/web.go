@@ -24,7 +24,7 @@ import (
 // Limits of browsers.
 const (
 	maxConns    = 64 // connections
-	maxReaders  = 16 // of them, that may get samples
+	maxReaders  = 16 // connections that may get samples
 	maxHeader   = 16 << 10
 	readTimeout = 5 * time.Second
 	// writeTimeout bounds the time for one sample or file: a reader that takes longer is dropped.

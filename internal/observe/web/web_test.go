@@ -146,7 +146,7 @@ func TestSilentConnections(t *testing.T) {
 		name           string
 		scheme         string
 		server, client *tls.Config
-		says           string // by each connection of the stranger
+		says           string // the bytes that each connection of the stranger sends
 	}{
 		{"silent", "http", nil, nil, ""},
 		{"silent, with TLS", "https", server, client, ""},
