@@ -208,7 +208,7 @@ type Completion struct {
 	Len    int // Recv, RecvWithImm: bytes of the message
 	HasImm bool
 	Imm    uint32
-	QPN    rocev2.QPN // of the local queue pair
+	QPN    rocev2.QPN // the QPN of the local queue pair
 }
 
 // Err returns nil if the work succeeded, else an error that explains the status.

@@ -63,14 +63,14 @@ type GroupInfo struct {
 	IP      netip.Addr // GroupIP
 	QPN     rocev2.QPN // the virtual QPN
 	PathMTU int        // bytes
-	Members int        // when it was registered, the master included
+	Members int        // members when it was registered, the master included
 	// Window is the address range of WRITEs to the group: from Base on, under RKey. The
 	// switch translates it to every member's own memory. Zero if the group has none.
 	Window mcast.Window
 	// TargetKey, if not 0, is the R_Key of WRITEs to the targets of the last target
 	// message: see Group.TargetMessageWR.
 	TargetKey uint32
-	App       json.RawMessage // from the master, for the application
+	App       json.RawMessage // data from the master, for the application
 }
 
 // String describes the group without its R_Keys.

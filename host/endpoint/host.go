@@ -38,7 +38,7 @@ type Host struct {
 	ip       netip.Addr
 	cfg      HostConfig
 	driver   *driver
-	identity *oob.Identity // for the exchange
+	identity *oob.Identity // the identity for the exchange
 
 	member *envelope.Member // guarded by driver: used within driver.call
 

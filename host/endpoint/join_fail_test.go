@@ -25,7 +25,7 @@ func TestDeadlineSaysWhatWasMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change         func(*world)
 		verdict        envelope.Verdict
-		key            envelope.Auth // of the switch
+		key            envelope.Auth // the key of the switch
 		master, member string
 	}{
 		"wrong key at the switch": {verdict: accepted, key: otherKey, master: "no authentic answer from the switch in "},

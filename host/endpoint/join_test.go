@@ -56,8 +56,8 @@ type world struct {
 	registrar *endpoint.TestRegistrar
 	devices   []*soft.Device
 	hosts     []*endpoint.Host       // nil: every group has its own
-	auths     map[int]*envelope.Auth // by host; hosts without an entry share one key
-	deadline  time.Duration          // of the machines; 0: 2 s
+	auths     map[int]*envelope.Auth // keys by host; hosts without an entry share one key
+	deadline  time.Duration          // the deadline of the machines; 0: 2 s
 }
 
 func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key envelope.Auth) *world {

@@ -35,7 +35,7 @@ type MasterConfig struct {
 	VirtualQPN rocev2.QPN // [DefaultVirtualQPN]
 	PathMTU    int        // bytes [1024]
 	Policy     mcast.Policy
-	Quorum     int // with mcast.Quorum: number of receivers that must have the acknowledged data
+	Quorum     int // the number of receivers that must have the acknowledged data; used under mcast.Quorum
 	// DeadAfter is the time after which a silent member is dead [100 ms; with mcast.Strict
 	// the switch's, which is 10 s, or the senders' timeout times their tries if that is longer].
 	// Negative: never.

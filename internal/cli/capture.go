@@ -27,16 +27,16 @@ import (
 // dumpcap and gleam trace do, of any byte order, also compressed by gzip.
 type capture struct {
 	read  func() ([]byte, gopacket.CaptureInfo, error)
-	link  layers.LinkType  // of all frames, without ng
+	link  layers.LinkType  // the link type of all frames, without ng
 	ng    *pcapgo.NgReader // nil: the file is pcap
 	count int              // frames that were read
 }
 
 // capturedFrame is a frame of a capture.
 type capturedFrame struct {
-	number  int // in the capture, from 1
+	number  int // the number in the capture, from 1
 	at      time.Time
-	data    []byte // from the Ethernet header on
+	data    []byte // the bytes from the Ethernet header on
 	missing int    // bytes at its end that the capture lacks
 	port    string // interface by which it was captured; "": the file does not say
 	copied  bool   // the switch has sent it: gleam trace has captured it as it left
@@ -61,7 +61,7 @@ const wantCapture = "want pcap or pcapng, as tcpdump -w, Wireshark, dumpcap and 
 
 var (
 	magicGzip = []byte{0x1f, 0x8b}
-	magicNext = []byte{0x0a, 0x0d, 0x0d, 0x0a} // of pcapng
+	magicNext = []byte{0x0a, 0x0d, 0x0d, 0x0a} // the magic number of pcapng
 
 	// otherFiles are what is taken for a capture and is none.
 	otherFiles = []struct{ magic, is string }{

@@ -32,7 +32,7 @@ const (
 type Env struct {
 	Stdout io.Writer // data
 	Stderr io.Writer // messages
-	Socket string    // of gleamd; --socket changes it
+	Socket string    // the socket of gleamd; --socket changes it
 	Remote Remote    // switches that are asked over TCP
 	Build  api.Version
 	// Release removes a killed gleamd's entries at ports, at all ports if none is named,

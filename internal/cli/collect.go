@@ -28,10 +28,10 @@ var switchID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 // treeSwitch is a switch of a group's tree, and what it has answered.
 type treeSwitch struct {
 	Switch  string       `json:"switch"`            // its ID
-	Address string       `json:"address,omitempty"` // of its API; none for the one that is asked first
-	Error   string       `json:"error,omitempty"`   // why it has not answered
+	Address string       `json:"address,omitempty"` // the address of its API; none for the one that is asked first
+	Error   string       `json:"error,omitempty"`   // the reason why it has not answered
 	Group   *api.Group   `json:"group,omitempty"`   // what it has answered
-	Rates   *watch.Rates `json:"rates,omitempty"`   // between two answers
+	Rates   *watch.Rates `json:"rates,omitempty"`   // the rates between two answers
 
 	Topology *api.Topology `json:"topology,omitempty"`
 
@@ -44,7 +44,7 @@ type collector struct {
 	group   netip.Addr
 	remote  *Remote
 	given   map[string]string // addresses of APIs by ID
-	timeout time.Duration     // of a call
+	timeout time.Duration     // the timeout of a call
 
 	list []*treeSwitch
 }

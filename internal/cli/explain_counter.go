@@ -40,9 +40,9 @@ var classTexts = map[string]string{
 
 // totals are the counters of api.Stats that have no reason, in the order of gleam stats.
 var totals = []struct {
-	name  string                  // in JSON
-	line  string                  // in gleam stats; empty: only in its JSON
-	value func(*api.Stats) uint64 // of a line that is a number alone; else nil
+	name  string                  // the name in JSON
+	line  string                  // the line of gleam stats; empty: only in its JSON
+	value func(*api.Stats) uint64 // the value of a line that is a number alone; else nil
 	text  string
 }{
 	{"uptime", "uptime", nil, "seconds since gleamd has started"},
@@ -145,7 +145,7 @@ type nakMeaning struct {
 	Syndrome uint8  `json:"syndrome"`
 	Name     string `json:"name"`
 	Text     string `json:"text"`
-	Status   int    `json:"status,omitempty"` // of the source's work request, if it gets it; 0: none
+	Status   int    `json:"status,omitempty"` // the status of the source's work request, if it gets it; 0: none
 }
 
 // fatalNAKs are the NAKs that end a work request.

@@ -19,9 +19,9 @@ type ErrorMeaning struct {
 	Name     string   `json:"name"`
 	Cause    string   `json:"cause"`
 	LookAt   string   `json:"look_at"`
-	Counters []string `json:"counters,omitempty"` // of gleam stats and gleam group show
+	Counters []string `json:"counters,omitempty"` // counters of gleam stats and gleam group show
 	Try      string   `json:"try"`
-	Common   bool     `json:"-"` // it has a row in docs/APPLICATIONS.md
+	Common   bool     `json:"-"` // true: it has a row in docs/APPLICATIONS.md
 }
 
 const tryAgainAll = "leave, reset the queue pairs and join again, all members: a reset queue pair has new PSNs, which the switch has to be told"

@@ -116,7 +116,7 @@ func TestPacketsOfFrames(t *testing.T) {
 	}
 	for _, c := range []struct {
 		flags packetFlags
-		want  string // of the query; "" for an error with the words below
+		want  string // a part of the query; "" for an error with the words below
 		err   string
 	}{
 		{packetFlags{pcap: file, frame: 1}, "ack_req=true&dma_len=0x40&from=10.77.0.1&op=write-only&payload=0x40&psn=0x10&qpn=0x4711&rkey=0x7&va=0x1000", ""},

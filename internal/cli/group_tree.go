@@ -15,7 +15,7 @@ import (
 
 // Formats of gleam group tree alone.
 const (
-	formatDot = "dot" // of Graphviz
+	formatDot = "dot" // the format of Graphviz
 	formatSVG = "svg"
 )
 

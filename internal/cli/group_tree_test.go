@@ -31,7 +31,7 @@ type fakeFabric struct {
 	ca       *certs.Authority
 	backends map[int]*growing
 	address  map[int]string
-	socket   string // of switch 1
+	socket   string // the socket of switch 1
 	files    []string
 }
 

@@ -20,15 +20,15 @@ import (
 // output is the -o of a command that prints what programs may want, too.
 type output struct {
 	format string
-	path   *jsonpath.Path // of formatPath
+	path   *jsonpath.Path // the path of formatPath
 	drawn  []string       // formats of this command alone, which it writes itself
 }
 
 // Formats that each command has.
 const (
-	formatTable = "table"    // for people; it fits the terminal, if it is one
+	formatTable = "table"    // a table for people; it fits the terminal, if it is one
 	formatWide  = "wide"     // the table with all its columns
-	formatJSON  = "json"     // as the API has it
+	formatJSON  = "json"     // JSON as the API has it
 	formatYAML  = "yaml"     // the same
 	formatPath  = "jsonpath" // =QUERY: what a query of RFC 9535 finds in the JSON, one a line
 )

@@ -16,7 +16,7 @@ import (
 
 // Remote is how gleamds are asked over TCP.
 type Remote struct {
-	Address              string // of the one that commands are for; "": that of the socket
+	Address              string // the address of the gleamd that commands are for; "": that of the socket
 	Certificate, Key, CA string // files by which this client and switches know each other
 }
 

@@ -28,9 +28,9 @@ type traceFile struct {
 	begin  *api.TraceStart
 	out    *os.File // nil: standard output
 	ng     *pcapgo.NgWriter
-	ids    map[string]int // of interfaces, by name
-	bytes  int            // in this file
-	number int            // of this file in the ring
+	ids    map[string]int // numbers of interfaces, by name
+	bytes  int            // bytes in this file
+	number int            // the number of this file in the ring
 }
 
 // start begins the first file.

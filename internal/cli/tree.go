@@ -18,7 +18,7 @@ type groupTree struct {
 	Source   netip.Addr    `json:"source,omitzero"`
 	Root     string        `json:"root,omitempty"` // ID of the switch that the group was registered at
 	Switches []*treeSwitch `json:"switches"`       // the one that was asked first, and then as they were found
-	Hops     []hop         `json:"hops"`           // in the direction of data, from the source on
+	Hops     []hop         `json:"hops"`           // hops in the direction of data, from the source on
 
 	start string // ID of the switch that Hops begin at
 }
@@ -28,10 +28,10 @@ type hop struct {
 	From   string     `json:"from"`             // ID of a switch
 	To     string     `json:"to,omitempty"`     // ID of the next switch
 	Member netip.Addr `json:"member,omitzero"`  // or the member
-	Port   string     `json:"port,omitempty"`   // of From
-	State  string     `json:"state,omitempty"`  // of the adjacency, for a switch
+	Port   string     `json:"port,omitempty"`   // the port of From
+	State  string     `json:"state,omitempty"`  // the state of the adjacency, for a switch
 	Reason string     `json:"reason,omitempty"` // why it is down
-	Role   string     `json:"role,omitempty"`   // of the member
+	Role   string     `json:"role,omitempty"`   // the role of the member
 	Live   bool       `json:"live"`
 	AckPSN api.PSN    `json:"ack_psn"`
 	Lag    int        `json:"lag"`
@@ -41,9 +41,9 @@ type hop struct {
 	Pending     string    `json:"pending,omitempty"`
 	Awaited     bool      `json:"awaited"`            // the acknowledgement of From waits for it
 	PacketRate  float64   `json:"packets_per_second"` // acknowledged
-	ByteRate    float64   `json:"bytes_per_second"`   // if each packet has the path MTU
+	ByteRate    float64   `json:"bytes_per_second"`   // the rate if each packet has the path MTU
 	Slow        string    `json:"slow,omitempty"`     // cause for which a member costs the group time
-	Cost        *api.Cost `json:"cost,omitempty"`     // of the member, or of those behind the switch together
+	Cost        *api.Cost `json:"cost,omitempty"`     // the cost of the member, or of those behind the switch together
 	Unknown     bool      `json:"unknown,omitempty"`  // From has not answered: the rest is what To says
 }
 

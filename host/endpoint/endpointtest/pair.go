@@ -67,7 +67,7 @@ func Checks() []Check {
 type pair struct {
 	qp   [2]endpoint.QP
 	send endpoint.MR
-	recv endpoint.MR // at windowVA
+	recv endpoint.MR // memory at windowVA
 	free []func() error
 }
 

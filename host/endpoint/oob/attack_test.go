@@ -24,7 +24,7 @@ import (
 type wire struct {
 	net.Listener
 	mu       sync.Mutex
-	up, down bytes.Buffer // to and from the server, of all connections
+	up, down bytes.Buffer // bytes to and from the server, of all connections
 	// change alters the bytes of the first connection in place; at is the number
 	// of bytes before them in that direction.
 	change func(up bool, at int, b []byte)

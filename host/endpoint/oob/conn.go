@@ -29,7 +29,7 @@ func (e *RemoteError) Error() string { return e.Peer + " gave up: " + e.Text }
 type conn struct {
 	c    net.Conn
 	r    *bufio.Reader
-	peer string // for messages
+	peer string // the peer's name in messages
 }
 
 // writeTimeout bounds a single write: messages are short, so a peer that takes longer

@@ -55,7 +55,7 @@ type Group struct {
 	IP      netip.Addr `json:"ip"`               // GroupIP
 	QPN     rocev2.QPN `json:"qpn"`              // the virtual QPN
 	PathMTU int        `json:"path_mtu"`         // bytes
-	Members int        `json:"members"`          // with the master
+	Members int        `json:"members"`          // members, the master included
 	Window  *Window    `json:"window,omitempty"` // address range of WRITEs to the group
 	// TargetKey is the R_Key of target messages; 0 for none.
 	TargetKey uint32          `json:"target_key,omitempty"`

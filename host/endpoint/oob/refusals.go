@@ -14,7 +14,7 @@ import (
 // Bounds on the records of refused connections, and on the cost of one address.
 const (
 	maxRefusers  = 64 // addresses with a record of their own
-	maxNamed     = 8  // of these in an error's text
+	maxNamed     = 8  // addresses that an error's text names
 	failuresRate = 32 // failed handshakes of one address in a second: beyond it connections are closed at once
 )
 
@@ -24,7 +24,7 @@ type refusals struct {
 
 	mu        sync.Mutex
 	byAddress map[netip.Addr]*refusal
-	order     []netip.Addr // in order of arrival
+	order     []netip.Addr // addresses in order of arrival
 	others    uint64       // refused connections of addresses beyond maxRefusers
 }
 

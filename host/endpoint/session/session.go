@@ -19,7 +19,7 @@ import (
 
 // Participant is a host that takes part in a group.
 type Participant struct {
-	Name  string // in errors
+	Name  string // the name in errors
 	Local endpoint.Local
 	// Do runs a function in the host's network namespace; nil: in the caller's.
 	Do func(func() error) error

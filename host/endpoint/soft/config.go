@@ -15,7 +15,7 @@ import (
 // Config describes a device. The zero value of everything but Interface takes
 // the default in brackets.
 type Config struct {
-	Interface   string         // for example eth0, in the calling thread's namespace
+	Interface   string         // an interface such as eth0, in the calling thread's namespace
 	Personality rc.Personality // the implementation that queue pairs imitate [rc.RXE]
 
 	// VLAN makes the device tag all frames that it sends, in band, so that no

@@ -105,7 +105,7 @@ func TestFollowsBottleneck(t *testing.T) {
 			}
 			b.rate.Store(40e6)
 			p.flood(t)
-			const bound = 600 << 10 // of a send window's 2.2 MB
+			const bound = 600 << 10 // the most of a send window's 2.2 MB
 			p.settle(t, b, 40e6, bound)
 			p.settle(t, b, 10e6, bound)
 			p.settle(t, b, 40e6, bound)

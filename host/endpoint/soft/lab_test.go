@@ -24,8 +24,8 @@ type pair struct {
 	ctx  context.Context
 	dev  [2]*Device
 	qp   [2]endpoint.QP
-	send endpoint.MR // of host 0
-	recv endpoint.MR // of host 1, at windowVA
+	send endpoint.MR // memory of host 0
+	recv endpoint.MR // memory of host 1, at windowVA
 }
 
 const windowVA = 0x7000_0000_0000
@@ -37,7 +37,7 @@ type pairConfig struct {
 	linkMTU int
 	v6      bool
 	memory  int
-	trace   io.Writer // of host 0
+	trace   io.Writer // the trace of host 0
 	middle  *bottleneck
 }
 

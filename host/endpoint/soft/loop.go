@@ -34,7 +34,7 @@ type loop struct {
 	stats   Stats
 	rxLoss  *rand.Rand
 	txLoss  *rand.Rand
-	inbound lossProcess // of SetInboundLoss
+	inbound lossProcess // the losses of SetInboundLoss
 	trace   *tracer     // nil without Config.Trace
 }
 

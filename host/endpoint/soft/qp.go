@@ -31,7 +31,7 @@ type qp struct {
 	newRecvs []rc.RecvWR // posted, not yet fetched by the loop
 	sends    int         // posted, completion not yet polled
 	recvs    int
-	done     []endpoint.Completion // not yet polled: done[polled:]
+	done     []endpoint.Completion // completions; those not yet polled are done[polled:]
 	polled   int
 
 	// Used by the loop only, once attach has run.

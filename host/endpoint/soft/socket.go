@@ -38,7 +38,7 @@ type socket struct {
 	txMsgs []unix.Mmsghdr
 	txIov  []unix.Iovec
 	txN    int // frames queued
-	txSent int // of these, sent
+	txSent int // frames of the queued ones that were sent
 
 	readable func(fd uintptr) bool // tryRead as a value, made once
 	napper   sleeper

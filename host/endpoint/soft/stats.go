@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/rocev2"
 // Stats count a device's frames and events. All counters only grow.
 type Stats struct {
 	RxFrames  uint64 // read from the socket
-	RxBytes   uint64 // of these, without FCS
+	RxBytes   uint64 // bytes of these frames, without FCS
 	RxBatches uint64 // reads that gave at least one frame
 	TxFrames  uint64 // accepted by the kernel
 	TxBytes   uint64
@@ -17,11 +17,11 @@ type Stats struct {
 	// Received frames that reached no queue pair, by reason.
 	RxLoss      uint64 // Config.Loss, SetInboundLoss
 	RxMalformed uint64 // refused by the decoder; Malformed says why
-	RxOtherMAC  uint64 // for another Ethernet address
-	RxOtherIP   uint64 // for another of the device's addresses than the queue pair's
+	RxOtherMAC  uint64 // frames for another Ethernet address
+	RxOtherIP   uint64 // frames for another of the device's addresses than the queue pair's
 	RxNoQP      uint64 // no such queue pair, or one not connected
-	RxOtherPeer uint64 // not from the queue pair's peer
-	RxPKey      uint64 // not the default partition
+	RxOtherPeer uint64 // frames of another sender than the queue pair's peer
+	RxPKey      uint64 // frames of another partition than the default one
 	RxBadICRC   uint64
 	RxTruncated uint64 // longer than the interface's MTU allows
 	Malformed   [rocev2.NumReasons]uint64

@@ -49,8 +49,8 @@ type device struct {
 
 // limits are the device's own.
 type limits struct {
-	workRequests int // of one queue
-	completions  int // of one completion queue
+	workRequests int // work requests of one queue
+	completions  int // completions of one completion queue
 	message      int // bytes
 }
 
@@ -70,7 +70,7 @@ func open(cfg Config) (endpoint.Device, error) {
 	}
 	defer C.ibv_free_device_list(list)
 	var tried []candidate
-	var failed []error // of devices that agree
+	var failed []error // errors of devices that agree
 	names := make(map[string]bool)
 	for _, dev := range unsafe.Slice(list, int(count)) {
 		name := C.GoString(C.ibv_get_device_name(dev))

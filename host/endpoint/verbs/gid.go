@@ -16,7 +16,7 @@ type gid struct {
 	port    uint8
 	index   uint8
 	rocev2  bool
-	ifindex int // of its network interface
+	ifindex int // the index of its network interface
 }
 
 // gidAddr returns the address in a GID: RoCEv2 writes IPv4 as IPv4-mapped IPv6.
@@ -69,7 +69,7 @@ func chooseGIDs(table []gid, cfg Config, ifindex int) (chosen []gid) {
 type candidate struct {
 	name  string
 	table []gid
-	err   error // it could not even be asked
+	err   error // the error of asking it; nil: it has answered
 }
 
 // String says what the device has.

@@ -37,7 +37,7 @@ type qp struct {
 	channel *C.struct_ibv_comp_channel
 
 	events *os.File       // channel's descriptor again, in the network poller
-	reader sync.WaitGroup // of events
+	reader sync.WaitGroup // the reader of events
 	ready  chan struct{}  // holds one token while there may be completions
 
 	// changing holds a token while somebody takes the queue pair to another
@@ -47,14 +47,14 @@ type qp struct {
 	mu           sync.Mutex // guards what follows
 	info         endpoint.QPInfo
 	state        state
-	peer         endpoint.Remote // in RTR and on
+	peer         endpoint.Remote // the peer, in RTR and later states
 	abandoned    bool            // whoever wanted it connected does not wait any more
 	armed        bool            // the device will send an event
-	failure      error           // of the event channel
+	failure      error           // the failure of the event channel
 	sends, recvs outstanding
 	left         []endpoint.Completion // flushed by Close, not yet polled
-	wrs          []C.struct_gleam_wr   // for posting
-	wcs          []C.struct_gleam_wc   // for polling
+	wrs          []C.struct_gleam_wr   // memory for posting
+	wcs          []C.struct_gleam_wc   // memory for polling
 }
 
 type state uint8

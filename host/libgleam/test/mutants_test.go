@@ -28,7 +28,7 @@ func libraryFolder() string {
 // mutant is a mistake in a source of the library, and the tests of which one must notice it.
 type mutant struct {
 	name, file, old, new, tests string
-	says                        string // in the output of the test that fails
+	says                        string // a part of the output of the test that fails
 }
 
 var mutants = []mutant{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const withThread = 16 // of gleam.h
+const withThread = 16 // the GLEAM_THREAD of gleam.h
 
 // TestThreads: groups whose progress a thread of the library makes, in processes under
 // ThreadSanitizer: it ends one that has a race with a failure. All give commands at once.

@@ -23,9 +23,9 @@ type display struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
-	lines    []string // on the screen, below the messages
+	lines    []string // the lines on the screen, below the messages
 	last     time.Time
-	moved    map[string]movement // by host
+	moved    map[string]movement // movements by host
 }
 
 // movement is a receiver's last progress.

@@ -35,7 +35,7 @@ type entry struct {
 	Dir  bool   `json:"dir,omitempty"`
 	Mode uint32 `json:"mode"` // permissions
 	Size int64  `json:"size,omitempty"`
-	Time int64  `json:"time"` // of the last modification, in ns since 1970
+	Time int64  `json:"time"` // the time of the last modification, in ns since 1970
 
 	first, count int // its chunks
 }
@@ -75,7 +75,7 @@ type manifest struct {
 	files   []int // entries that have chunks
 	paths   map[string]bool
 	chunks  int
-	bytes   int64 // of all files
+	bytes   int64 // bytes of all files
 	size    int   // bytes of the entries
 }
 

@@ -20,7 +20,7 @@ import (
 // part is a receiver's part in the group.
 type part struct {
 	*target
-	out  bool          // it is not in the group any more
+	out  bool          // true: it is not in the group any more
 	held time.Duration // the time for which the others have waited for it, less twice that for which they have not; 0 at least
 }
 
@@ -35,11 +35,11 @@ type stream struct {
 	work  sync.WaitGroup // goroutines that end with ctx
 
 	mu        sync.Mutex
-	changed   sync.Cond // of all below, and of the receivers' reports
+	changed   sync.Cond // a change of anything below, or of the receivers' reports
 	parts     []*part
 	posted    int
 	completed int
-	waiting   bool  // for a receiver to have done with a chunk
+	waiting   bool  // true: it waits for a receiver to have done with a chunk
 	over      error // why the group has ended
 	forgotten bool  // the switch has started again, and does not know the group
 }

@@ -78,7 +78,7 @@ type SendOptions struct {
 	Local
 	Files   []string
 	Hosts   []string   // HOST or HOST:PORT
-	GroupIP netip.Addr // of the group; invalid: without a group, by TCP to each host
+	GroupIP netip.Addr // the IP of the group; invalid: no group, but TCP to each host
 	MTU     int        // path MTU
 	Chunk   int        // bytes
 	Window  int        // chunks
@@ -89,7 +89,7 @@ type SendOptions struct {
 	DeadAfter time.Duration // silence after which the switch removes a receiver
 
 	Say      func(string)   // gets what happens, for people
-	Progress func([]Status) // is called twice a second; may be nil
+	Progress func([]Status) // a function that is called twice a second; may be nil
 }
 
 // DefaultSendOptions returns the defaults, without files, hosts, group and key.

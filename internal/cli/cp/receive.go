@@ -80,7 +80,7 @@ type session struct {
 	m      *manifest
 	store  *store
 	seal   *seal
-	member *member // of a group; nil: none
+	member *member // the member of a group; nil: none
 	told   time.Time
 }
 

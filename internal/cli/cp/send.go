@@ -17,8 +17,8 @@ import (
 
 // Result is the outcome of a copy.
 type Result struct {
-	Files   int      `json:"files"` // and directories
-	Bytes   int64    `json:"bytes"` // of all files
+	Files   int      `json:"files"` // files and directories
+	Bytes   int64    `json:"bytes"` // bytes of all files
 	Seconds float64  `json:"seconds"`
 	Group   int64    `json:"group_bytes"` // sent to the group
 	TCP     int64    `json:"tcp_bytes"`   // sent to single receivers, of all

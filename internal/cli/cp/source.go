@@ -21,7 +21,7 @@ type source struct {
 	tops  []beneath // folders of what was named
 
 	mu   sync.Mutex
-	sums map[int][sha256.Size]byte // of chunks that some receiver has
+	sums map[int][sha256.Size]byte // the sums of chunks that some receiver has
 	r    reader
 	buf  []byte
 }

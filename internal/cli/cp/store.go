@@ -38,7 +38,7 @@ type store struct {
 
 	open *entry // whose file is
 	file *os.File
-	name string // of file
+	name string // the name of file
 }
 
 func newStore(root *os.Root, m *manifest) *store {

@@ -29,7 +29,7 @@ type Status struct {
 // target is a receiver, as the sender sees it.
 type target struct {
 	host string
-	ip   netip.Addr // of its end of the connection
+	ip   netip.Addr // the IP of its end of the connection
 	s    *sender
 	w    *wire
 	in   chan frame    // all but frameDone; closed with err
@@ -41,7 +41,7 @@ type target struct {
 	done    done
 	by      string
 	whole   bool
-	err     error // of the connection, or of the transfer
+	err     error // the error of the connection, or of the transfer
 	changed func()
 }
 

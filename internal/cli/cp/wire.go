@@ -48,7 +48,7 @@ const maxFrame = maxChunk + 64<<10
 type hello struct {
 	Chunk  int    `json:"chunk"`  // bytes
 	Window int    `json:"window"` // chunks that are posted at a time
-	Key    []byte `json:"key"`    // of the chunks' HMACs
+	Key    []byte `json:"key"`    // the key of the chunks' HMACs
 	MTU    int    `json:"mtu"`    // path MTU of the group; 0: without a group
 }
 
@@ -66,7 +66,7 @@ func (h *hello) check() error {
 
 const (
 	pingEvery = time.Second
-	silence   = 10 * time.Second // of the other side, after which a connection is given up
+	silence   = 10 * time.Second // the silence of the other side after which a connection is given up
 )
 
 // remoteError is the other side's reason for giving up.
@@ -79,7 +79,7 @@ type wire struct {
 	c  net.Conn
 	r  *bufio.Reader
 	mu sync.Mutex
-	b  []byte // of the last frame received
+	b  []byte // bytes of the last frame received
 
 	closed sync.Once
 	end    chan struct{}
@@ -203,7 +203,7 @@ func unexpected(kind byte) error {
 
 // done are the numbers of frameDone.
 type done struct {
-	messages int // of the group, that the receiver has done with
+	messages int // messages of the group that the receiver has done with
 	bytes    int64
 }
 

@@ -32,7 +32,7 @@ type Kind int
 // Kinds of boxes.
 const (
 	Switch  Kind = iota
-	Host         // that is no member
+	Host         // a host that is no member
 	Member       // a host
 	Source       // a host
 	Missing      // a switch, or a member, that is lost
@@ -65,7 +65,7 @@ type Link struct {
 	From, To int
 	Flow     Flow
 	Label    []string // lines
-	Cut      bool     // it has failed: a cross is over it
+	Cut      bool     // true: it has failed: a cross is over it
 }
 
 // Picture is what is drawn. All boxes have one size.

@@ -67,9 +67,9 @@ type setupMessage struct {
 
 // laneState are a receiver's queue pairs for one lane, and its memory.
 type laneState struct {
-	In     *qpState  `json:"in,omitempty"`     // from the predecessor; none with a group
-	Out    []qpState `json:"out,omitempty"`    // to the receivers that it forwards to, in order
-	Answer *qpState  `json:"answer,omitempty"` // to the sender
+	In     *qpState  `json:"in,omitempty"`     // the queue pair from the predecessor; none with a group
+	Out    []qpState `json:"out,omitempty"`    // the queue pairs to the receivers that it forwards to, in order
+	Answer *qpState  `json:"answer,omitempty"` // the queue pair to the sender
 	Memory *memory   `json:"memory,omitempty"`
 }
 
@@ -117,14 +117,14 @@ type outLink struct {
 // run describes the messages of one size.
 type run struct {
 	Size       int `json:"size"`
-	Iterations int `json:"iterations"` // of each lane; 0: until the message marked as the last
+	Iterations int `json:"iterations"` // messages of each lane; 0: until the message marked as the last
 }
 
 // result is a receiver's measurement of a run.
 type result struct {
-	Messages int     `json:"messages"` // of all lanes
-	Counted  int     `json:"counted"`  // of these, those that arrived within Seconds
-	Seconds  float64 `json:"seconds"`  // from the first message to the last
+	Messages int     `json:"messages"` // messages of all lanes
+	Counted  int     `json:"counted"`  // messages of these that arrived within Seconds
+	Seconds  float64 `json:"seconds"`  // the time from the first message to the last
 	Peak     float64 `json:"peak"`     // messages a second in the best stretch; 0: not known
 }
 
@@ -148,7 +148,7 @@ const maxLine = 1 << 20
 // control is one end of the connection between sender and receiver. A goroutine of its
 // own reads; any goroutine may send.
 type control struct {
-	peer string // for messages: "receiver 10.77.0.2"
+	peer string // the peer in messages: "receiver 10.77.0.2"
 	conn net.Conn
 	in   chan message
 	err  error // the reason why in is closed

@@ -13,7 +13,7 @@ import (
 
 // script is a connection whose other side says what is written down.
 type script struct {
-	net.Conn // for its addresses
+	net.Conn // a connection that has the addresses
 	in       *bytes.Reader
 }
 

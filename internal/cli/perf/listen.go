@@ -18,7 +18,7 @@ import (
 
 // ListenOptions configure a receiver.
 type ListenOptions struct {
-	Params          // from the command line; the sender sets the others
+	Params          // parameters from the command line; the sender sets the others
 	Given  []string // names of the flags whose values must equal the sender's
 	Local
 	Address string           // host:port to listen at; an empty host is any address

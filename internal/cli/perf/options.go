@@ -34,7 +34,7 @@ var Tests = []string{WriteBW, WriteLat, SendBW, SendLat, Replicate}
 const (
 	Group    = "group"    // one message to the group
 	Unicasts = "unicasts" // one message to every receiver
-	Chain    = "chain"    // to the first receiver; each receiver forwards to the next
+	Chain    = "chain"    // one message to the first receiver; each receiver forwards to the next
 	Tree     = "tree"     // binomial: in each round, every host with the message sends it to one without
 )
 
@@ -68,7 +68,7 @@ type Params struct {
 	Depth      int           `json:"tx_depth"` // most messages outstanding in a lane
 	Chunk      int           `json:"chunk"`    // bytes that chain and tree forward at a time
 	Verify     bool          `json:"verify"`
-	Seed       uint64        `json:"seed"`                 // of the verified bytes
+	Seed       uint64        `json:"seed"`                 // the seed of the verified bytes
 	Congestion bool          `json:"dcqcn,omitempty"`      // congestion control, of the soft backend
 	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // bound on each queue pair's rate, of the soft backend
 	Slots      int           `json:"slots,omitempty"`      // Replicate: slots of a replica's window, each for one write

@@ -19,9 +19,9 @@ type recvLane struct {
 	number int
 	mr     endpoint.MR
 	in     *recvInbox
-	out    []*sendPipe // to the receivers that it forwards to
+	out    []*sendPipe // pipes to the receivers that it forwards to
 	answer *sendPipe   // nil without answers
-	store  []byte      // of a replica: what its writes are copied to, before it answers; else nil
+	store  []byte      // the memory of a replica that its writes are copied to, before it answers; else nil
 
 	onStore func(store []byte) // tests only
 }

@@ -13,15 +13,15 @@ type Result struct {
 	Params
 	Backend   string      `json:"backend"`
 	Receivers int         `json:"receivers"`
-	Group     *netip.Addr `json:"group,omitempty"` // of the first lane
+	Group     *netip.Addr `json:"group,omitempty"` // the group of the first lane
 	Sizes     []*Size     `json:"results"`
 }
 
 // Size is the outcome for one message size.
 type Size struct {
-	Bytes      int     `json:"bytes"`      // of a message
+	Bytes      int     `json:"bytes"`      // bytes of a message
 	Iterations int     `json:"iterations"` // messages, of all lanes
-	Seconds    float64 `json:"seconds"`    // until all receivers had the last message
+	Seconds    float64 `json:"seconds"`    // the time until all receivers had the last message
 
 	// All has the figures for the delivery to all receivers, measured by the sender. A
 	// latency is that of the last receiver's answer.
@@ -36,7 +36,7 @@ type Size struct {
 
 	// With --dcqcn or --rate.
 	CNPs uint64 `json:"sender_cnps,omitempty"`       // congestion notifications to the sender, BECN in ACKs included
-	Rate int64  `json:"sender_rate_bit_s,omitempty"` // of the sender's slowest queue pair at the end
+	Rate int64  `json:"sender_rate_bit_s,omitempty"` // the rate of the sender's slowest queue pair at the end
 }
 
 // ReceiverResult is the outcome for one receiver.
@@ -55,7 +55,7 @@ type Figures struct {
 // Writes are the figures of replicated writes, beside their latency.
 type Writes struct {
 	IOPS float64 `json:"iops"` // writes a second that all replicas have
-	MBs  float64 `json:"mb_s"` // of them, 10^6 bytes a second
+	MBs  float64 `json:"mb_s"` // the data of these writes, 10^6 bytes a second
 }
 
 // Bandwidth is in the units of perftest.

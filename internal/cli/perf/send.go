@@ -24,9 +24,9 @@ type SendOptions struct {
 	Params
 	Local
 	Receivers  []string      // host or host:port of each
-	GroupIP    netip.Addr    // of the first lane; the other lanes have the next ones
+	GroupIP    netip.Addr    // the IP of the first lane's group; the other lanes have the next ones
 	OnEachSize func(r *Size) // gets each size as soon as it is measured; may be nil
-	OnAgain    func(error)   // is told why the test begins anew; may be nil
+	OnAgain    func(error)   // a function that is told why the test begins anew; may be nil
 
 	tamper  func(int, []byte) // tests only: see sendLane
 	onStart func()            // tests only: called at the beginning of each run
@@ -37,7 +37,7 @@ type sender struct {
 	*peer
 	opts     *SendOptions
 	session  string
-	controls []*control // of receivers, in order
+	controls []*control // the connections of receivers, in order
 	ready    [][]laneState
 	lanes    []*sendLane
 }

@@ -19,30 +19,30 @@ type sendLane struct {
 	params  *Params
 	number  int
 	mr      endpoint.MR
-	targets []*sendPipe  // to the group, or to the receivers that the sender sends to
-	answers []*recvInbox // of every receiver, if receivers answer
+	targets []*sendPipe  // pipes to the group, or to the receivers that the sender sends to
+	answers []*recvInbox // answers of every receiver, if receivers answer
 
 	tamper func(message int, b []byte) // tests only: corrupts a message
 
 	mu         sync.Mutex
 	changed    *sync.Cond
-	meter      *meter // of the run, shared by all lanes
+	meter      *meter // the meter of the run, shared by all lanes
 	samples    *samples
-	posted     []time.Time // by slot: post time of the message in it
+	posted     []time.Time // the post times of messages, by slot
 	lastPosted time.Time   // time of the last call of advance
-	received   []int       // by receiver: messages known to have arrived
+	received   []int       // messages known to have arrived, by receiver
 	done       int         // the least of received
-	answered   []int       // by receiver: messages whose slots it needs no more
+	answered   []int       // messages whose slots a receiver needs no more, by receiver
 	free       int         // the least of answered; done, where receivers do not answer
-	completed  []int       // by target: completed work requests of the run
+	completed  []int       // completed work requests of the run, by target
 	transport  int         // the least of completed
 }
 
 // samples are the latencies of a run on one lane.
 type samples struct {
-	receiver   [][]time.Duration // from posting to the receiver's answer
-	all        []time.Duration   // to the last receiver's answer
-	completion []time.Duration   // to the last completion
+	receiver   [][]time.Duration // the times from posting to the receiver's answer, by receiver
+	all        []time.Duration   // the times to the last receiver's answer
+	completion []time.Duration   // the times to the last completion
 }
 
 // maxSamples is the initial capacity for samples of a run with a duration.

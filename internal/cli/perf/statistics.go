@@ -53,11 +53,11 @@ func nearestRank(n, num, den int) int { return (n*num+den-1)/den - 1 }
 type meter struct {
 	mu       sync.Mutex
 	flight   int           // messages that may be on their way at a time
-	messages int           // of a stretch; 0: by time
-	span     time.Duration // of a stretch, if messages is 0
-	count    int           // so far
+	messages int           // messages of a stretch; 0: span bounds it
+	span     time.Duration // the time of a stretch, if messages is 0
+	count    int           // messages so far
 	start    time.Time
-	last     time.Time // of the latest message
+	last     time.Time // the time of the latest message
 	markedAt int       // count at the beginning of the stretch
 	mark     time.Time
 	best     float64 // messages per second

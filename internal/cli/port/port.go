@@ -40,7 +40,7 @@ type Config struct {
 	Beside     netip.Addr
 	IPv6       bool          // family of the address
 	Rate       int64         // bits/s of each queue pair, for Soft [no bound]
-	Congestion *dcqcn.Config // for Soft [off]
+	Congestion *dcqcn.Config // congestion control, for Soft [off]
 }
 
 // Port is a device with the address to use, and the counters of its interface.
@@ -48,7 +48,7 @@ type Port struct {
 	endpoint.Device
 	IP    netip.Addr
 	iface string          // "" if not known
-	nl    *netlink.Handle // of the namespace that the port was opened in
+	nl    *netlink.Handle // the handle of the namespace that the port was opened in
 
 	mapped [][]byte
 }

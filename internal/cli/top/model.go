@@ -29,12 +29,12 @@ type model struct {
 
 	sample *Sample
 	trails trails
-	err    error // of the last attempt
+	err    error // the error of the last attempt
 	paused bool
 	help   bool
 
 	view   string // viewGroups, viewMembers, viewMember or viewPorts
-	group  string // of viewMembers and viewMember
+	group  string // the group of viewMembers and viewMember
 	member string
 	cursor string // key of the row
 	top    int    // first row on the screen

@@ -145,7 +145,7 @@ func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []string
-		want string // on the screen
+		want string // a part of the screen
 		not  string
 	}{
 		{"a group", []string{"enter"}, "group 10.77.254.1  running", "-- groups"},

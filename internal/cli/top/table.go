@@ -58,7 +58,7 @@ func seconds(s float64) string {
 type row struct {
 	key   string // the same in the next sample
 	cells []cell
-	bad   bool // it wants to be looked at
+	bad   bool // true: it wants to be looked at
 }
 
 // table is what a view shows of a sample.
@@ -70,7 +70,7 @@ type table struct {
 // Views of a sample.
 const (
 	viewGroups  = "groups"
-	viewMembers = "members" // of one group
+	viewMembers = "members" // the members of one group
 	viewMember  = "member"
 	viewPorts   = "ports"
 )

@@ -14,7 +14,7 @@ import (
 const (
 	sparkFrom   = 100 // sparklines beside rows
 	besideFrom  = 150 // ports beside groups
-	besideWidth = 58  // of the ports
+	besideWidth = 58  // the width of the ports
 	leastSpark  = 12
 	mostSpark   = 40
 	between     = " | "
