@@ -26,7 +26,7 @@ type Rule struct {
 type Section struct {
 	Page  string `json:"page"` // the document's name
 	Title string `json:"title"`
-	Text  string `json:"text"` // as the document has it
+	Text  string `json:"text"` // the text as the document has it
 }
 
 var (

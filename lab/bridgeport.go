@@ -15,7 +15,7 @@ type BridgePortFlag int
 
 // Properties of a bridge's port.
 const (
-	PortState    = BridgePortFlag(nl.IFLA_BRPORT_STATE) // of BR_STATE_…
+	PortState    = BridgePortFlag(nl.IFLA_BRPORT_STATE) // the state, one of BR_STATE_…
 	PortLocked   = BridgePortFlag(nl.IFLA_BRPORT_LOCKED)
 	PortLearning = BridgePortFlag(nl.IFLA_BRPORT_LEARNING)
 	PortIsolated = BridgePortFlag(nl.IFLA_BRPORT_ISOLATED)

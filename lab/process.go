@@ -29,7 +29,7 @@ type Process struct {
 	name string
 	tail *outputTail   // output of an attached process
 	done chan struct{} // closed when the process has been waited for
-	err  error         // of Wait; valid after done
+	err  error         // the error of Wait; valid after done
 }
 
 // Start starts cmd in the namespace. Its output is captured, and also copied to

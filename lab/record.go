@@ -38,7 +38,7 @@ type Info struct {
 	OwnerPID   int
 	OwnerAlive bool
 	Kept       bool     // stays until Remove
-	Namespaces []string // as `ip netns` names them
+	Namespaces []string // the names that `ip netns` has of them
 	Processes  []int    // process ids
 }
 

@@ -39,8 +39,8 @@ type StarConfig struct {
 	Options             // Name, for a lab that may be kept
 	Hosts   int         // 1 to MaxHosts
 	MTU     int         // bytes without the Ethernet header; 0 means 1500
-	MTUs    map[int]int // of the links to single hosts, by number from 1, where it is not MTU
-	Queues  int         // of each switch port; 0 means 1
+	MTUs    map[int]int // the MTUs of the links to single hosts, by number from 1, where it is not MTU
+	Queues  int         // queues of each switch port; 0 means 1
 
 	// Rack puts the last Rack hosts behind one port together, which leads to a
 	// second bridge. 0 gives every host a port of its own.

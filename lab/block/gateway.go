@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxEntries = 4096    // that some replica has not applied
+	maxEntries = 4096    // the most entries that some replica has not applied
 	postDepth  = 512     // WRITEs under way to a group
 	maxWrite   = 1 << 20 // bytes of an entry; a longer write is several
 	generation = 40      // bits of a sequence number below the gateway's generation
@@ -39,7 +39,7 @@ type GatewayConfig struct {
 	QPTimeout uint8         // [endpoint.QPConfig's]
 	DeadAfter time.Duration // silence after which the switch removes a replica [endpoint.MasterConfig's]
 	Device    endpoint.Device
-	LocalIP   netip.Addr // of Device
+	LocalIP   netip.Addr // the IP address of Device
 	Host      endpoint.HostConfig
 	Ring      int           // bytes for entries, the same at all replicas
 	GiveUp    time.Duration // a request that waits for longer for a replica fails
@@ -62,19 +62,19 @@ type Gateway struct {
 	ring endpoint.MR
 
 	mu      sync.Mutex
-	changed sync.Cond // of all below
+	changed sync.Cond // a change of anything below
 	ctx     context.Context
 	device  string // its ID
 	started bool   // the current replicas are known
 	members []*member
 	lanes   []*lane
 
-	seq       uint64   // of the last entry
+	seq       uint64   // the number of the last entry
 	completed uint64   // entries up to it are at all live replicas, or a quorum
-	entries   []*entry // that are in the ring: those that some replica may not have applied
-	waiting   []*entry // that are not finished
-	head      int64    // of the ring
-	copying   span     // is being copied to a returning replica: no writes there
+	entries   []*entry // entries that are in the ring: those that some replica may not have applied
+	waiting   []*entry // entries that are not finished
+	head      int64    // the head of the ring
+	copying   span     // the span that is being copied to a returning replica: no writes there
 }
 
 // Size returns the device's bytes.

@@ -16,7 +16,7 @@ import (
 
 const (
 	windowBase = 0x5000_0000_0000 // the first address of a group's window
-	lease      = 5 * time.Second  // of a group: a switch that has forgotten it is noticed at a renewal
+	lease      = 5 * time.Second  // the lease of a group: a switch that has forgotten it is noticed at a renewal
 )
 
 // lane sends the entries to some replicas: to all of them by one group, or with Unicast each to one. The gateway's

@@ -17,9 +17,9 @@ import (
 type role uint8
 
 const (
-	absent  role = iota // it lacks writes
-	partial             // it gets all new writes, and is being given those that it lacks
-	current             // it has all
+	absent  role = iota // the replica lacks writes
+	partial             // the replica gets all new writes, and is being given those that it lacks
+	current             // the replica has all
 )
 
 const (
@@ -31,25 +31,25 @@ const (
 type member struct {
 	g    *Gateway
 	addr string
-	ip   netip.Addr // of its queue pair: that of addr
+	ip   netip.Addr // the IP address of its queue pair: that of addr
 	lane *lane
 
 	link      *link // nil while there is no connection
 	hello     *hello
 	store     string // the ID of its store
-	boot      string // of its host
+	boot      string // the boot ID of its host
 	confirmed uint64 // its disk has all up to it
 	role      role
 	// survivor is the last of the replicas that were current: when it returns with all it had, it is current.
 	survivor bool
 
-	joinID   uint64 // of the request to join
-	joined   bool   // in the lane's group, or about to be
-	heard    bool   // it gets the group's messages; known under a quorum
+	joinID   uint64 // the ID of the request to join
+	joined   bool   // true: it is in the lane's group, or about to be
+	heard    bool   // true: it gets the group's messages; known under a quorum
 	reported bool   // the first of its entries is known
 	applied  uint64 // up to it; while joined
 	flushed  uint64
-	behind   time.Time // since when it has not applied an entry that it has; zero: it has none
+	behind   time.Time // the time since which it has not applied an entry that it has; zero: it has none
 	behindAt uint64    // what it had applied then
 
 	dirty    extents // written since it last flushed, or while it was away

@@ -126,4 +126,4 @@ func (m *membership) receive(qp endpoint.QP) error {
 	}
 }
 
-const silence = 5 * time.Second // of the other side, after which a connection is given up
+const silence = 5 * time.Second // the silence of the other side after which a connection is given up

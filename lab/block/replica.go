@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	controlUse  = "gleam-block/1" // of connections between gateway and replica
+	controlUse  = "gleam-block/1" // the use of connections between gateway and replica
 	joinTimeout = 15 * time.Second
 	reportEvery = 10 * time.Millisecond
 	recvDepth   = maxEntries + 64 // more than entries are under way: a WRITE with immediate finds a receive
@@ -30,14 +30,14 @@ const (
 
 // ReplicaConfig configures a replica.
 type ReplicaConfig struct {
-	Listen    netip.AddrPort  // for the gateway
-	Device    endpoint.Device // with the address of Listen, unless it is any address
-	LocalIP   netip.Addr      // of Device [its first]
+	Listen    netip.AddrPort  // the address for the gateway
+	Device    endpoint.Device // the device with the address of Listen, unless it is any address
+	LocalIP   netip.Addr      // the IP address of Device [its first]
 	QPTimeout uint8           // [endpoint.QPConfig's]
 	Host      endpoint.HostConfig
 	Store     *Store
 	Ring      int           // bytes for entries, the same at the gateway
-	Slow      time.Duration // before each entry is applied, to try a slow disk
+	Slow      time.Duration // the wait before each entry is applied, to try a slow disk
 	Log       func(string)
 }
 
@@ -52,15 +52,15 @@ type Replica struct {
 	store *Store
 
 	mu      sync.Mutex
-	changed sync.Cond // of all below
+	changed sync.Cond // a change of anything below
 	applied uint64    // the last entry
 	live    bool      // the store is the result of the entries up to applied, and of nothing else
 	fresh   bool      // the next entry is the first, whatever its number
 	serving bool      // the gateway's connection is there
 	flushTo uint64    // entries up to it are to be flushed
-	joinID  uint64    // of the gateway's last request to join
+	joinID  uint64    // the ID of the gateway's last request to join
 	flushed uint64
-	members []string // of the last flush entry
+	members []string // the members of the last flush entry
 }
 
 // Serve serves one gateway after the other until ctx ends. Sockets are opened in the network namespace of the

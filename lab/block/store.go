@@ -30,13 +30,13 @@ const (
 
 // Label is what a store knows of itself: of which device its bytes are, and how old.
 type Label struct {
-	Version    uint64   // of the label
+	Version    uint64   // the version of the label
 	Device     string   // "": not part of a device yet
-	Store      string   // of this file; drawn when it was made
+	Store      string   // the ID of this file; drawn when it was made
 	Seq        uint64   // all writes up to it are on the disk
 	Members    []string // stores that were current at Seq
-	Consistent bool     // not in the middle of being brought up to date
-	Clean      bool     // there are no other writes than those up to Seq
+	Consistent bool     // true: it is not in the middle of being brought up to date
+	Clean      bool     // true: there are no other writes than those up to Seq
 }
 
 // Store has the bytes of a replica: a file, or memory, which is a file without a name.

@@ -18,7 +18,7 @@ import (
 // immediate data of the WRITE is the entry's place in the ring.
 const (
 	entryHead  = 32 // seq, offset, length, operation, flags
-	entryAlign = 64 // of places in the ring, and the unit of the immediate
+	entryAlign = 64 // the alignment of places in the ring, and the unit of the immediate
 )
 
 // Operations of entries.
@@ -66,7 +66,7 @@ func (h *header) payload() int64 {
 // Frames of the connection between gateway and replica.
 const (
 	frameHello   = 1 + iota // both ways: JSON
-	framePing               // and its answer
+	framePing               // both ways: a ping and its answer
 	frameJoin               // gateway: join the group. seq: the last entry that is not for the replica
 	frameRead               // gateway: n bytes at off, once seq is applied
 	frameCopy               // gateway: bytes for off, once seq is applied

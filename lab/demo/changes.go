@@ -30,7 +30,7 @@ type change struct {
 	kind changeKind
 	what string  // a switch, a link as A-B, or auto; "" with reload
 	kill bool    // a restart after kill -9, not SIGTERM
-	part float64 // of the messages are complete when it begins
+	part float64 // the share of the messages that are complete when it begins
 }
 
 func (c change) String() string {

@@ -23,7 +23,7 @@ type disturbances struct {
 	mu      sync.Mutex
 	done    int // completions at the sender
 	all     []*disturbance
-	waiting chan *disturbance // of which the time has come
+	waiting chan *disturbance // disturbances whose time has come
 	ended   sync.WaitGroup
 	err     error // the first one of a change
 }
@@ -32,8 +32,8 @@ type disturbance struct {
 	change
 	at     int // messages
 	began  time.Time
-	took   time.Duration // by the change
-	routed time.Duration // from its beginning on; 0: not measured
+	took   time.Duration // the time that the change took
+	routed time.Duration // the time from its beginning until all switches had their routes; 0: not measured
 	pause  pause
 }
 
@@ -146,9 +146,9 @@ type Disturbance struct {
 	// ResumeMS is the longest time for which a receiver got nothing new, from the change on up
 	// to the next one; BeforeMS that before the first change.
 	ResumeMS float64 `json:"resume_ms"`
-	Receiver string  `json:"receiver"` // to which that happened
+	Receiver string  `json:"receiver"` // the receiver to which that happened
 	BeforeMS float64 `json:"before_ms"`
-	RoutedMS float64 `json:"routed_ms,omitempty"` // until every switch had its new routes, with FRR
+	RoutedMS float64 `json:"routed_ms,omitempty"` // the time until every switch had its new routes, with FRR
 }
 
 func (d *disturbances) results() (all []Disturbance) {

@@ -22,7 +22,7 @@ import (
 type fabricRun struct {
 	*run
 	fabric *testbed.Fabric
-	begun  counts // when the group's transfer began
+	begun  counts // the counts when the group's transfer began
 }
 
 // inFabric sends by a group through a fabric, and then to one receiver by a unicast.
@@ -98,7 +98,7 @@ func (f *fabricRun) output() string {
 // unicast needs all routes, and the group's transfer may leave a changed fabric.
 func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
 	res := f.result()
-	var at [3]counts // before the unicast, before and after the group's transfer
+	var at [3]counts // counts before the unicast, before and after the group's transfer
 	var err error
 	if at[0], err = f.count(); err != nil {
 		return nil, err

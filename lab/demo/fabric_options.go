@@ -18,10 +18,10 @@ import (
 // FabricOptions are the options of a demo with several switches.
 type FabricOptions struct {
 	Topology string         // leaf-spine, fat-tree or the name of a YAML file; "": one switch
-	Leaves   int            // of leaf-spine
-	Spines   int            // of leaf-spine
+	Leaves   int            // leaves of leaf-spine
+	Spines   int            // spines of leaf-spine
 	K        int            // ports of a switch of fat-tree
-	Routing  fabric.Routing // of unicast, which the tree follows
+	Routing  fabric.Routing // the routing of unicast, which the tree follows
 	SVG      string         // a file for the picture of the tree; "": text
 	Reload   bool           // every gleamd's configuration, in the middle of the transfer
 	// What fails, or restarts, in the middle of the transfer: see changeKind.usage.

@@ -29,7 +29,7 @@ type Tree struct {
 	OptimalLinks *int `json:"optimal_links,omitempty"`
 
 	SourceFeedback  uint64   `json:"source_feedback"`  // ACKs, NAKs and CNPs that the source got in the group's transfer
-	UnicastFeedback uint64   `json:"unicast_feedback"` // and in that to one receiver by unicast
+	UnicastFeedback uint64   `json:"unicast_feedback"` // feedback that the source got in the transfer to one receiver by unicast
 	Members         []string `json:"group_members"`
 
 	topology *fabric.Topology

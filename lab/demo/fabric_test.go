@@ -49,7 +49,7 @@ func TestFabricOptions(t *testing.T) {
 	}
 	for args, want := range map[string]struct {
 		switches, hosts, members int
-		says                     string // of the error; "": none
+		says                     string // a part of the error; "": none
 	}{
 		"--topology leaf-spine":                               {6, 12, 12, ""},
 		"--topology leaf-spine --leaves 2 --spines 1":         {3, 6, 6, ""},

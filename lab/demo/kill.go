@@ -66,7 +66,7 @@ type victimKiller struct {
 
 	mu    sync.Mutex
 	done  int
-	last  time.Time // of a completion, from the kill on
+	last  time.Time // the time of the last completion, from the kill on
 	stall time.Duration
 }
 

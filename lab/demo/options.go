@@ -25,22 +25,22 @@ import (
 type Options struct {
 	File        string  // file to send; empty: Size bytes of generated data
 	Size        int64   // bytes, if there is no File
-	Members     int     // of the group, the sender included: 2 to lab.MaxHosts
+	Members     int     // members of the group, the sender included: 2 to lab.MaxHosts
 	Op          string  // write, write-imm or send
 	MessageSize int64   // bytes of each message
 	MTU         int     // path MTU in bytes: 256, 512, 1024, 2048 or 4096
 	Loss        float64 // probability with which each packet is lost at each endpoint, in either direction
-	Repair      bool    // by the switch, of losses behind it
-	Seed        uint64  // of the losses and the generated data
+	Repair      bool    // true: the switch repairs losses behind it
+	Seed        uint64  // the seed of the losses and the generated data
 	IPv6        bool
 	Rotate      int           // turns of every member as the source, in place of one transfer
-	Policy      string        // for dead or failing receivers: strict, evict or quorum:K
+	Policy      string        // the policy for dead or failing receivers: strict, evict or quorum:K
 	KillMember  string        // kill this receiver when half of the messages are complete
-	FastPath    bool          // of gleamd: XDP replicates
+	FastPath    bool          // true: gleamd's fast path is on: XDP replicates
 	Targets     bool          // send once more with a target message before each WRITE
 	Keep        bool          // leave the lab up
 	Web         string        // address of the live page, which is shown until an interrupt; empty: none
-	Timeout     time.Duration // for each transfer
+	Timeout     time.Duration // the timeout of each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
 	FabricOptions
 }

@@ -11,7 +11,7 @@ import (
 // pauses measures how long each receiver gets nothing new, by looking at it every millisecond.
 type pauses struct {
 	mu      sync.Mutex
-	longest pause // since the last call of next
+	longest pause // the longest pause since the last call of next
 
 	stop chan struct{}
 	all  sync.WaitGroup

@@ -25,13 +25,13 @@ type Result struct {
 	Members      int     `json:"members"`
 	Loss         float64 `json:"loss"`
 	Group        string  `json:"group"`
-	FastPath     bool    `json:"fast_path,omitempty"` // is on
+	FastPath     bool    `json:"fast_path,omitempty"` // true: the fast path is on
 
 	Receivers      []Receiver      `json:"receivers"`
-	Killed         *Killed         `json:"killed,omitempty"`          // with --kill-member
-	TargetMessages *TargetMessages `json:"target_messages,omitempty"` // with --targets
-	Turns          []SourceTurn    `json:"turns,omitempty"`           // with --rotate; the counts below are then of all of them
-	Seconds        float64         `json:"seconds"`                   // from the first post to the last completion at the sender
+	Killed         *Killed         `json:"killed,omitempty"`          // the killed receiver, with --kill-member
+	TargetMessages *TargetMessages `json:"target_messages,omitempty"` // the cost of target messages, with --targets
+	Turns          []SourceTurn    `json:"turns,omitempty"`           // the turns, with --rotate; the counts below are then of all of them
+	Seconds        float64         `json:"seconds"`                   // the time from the first post to the last completion at the sender
 	Messages       int             `json:"messages"`                  // completions at the sender, one each
 
 	SenderLinkBytes     int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
@@ -43,8 +43,8 @@ type Result struct {
 	Unicast                Unicast     `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
 
-	Tree         *Tree         `json:"tree,omitempty"`         // with --topology; Switch is then that of the source
-	Disturbances []Disturbance `json:"disturbances,omitempty"` // in mid-transfer
+	Tree         *Tree         `json:"tree,omitempty"`         // the tree, with --topology; Switch is then that of the source
+	Disturbances []Disturbance `json:"disturbances,omitempty"` // the disturbances in mid-transfer
 
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
 	svg  string // the file with the picture of the tree
@@ -55,9 +55,9 @@ type Receiver struct {
 	Name    string  `json:"name"`
 	IP      string  `json:"ip"`
 	OK      bool    `json:"ok"`    // its bytes are the source's
-	Bytes   int64   `json:"bytes"` // that have arrived, by completions; for op write, that are right from the start on
+	Bytes   int64   `json:"bytes"` // bytes that have arrived, by completions; for op write, that are right from the start on
 	SHA256  string  `json:"sha256"`
-	Seconds float64 `json:"seconds"` // until it had the last byte; for op write, which receivers cannot see, until the sender's completion
+	Seconds float64 `json:"seconds"` // the time until it had the last byte; for op write, which receivers cannot see, until the sender's completion
 	Goodput float64 `json:"goodput"` // bytes per second
 }
 
@@ -65,7 +65,7 @@ type Receiver struct {
 type Switch struct {
 	Rx          uint64            `json:"rx"`                    // data packets in
 	Copies      uint64            `json:"copies"`                // data packets out
-	FastRx      uint64            `json:"fast_rx,omitempty"`     // of Rx, replicated by XDP; with --fast-path
+	FastRx      uint64            `json:"fast_rx,omitempty"`     // packets of Rx that XDP replicated; with --fast-path
 	FastReason  string            `json:"fast_reason,omitempty"` // why FastRx is 0, as `gleam group show` says it
 	FeedbackIn  uint64            `json:"feedback_in"`
 	FeedbackOut uint64            `json:"feedback_out"`

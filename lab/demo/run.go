@@ -21,28 +21,28 @@ import (
 )
 
 const (
-	groupBase   = uint64(0x5000_0000_0000) // of the group's WRITE window
-	outBase     = uint64(0x1000_0000_0000) // of a host's data to send; no peer addresses it
+	groupBase   = uint64(0x5000_0000_0000) // the base of the group's WRITE window
+	outBase     = uint64(0x1000_0000_0000) // the base of a host's data to send; no peer addresses it
 	joinTimeout = 30 * time.Second
 	deadAfter   = 100 * time.Millisecond // a silent member is dead, where one is killed
-	retries     = 7                      // of a queue pair
-	keptLease   = 10 * time.Minute       // of the group in a lab that is kept, where no master renews it
+	retries     = 7                      // the retries of a queue pair
+	keptLease   = 10 * time.Minute       // the lease of the group in a lab that is kept, where no master renews it
 )
 
 // run is one demo under way.
 type run struct {
 	opts    *Options
 	testbed *testbed.Testbed // nil in a fabric
-	client  *api.Client      // of the gleamd to which the source is connected
+	client  *api.Client      // the client of the gleamd to which the source is connected
 	said    func() string    // what gleamd has written
-	key     testbed.Key      // of envelopes
+	key     testbed.Key      // the key of envelopes
 	data    *payload
 	plan    testbed.Messages
 	hosts   []*host // hosts[0] sends
 	log     *progress
 	group   netip.Addr
 
-	disturb *disturbances // of the group's transfer; nil: none
+	disturb *disturbances // the disturbances of the group's transfer; nil: none
 }
 
 // host is a host of the lab with its device and memory.
@@ -51,7 +51,7 @@ type host struct {
 	out   endpoint.MR // data to send; nil for a host that only receives
 	mr    endpoint.MR // received data; nil for a host that only sends
 	mem   []byte      // the bytes of mr
-	maps  [][]byte    // to be unmapped
+	maps  [][]byte    // the maps to be unmapped
 	group *endpoint.Group
 }
 

@@ -19,7 +19,7 @@ type TargetMessages struct {
 	Seconds         float64 `json:"seconds"`
 	SenderLinkBytes int64   `json:"sender_link_bytes"`
 	Retransmitted   uint64  `json:"sender_retransmitted_packets"`
-	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // on the sender's link, retransmissions included
+	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // bytes on the sender's link, retransmissions included
 }
 
 // targetMessenger makes the target messages of a plan: before message i, every

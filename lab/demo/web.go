@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	pageAddress   = "127.0.0.1:8477" // of the live page: in the switch's namespace, and in front of it unless told
+	pageAddress   = "127.0.0.1:8477" // the address of the live page: in the switch's namespace, and in front of it unless told
 	pageRate      = 50_000_000       // bits a second that the source sends, so that the machine has CPU for a browser
-	pageMembers   = 5                // of the group, unless told
+	pageMembers   = 5                // members of the group, unless told
 	pagePolicy    = "evict"          // unless told
 	pageDeadAfter = 10 * time.Second // a silent receiver is dead: long enough to look at it
 	pageTimeout   = 19               // 2 s: the source waits longer for an acknowledgement than a receiver may be silent
-	drainTime     = time.Second      // for what receivers have to take after a round
+	drainTime     = time.Second      // the time for what receivers have to take after a round
 )
 
 // checkWeb reports a flag that does not go with --web.

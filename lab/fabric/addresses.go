@@ -23,7 +23,7 @@ var (
 )
 
 const (
-	bridge = "br0" // of a switch's hosts
+	bridge = "br0" // the bridge of a switch's hosts
 	wires  = "wires"
 	// HostInterface is the name of the interface of every host.
 	HostInterface = "eth0"

@@ -38,7 +38,7 @@ type Config struct {
 // Fabric is a running network of switches.
 type Fabric struct {
 	Lab      *lab.Lab
-	Switches []*Switch // in the topology's order
+	Switches []*Switch // switches in the topology's order
 	Hosts    []*Host
 
 	topology  *Topology
@@ -47,7 +47,7 @@ type Fabric struct {
 	down      map[Link]bool
 	redirects bool           // Config.Redirects
 	wires     *lab.Namespace // nil if no link is impaired or counted
-	counts    *ebpf.Map      // see traffic.go; nil without Config.Count
+	counts    *ebpf.Map      // counts by traffic.go; nil without Config.Count
 }
 
 // Switch is a switch of a Fabric. Its interface towards a neighbour has the neighbour's
@@ -55,21 +55,21 @@ type Fabric struct {
 type Switch struct {
 	Name  string
 	NS    *lab.Namespace
-	IPv4  netip.Addr // on its loopback interface
+	IPv4  netip.Addr // the address on its loopback interface
 	IPv6  netip.Addr
 	Hosts []*Host
 
-	number  int          // from 1
-	links   []port       // to other switches
+	number  int          // the number, from 1
+	links   []port       // the links to other switches
 	daemons *lab.Process // the supervisor of FRR's daemons; nil with static routes
 }
 
 // port is a switch's end of a link to another switch.
 type port struct {
 	peer *Switch
-	IPv4 netip.Prefix // not valid with BGP
+	IPv4 netip.Prefix // the address of this end; not valid with BGP
 	far  netip.Prefix
-	mac  net.HardwareAddr // of the far end
+	mac  net.HardwareAddr // the MAC of the far end
 }
 
 // Host is a host of a Fabric.

@@ -24,8 +24,8 @@ type Link struct {
 	A, B  string
 	MTU   int           // bytes without the Ethernet header; 0 means 1500
 	Loss  float64       // the part of frames that is lost in each direction, below 1
-	Rate  linkrate.Rate // of each direction; a frame counts with its Ethernet header
-	Delay time.Duration // of each direction; needs a kernel with sch_netem
+	Rate  linkrate.Rate // the rate of each direction; a frame counts with its Ethernet header
+	Delay time.Duration // the delay of each direction; needs a kernel with sch_netem
 }
 
 func (l Link) String() string { return l.A + "-" + l.B }
@@ -37,7 +37,7 @@ func (l Link) impaired() bool { return l.Loss > 0 || l.Rate != linkrate.None || 
 const (
 	maxNodes = 1000
 	maxLinks = 4000
-	maxHosts = 200 // of a switch
+	maxHosts = 200 // hosts of a switch
 	minMTU   = 1280
 	maxMTU   = 65535
 	maxDelay = 10 * time.Second

@@ -19,7 +19,7 @@ type Traffic struct {
 	GroupFeedback Frames // ACK, NAK, RNR NAK and CNP of or to a group's address
 	Data          Frames // other RoCEv2
 	Feedback      Frames
-	Envelopes     Frames // of registrations
+	Envelopes     Frames // frames of registrations
 	Other         Frames
 }
 
@@ -89,7 +89,7 @@ const (
 	ipv6Len     = 40
 	protoUDP    = 17
 	portRoCEv2  = 4791
-	portGleam   = 4797 // of envelopes
+	portGleam   = 4797 // the UDP port of envelopes
 	udpAndBTH   = 20
 	opACK       = 0x11
 	opCNP       = 0x81
@@ -98,7 +98,7 @@ const (
 // countProgram counts a frame of a direction. It jumps to the symbol "wire", which follows.
 func countProgram(counts, direction int) asm.Instructions {
 	const (
-		ip    = -64 // on the stack: the IP header
+		ip    = -64 // the offset on the stack: the IP header
 		l4    = -24 // UDP header and BTH
 		index = -72
 	)

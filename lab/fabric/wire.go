@@ -156,7 +156,7 @@ func wireProgram(loss float64, to int) asm.Instructions {
 }
 
 const (
-	queueBytes  = 256 << 10 // of a link with a rate
+	queueBytes  = 256 << 10 // the queue of a link with a rate
 	delayFrames = 10_000    // under way on a link with a delay
 )
 

@@ -14,7 +14,7 @@ import (
 type Branch struct {
 	Switch  topology.Node
 	Parent  int             // index of the branch above; below 0: this is the root
-	Members []topology.Node // at this switch
+	Members []topology.Node // the members at this switch
 }
 
 // Tree returns the tree of a group, each branch behind its parent: the first one, or the last one after

@@ -21,14 +21,14 @@ import (
 type Config struct {
 	Topology   *topology.Topology
 	Program    workload.Program
-	Seed       uint64 // of losses, marks, hashes and first PSNs
-	Partitions int    // at most one for each pod of the topology; default 1
+	Seed       uint64 // the seed of losses, marks, hashes and first PSNs
+	Partitions int    // the number of partitions, at most one for each pod of the topology; default 1
 
 	PathMTU int        // bytes; default 4096
 	Queue   int64      // most bytes that wait at a port; default 32 MiB
 	ECN     ECN        // default: nothing is marked
 	PFC     PFC        // default: no port is paused
-	Host    Host       // of every queue pair
+	Host    Host       // the parameters of every queue pair
 	Trees   TreeChoice // default LeastUsed
 
 	// Detect is the time from a failure of the topology, or its end, until all switches have other
@@ -93,9 +93,9 @@ type TreeChoice uint8
 
 // Choices.
 const (
-	LeastUsed TreeChoice = iota // as gleamd does: the neighbour with the fewest groups
-	Hashed                      // by a hash of the group and the switch, as ECMP would
-	Random                      // by a random number for each group and switch
+	LeastUsed TreeChoice = iota // the neighbour with the fewest groups, as gleamd does
+	Hashed                      // a hash of the group and the switch, as ECMP would
+	Random                      // a random number for each group and switch
 )
 
 // String returns the choice as configurations write it.

@@ -16,9 +16,9 @@ import (
 // group.
 type conn struct {
 	qp     *rc.QP
-	id     uint64 // of its timers: no other one at the host has it
-	number uint32 // in the partition's conns
-	label  uint32 // of a member: the group's number at the host's switch
+	id     uint64 // the ID of its timers: no other one at the host has it
+	number uint32 // the index in the partition's conns
+	label  uint32 // the number of a member's group at the host's switch
 	host   topology.Node
 	flow   workload.Flow // what its flows have in common, except for a member's Source
 	alarm  alarm
@@ -26,10 +26,10 @@ type conn struct {
 	acked              bool // ACKs have come back
 	lastAcked, nextPSN rocev2.PSN
 	sinceAsk           int  // packets sent since one with AckReq
-	since              Time // when it was put into the host's list, if it has not sent since
+	since              Time // the time when it was put into the host's list, if it has not sent since
 
-	next   *conn // in the host's list of those that may have something to send
-	queued bool  // it is in that list
+	next   *conn // the next one in the host's list of those that may have something to send
+	queued bool  // true: it is in that list
 
 	posted  []posted // flows that the queue pair has
 	waiting []workload.Flow
@@ -45,8 +45,8 @@ type posted struct {
 }
 
 const (
-	hostQPN  = rocev2.QPN(0x100)  // of every queue pair of a host
-	groupQPN = rocev2.QPN(0x6c6d) // of every group
+	hostQPN  = rocev2.QPN(0x100)  // the QPN of every queue pair of a host
+	groupQPN = rocev2.QPN(0x6c6d) // the QPN of every group
 	fromHost = uint64(1) << 62    // id of a connection's receiving end
 	memberID = uint64(1) << 63    // id of a group's member
 )

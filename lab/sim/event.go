@@ -19,13 +19,13 @@ type Time = topology.Time
 // whatever the order was in which events were made.
 type event struct {
 	at      Time
-	key     uint64 // of a message's last packet: Flow.Key; of the first one of a WRITE: its length; of a timer: what it is for; of a train: setTrain
+	key     uint64 // a number by kind: of a message's last packet: Flow.Key; of the first one of a WRITE: its length; of a timer: what it is for; of a train: setTrain
 	in      uint32 // the port of arrival; of a timer: a number beyond those of all ports
 	src     uint32 // the host that a packet comes from; of feedback between switches: the source that it is for
-	dst     uint32 // by kind
+	dst     uint32 // a number by kind
 	psn     uint32 // opcode<<24 | PSN
 	aux     uint32 // payload length; of feedback: syndrome<<24 | MSN
-	channel uint16 // of a connection between two hosts
+	channel uint16 // the channel of a connection between two hosts
 	kind    eventKind
 	flags   eventFlags
 }

@@ -14,7 +14,7 @@ import (
 type host struct {
 	port        uint32
 	first, last *conn
-	waits       bool // for the port: there is a nicTimer
+	waits       bool // true: it waits for the port: there is a nicTimer
 }
 
 // mayTransmit is called when a queue pair may have packets to send.

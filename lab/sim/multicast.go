@@ -18,17 +18,17 @@ import (
 type groupSwitch struct {
 	core   *mcast.Switch
 	node   int32
-	groups []groupTable // by mcast.GroupID
+	groups []groupTable // groups by mcast.GroupID
 	alarm  alarm
 }
 
 // groupTable is what a driver knows of a group.
 type groupTable struct {
 	legs  []leg
-	legOf []mcast.LegID   // by member
-	hosts []topology.Node // by member
+	legOf []mcast.LegID   // legs by member
+	hosts []topology.Node // hosts by member
 
-	source topology.Node // of the last data; with Config.AllCNPs
+	source topology.Node // the source of the last data; with Config.AllCNPs
 }
 
 // leg is the way out of a switch to a member or to the next switch of the tree.

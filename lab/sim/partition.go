@@ -19,22 +19,22 @@ type Partition struct {
 	index int32
 	queue *queue
 	now   Time
-	sent  []outbox // by partition: what was sent to it since it collected
+	sent  []outbox // boxes by partition: what was sent to it since it collected
 
 	routes    *topology.Routes
 	downPorts int
-	taps      bool // there are some
+	taps      bool // true: there are some
 
 	conns   []*conn
-	memory  *rc.Memory // that WRITEs go to
-	key     uint32     // of memory
+	memory  *rc.Memory // the memory that WRITEs go to
+	key     uint32     // the key of memory
 	byEnds  connTable
-	flows   pool[workload.Flow] // that begin later
-	reports pool[mcast.Report]  // on their way
-	frames  pool[frame]         // that a switch has
+	flows   pool[workload.Flow] // flows that begin later
+	reports pool[mcast.Report]  // reports on their way
+	frames  pool[frame]         // frames that a switch has
 	held    pool[holding]       // PFC: packets that switches hold
 	came    ingress             // PFC: of the packet that is served
-	emitted []workload.Flow     // by the program, in the event that is served
+	emitted []workload.Flow     // flows from the program, in the event that is served
 	emit    func(workload.Flow)
 
 	qpOut   rc.Output
@@ -43,9 +43,9 @@ type Partition struct {
 	serving *groupSwitch  // the switch that is served
 
 	result  Result
-	touched uint64 // by prefetch
+	touched uint64 // a sum that prefetch adds to
 
-	ahead    Time   // from now to the time at which packets are sent, of those of a train
+	ahead    Time   // the time from now to that at which packets are sent, of those of a train
 	dropped  uint32 // a bit for each packet that the last call of send has dropped
 	late     bool   // the queue pair is given a packet of a train after its time
 	carriage carriage
@@ -54,7 +54,7 @@ type Partition struct {
 // outbox is what was sent from one partition to another.
 type outbox struct {
 	events  []event
-	reports []mcast.Report // of the events of kind report, in their order
+	reports []mcast.Report // reports of the events of kind report, in their order
 }
 
 // Next returns the time of the first event; false if there is none.

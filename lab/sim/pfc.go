@@ -14,15 +14,15 @@ import (
 // waiting is the queue of a port, and what its node holds of the packets that came by it.
 type waiting struct {
 	queue   []queued
-	first   int    // of queue
-	length  Time   // of the packets in queue
+	first   int    // the index of the first one of queue
+	length  Time   // the time of the packets in queue
 	sending bool   // a portTimer is there for the end of the packet that is sent
-	held    uint32 // by holding.number of the packet that is sent, plus 1
+	held    uint32 // holding.number of the packet that is sent, plus 1
 
 	paused   bool
 	pausedAt Time
 
-	bytes int64 // of the packets that came by this port and that the node holds
+	bytes int64 // bytes of the packets that came by this port and that the node holds
 	xoff  bool  // the other end has been told to pause
 }
 
@@ -34,7 +34,7 @@ type queued struct {
 
 // holding is a packet that a switch holds, until its last copy has left.
 type holding struct {
-	port   uint32 // by which it came
+	port   uint32 // the port by which it came
 	bytes  int64
 	copies int32
 }

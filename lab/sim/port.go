@@ -16,12 +16,12 @@ type port struct {
 	freeAt Time
 	*class
 	peer      uint32 // the port at the other end
-	partition int32  // of the node at the other end
-	node      int32  // that it belongs to
+	partition int32  // the partition of the node at the other end
+	node      int32  // the node that it belongs to
 	down      bool
 	cut       bool     // the neighbours know that the link is down
-	sessions  uint16   // that have ended
-	wait      *waiting // with PFC: the packets that wait; without, freeAt says it all
+	sessions  uint16   // the number of sessions that have ended
+	wait      *waiting // the packets that wait, with PFC; without, freeAt says it all
 
 	stats PortStats
 
@@ -29,7 +29,7 @@ type port struct {
 	random uint64 // numbers drawn
 	seed   uint64
 
-	trainUntil Time // when the last packet of the last train came
+	trainUntil Time // the time when the last packet of the last train came
 
 	tap *tap // nil: it is not observed
 }
@@ -53,7 +53,7 @@ type PortStats struct {
 	Packets, Bytes uint64
 	Longest        Time   // the longest time that a packet waited, or would have without pauses
 	Dropped        uint64 // the queue was full
-	Lost           uint64 // on the link
+	Lost           uint64 // packets lost on the link
 	Corrupted      uint64
 	Marked         uint64 // CE
 	Pauses         uint64 // PFC: how often it was paused

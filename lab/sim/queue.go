@@ -26,15 +26,15 @@ type queue struct {
 	free    int32   // first of the unused chunks; -1: none
 	later   []event // a heap of the events beyond the buckets
 
-	pushes, late int // since the width was chosen: events, and those that went into the heap
-	served, days int // since then: events, and buckets that were not empty
+	pushes, late int // counts since the width was chosen: events, and those that went into the heap
+	served, days int // counts since then: events, and buckets that were not empty
 }
 
 // place is where an event of today is.
 type place struct {
 	at Time
 	in uint32
-	i  uint32 // in today
+	i  uint32 // the index in today
 }
 
 // chunk is a part of a bucket.

@@ -22,9 +22,9 @@ type install struct {
 	at     Time
 	node   int32
 	tree   tree
-	branch int    // of tree; below 0: the group ends at the switch
+	branch int    // the branch of tree; below 0: the group ends at the switch
 	known  bool   // the switch has the group
-	label  uint32 // of the group there, plus 1
+	label  uint32 // the label of the group there, plus 1
 	layout uint32
 }
 

@@ -16,22 +16,22 @@ import (
 type Simulation struct {
 	cfg        Config
 	partitions []*Partition
-	part       []int32 // by node
+	part       []int32 // the partition by node
 	lookahead  Time
 	train      int              // most packets of a train; 1: there are none
 	routes     *topology.Routes // without failures
 	groups     [][]topology.Node
 
-	failures    []topology.Failure // in the order of time
-	routesAfter []*topology.Routes // by failure
+	failures    []topology.Failure // failures in the order of time
+	routesAfter []*topology.Routes // routes by failure
 	installs    []install
-	groupsAt    [][]int32 // with taps: the groups at each node, by number
+	groupsAt    [][]int32 // the groups at each node, by number; with taps
 
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
 	firstPort []uint32
 	hosts     []host
-	switches  []*groupSwitch // by node, from the first switch on; nil: it serves no group
+	switches  []*groupSwitch // switches by node, from the first switch on; nil: it serves no group
 }
 
 // New returns a simulation at time 0, with all groups registered and the program started.

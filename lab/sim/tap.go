@@ -24,7 +24,7 @@ type Tap struct {
 // Sample is the state of a tapped port at a time, before what happens then.
 type Sample struct {
 	At     Time
-	Bytes  uint64 // that have left since the sample before
+	Bytes  uint64 // bytes that have left since the sample before
 	Queue  int64  // bytes that wait, or are being sent
 	Paused bool
 }
@@ -56,7 +56,7 @@ type captured struct {
 	at       Time
 	e        event
 	received bool
-	report   mcast.Report // of a token message
+	report   mcast.Report // the report of a token message
 }
 
 // setTaps makes the taps of the configuration.

@@ -23,11 +23,11 @@ type branch struct {
 	node   int32
 	parent mcast.Neighbor
 	label  uint32           // the group's number at the switch
-	legs   []mcast.Neighbor // by member: the neighbour behind which it is, or envelope.NoNeighbour
+	legs   []mcast.Neighbor // the neighbour behind which each member is, or envelope.NoNeighbour
 
 	height, above int // levels of switches below this one, and on the other side of its parent's link
 	children      []child
-	reach         Time // of a packet of the registration from the root to here
+	reach         Time // the time of a packet of the registration from the root to here
 }
 
 // child is the branch behind a neighbour.
@@ -91,19 +91,19 @@ func (t tree) measure() {
 // planner builds the trees of all groups, one after the other.
 type planner struct {
 	s     *Simulation
-	over  []int32  // by port: groups that have a leg there
-	here  []uint32 // by node: numbers that groups have there
-	trees []tree   // by group: the present ones
+	over  []int32  // the number of groups that have a leg there, by port
+	here  []uint32 // the numbers given to groups there, by node
+	trees []tree   // the present trees, by group
 	none  []mcast.Neighbor
 
-	begun    []Time   // by group: of the last rebuild
-	rebuilds []uint32 // by group
+	begun    []Time   // the time of the last rebuild, by group
+	rebuilds []uint32 // the number of rebuilds, by group
 
 	// Of the tree that is planned.
 	group  int32
 	hosts  []topology.Node
 	routes *topology.Routes
-	before tree // that there was; nil: none
+	before tree // the tree that there was; nil: none
 	tree   tree
 }
 

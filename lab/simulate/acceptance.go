@@ -17,9 +17,9 @@ import (
 type acceptance struct {
 	what      string
 	paper     string
-	ours      float64 // not a number if a point of it was not simulated
+	ours      float64 // the result of this simulation; not a number if a point of it was not simulated
 	analytic  float64 // 0: none
-	low, high float64 // of ours
+	low, high float64 // the range of ours
 	unit      string
 
 	// tolerance is the greatest difference of ours from analytic; 0: that is no test.

@@ -69,7 +69,7 @@ func TestLossAsInTheLab(t *testing.T) {
 // TestCongestionAsInTheLab compares the share of a slow port that a group with DCQCN gets with that of
 // TestRateFollowsTheSlowestLeg of test/e2e: means of six seconds at 16 Mbit/s, of three at 8 (docs/SIMULATION.md).
 func TestCongestionAsInTheLab(t *testing.T) {
-	const bytes = 1000 * (32<<10 + 32*82 + 16) // of 1000 WRITEs on the link
+	const bytes = 1000 * (32<<10 + 32*82 + 16) // bytes of 1000 WRITEs on the link
 	for rate, x := range map[string]struct{ bits, lab float64 }{"16mbit": {16e6, 84}, "8mbit": {8e6, 94.2}} {
 		for control, low := range map[string]float64{"dcqcn": 0, "none": 99} {
 			r := labResults(t, "dcqcn.yaml", "rate", rate, "control", control)[0]

@@ -35,11 +35,11 @@ type observation struct {
 	interval topology.Time
 	files    []io.Closer
 	writers  []*bufio.Writer
-	captures map[string]*pcapgo.NgWriter // by port
+	captures map[string]*pcapgo.NgWriter // writers by port
 	table    *bufio.Writer
 	taps     []sim.Tap
-	names    []string      // of taps
-	base     topology.Time // of the phase, in captures
+	names    []string      // the names of taps
+	base     topology.Time // the time of the phase, in captures
 	last     topology.Time // observed
 	phase    string
 	err      error

@@ -22,7 +22,7 @@ type progress struct {
 	every    time.Duration
 	began    time.Time
 	next     time.Time
-	width    int // of the last line
+	width    int // the width of the last line
 }
 
 func newProgress(w io.Writer, silent bool) *progress {

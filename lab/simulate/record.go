@@ -19,15 +19,15 @@ import (
 // of flows. Partitions have parts of their own.
 type record struct {
 	parts  []part
-	writes []*writes // by program; nil for one that is no storage
+	writes []*writes // the writes by program; nil for one that is no storage
 	flows  io.Writer // nil: no file
 	phase  string
-	err    error // of the file
+	err    error // the error of the file
 }
 
 type part struct {
 	programs []times
-	flows    []flow // since the last call of write, for the file
+	flows    []flow // the flows since the last call of write, for the file
 	ofWrites []flow // likewise, of storage
 	_        [64]byte
 }

@@ -21,7 +21,7 @@ type Result struct {
 	Address string            `json:"address"`
 	Build   string            `json:"build"`
 	Mode    string            `json:"mode"`              // how packets were simulated
-	Partial bool              `json:"partial,omitempty"` // it was interrupted
+	Partial bool              `json:"partial,omitempty"` // true: it was interrupted
 
 	JCT      float64 `json:"jct_us"` // sum of the phases'
 	Analytic float64 `json:"analytic_us,omitempty"`
@@ -38,8 +38,8 @@ type Phase struct {
 	Name      string    `json:"name"`
 	Mode      string    `json:"mode"`                // packets, or trains of them
 	Displaced uint64    `json:"displaced,omitempty"` // packets that were in another order than without trains, or more
-	JCT       float64   `json:"jct_us"`              // until the last byte is delivered
-	Completed float64   `json:"completed_us"`        // until the last source has its completion
+	JCT       float64   `json:"jct_us"`              // the time until the last byte is delivered
+	Completed float64   `json:"completed_us"`        // the time until the last source has its completion
 	Analytic  float64   `json:"analytic_us,omitempty"`
 	Flows     int64     `json:"flows"`
 	Done      int64     `json:"flows_completed"`
@@ -48,8 +48,8 @@ type Phase struct {
 	Hops      uint64    `json:"packet_hops"`
 	NoRoute   uint64    `json:"no_route"`
 	Damaged   uint64    `json:"damaged"`
-	Dropped   uint64    `json:"dropped"` // by full queues
-	Lost      uint64    `json:"lost"`    // on links
+	Dropped   uint64    `json:"dropped"` // packets dropped by full queues
+	Lost      uint64    `json:"lost"`    // packets lost on links
 	Marked    uint64    `json:"marked"`
 	Queue     float64   `json:"longest_queue_us"`
 	Hash      string    `json:"hash"`
@@ -68,7 +68,7 @@ type Program struct {
 	P50       float64 `json:"flow_p50_us"`
 	P99       float64 `json:"flow_p99_us"`
 	Max       float64 `json:"flow_max_us"`
-	Writes    *Writes `json:"writes,omitempty"` // of storage
+	Writes    *Writes `json:"writes,omitempty"` // the writes of storage
 }
 
 // addMode notes how packets of another phase were simulated.

@@ -89,7 +89,7 @@ type phaseRun struct {
 	name  string
 	err   error
 	moved int64         // completions and deliveries when the watchdog last looked
-	since topology.Time // when they last changed
+	since topology.Time // the time when they last changed
 	exact bool          // the phase ends when packets have mixed with those of a train
 }
 

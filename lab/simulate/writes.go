@@ -17,7 +17,7 @@ import (
 type writes struct {
 	program  *workload.Writes
 	underWay map[uint64]*openWrite
-	times    times // of the writes that have ended
+	times    times // the times of the writes that have ended
 }
 
 // openWrite has completed some of its flows.
@@ -53,7 +53,7 @@ type Writes struct {
 	P50  float64 `json:"p50_us"`
 	P99  float64 `json:"p99_us"`
 	P999 float64 `json:"p99_9_us"`
-	Link float64 `json:"link_bytes_per_byte,omitempty"` // that the clients' hosts have sent; 0: there are other programs
+	Link float64 `json:"link_bytes_per_byte,omitempty"` // the bytes that the clients' hosts have sent, for a byte; 0: there are other programs
 }
 
 // result returns the figures; nil without a write that has ended.

@@ -38,11 +38,11 @@ type FabricConfig struct {
 // Fabric is a fabric with a running gleamd in every switch.
 type Fabric struct {
 	*fabric.Fabric
-	Gleamds map[string]*Gleamd // by the switch's name
-	Key     Key                // of envelopes
+	Gleamds map[string]*Gleamd // gleamds by the switch's name
+	Key     Key                // the key of envelopes
 
 	wired     bool   // each link
-	switchKey []byte // with which switches know each other
+	switchKey []byte // the key with which switches know each other
 	dir       string
 }
 

@@ -28,7 +28,7 @@ type Gleamd struct {
 	Process *lab.Process // the last one that Start started
 	Client  *api.Client
 
-	path    string // of the program
+	path    string // the path of the program
 	dir     string // configuration and socket
 	ns      *lab.Namespace
 	earlier string // what processes before the last one have written

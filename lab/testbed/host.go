@@ -35,7 +35,7 @@ type Endpoints struct {
 	// [64 messages of each kind, timeout 14, retries without end]
 	QP       endpoint.QPConfig
 	Memory   int           // bytes of the host's region [no region]
-	Deadline time.Duration // of a registration [that of package endpoint]
+	Deadline time.Duration // the deadline of a registration [that of package endpoint]
 	Answer   bool          // the host answers envelopes at all times, and not just those of its groups
 }
 

@@ -43,7 +43,7 @@ func sendAndFail(t *testing.T, fail func() error, groups []*endpoint.Group, memo
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
-	var last time.Time // of a completion, from the failure on
+	var last time.Time // the time of the last completion, from the failure on
 	wait := func() {
 		if now := time.Now(); !last.IsZero() {
 			waited, last = max(waited, now.Sub(last)), now

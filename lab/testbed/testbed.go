@@ -26,7 +26,7 @@ import (
 // default in brackets.
 type Config struct {
 	Dir    string         // holds a directory for each run: configuration, key and socket
-	Star   lab.StarConfig // with a Name it can be kept
+	Star   lab.StarConfig // the star; with a Name it can be kept
 	Gleamd string         // the daemon's path [see Daemon]
 	Groups int            // the most groups [16]
 	// Members is the most members of a group [the star's hosts].
@@ -46,7 +46,7 @@ type Testbed struct {
 	Star   *lab.Star
 	Gleamd *Gleamd
 	Client *api.Client
-	Key    Key  // of envelopes
+	Key    Key  // the key of envelopes
 	Keep   bool // Close leaves the lab up; its Config has a name
 
 	dir string // configuration and socket

@@ -25,8 +25,8 @@ func Random(seed uint64) *rand.ChaCha8 {
 // Messages cuts a part of a region into messages.
 type Messages struct {
 	Op      endpoint.WROp
-	Offset  int64 // of the part
-	Len     int64 // of the part
+	Offset  int64 // the offset of the part
+	Len     int64 // the length of the part
 	Message int64 // bytes of each message but the last
 }
 

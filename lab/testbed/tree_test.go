@@ -21,7 +21,7 @@ func TestTree(t *testing.T) {
 	labtest.Require(t)
 	for name, c := range map[string]struct {
 		topology *fabric.Topology
-		switches int // of the tree
+		switches int // switches of the tree
 	}{
 		"two switches": {chain(), 2},
 		"leaf-spine":   {fabric.LeafSpine(4, 2, 2), 5},

@@ -16,7 +16,7 @@ type entry struct {
 	example bool
 	text    string // the comment, paragraphs parted by empty lines
 	depth   int
-	joined  bool // to the entry before, whose text it shares
+	joined  bool // true: it is joined to the entry before, whose text it shares
 }
 
 var (

@@ -57,7 +57,7 @@ func run(args []string, to io.Writer) error {
 
 // builder collects what the programs have in common.
 type builder struct {
-	components   map[string]cdx.Component // by reference
+	components   map[string]cdx.Component // components by reference
 	dependencies []cdx.Dependency
 	programs     []string
 	version      string

@@ -17,7 +17,7 @@ import (
 
 // parsed is the part of an SVG file that tests check.
 type parsed struct {
-	texts []string       // of <text>, in order
+	texts []string       // the texts of <text>, in order
 	count map[string]int // elements
 }
 

@@ -23,7 +23,7 @@ type Lines struct {
 // Series is one line.
 type Series struct {
 	Name   string
-	Points []Point // in the order of X
+	Points []Point // the points in the order of X
 	Dashed bool
 	// Style chooses colour and mark: series with the same Style differ by Dashed only.
 	// 0: the index in Lines.Series.

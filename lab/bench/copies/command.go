@@ -29,9 +29,9 @@ import (
 type Options struct {
 	options.Common
 	Hosts int
-	Bytes int64  // of the file
+	Bytes int64  // bytes of the file
 	Dir   string // holds the files, once for each host
-	SCP   bool   // by scp too
+	SCP   bool   // true: scp is measured, too
 	// Without leaves out the cases whose names contain one of these.
 	Without []string
 }

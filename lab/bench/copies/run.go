@@ -61,7 +61,7 @@ func (o *Options) cases() []string {
 type run struct {
 	o    *Options
 	bed  *testbed.Testbed
-	dir  string // of all files
+	dir  string // the folder of all files
 	file string
 	s    streams
 	scp  *scp // nil without --scp

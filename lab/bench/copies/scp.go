@@ -28,7 +28,7 @@ const (
 // sshd with keys of this run.
 type scp struct {
 	hosts []lab.Host // the sender's first
-	dirs  []string   // of the receivers
+	dirs  []string   // the folders of the receivers
 	key   string     // file of the sender's key
 }
 

@@ -23,7 +23,7 @@ const streamPort = 18599
 type streams struct {
 	bytes int64
 	hosts []lab.Host // the sender's first
-	dirs  []string   // of the receivers
+	dirs  []string   // the folders of the receivers
 }
 
 // copy copies the file over one stream for each list of receivers, at the same time. A

@@ -35,14 +35,14 @@ type group struct {
 	qps    []*idleQP
 	joined []*endpoint.Group
 	next   uint32 // packets sent so far
-	acked  uint32 // of them, those that all receivers have acknowledged
+	acked  uint32 // packets that all receivers have acknowledged
 }
 
 // maker makes groups.
 type maker struct {
 	opts  *Options
 	bed   *testbed.Testbed
-	hosts []*endpoint.Host // that answer envelopes
+	hosts []*endpoint.Host // the hosts that answer envelopes
 }
 
 // newMaker has every host of the star answer envelopes.

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	options.Common
 	Groups   int
-	Members  int // of each group, the source included; each behind a port of its own
+	Members  int // members of each group, the source included; each behind a port of its own
 	Payload  int // bytes of a packet
 	Parallel int // groups that are made at once
 }

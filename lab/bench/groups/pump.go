@@ -28,7 +28,7 @@ type pump struct {
 	opts    *Options
 	sinks   *sinks
 	hosts   []lab.Host
-	sockets []int // of the hosts
+	sockets []int // the sockets of the hosts
 	ports   []rocev2.MAC
 	payload []byte
 	frame   []byte

@@ -16,10 +16,10 @@ import (
 type Result struct {
 	Machine machine.Machine `json:"machine"`
 	Groups  int             `json:"groups"`
-	Members int             `json:"members"` // of each
+	Members int             `json:"members"` // members of each group
 	Payload int             `json:"payload"`
 
-	Seconds      float64 `json:"seconds"`       // in which all groups were made
+	Seconds      float64 `json:"seconds"`       // the time in which all groups were made
 	MemoryBefore int64   `json:"memory_before"` // resident bytes of gleamd, its packet memory included
 	MemoryAfter  int64   `json:"memory_after"`
 

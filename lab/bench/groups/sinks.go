@@ -24,7 +24,7 @@ import (
 // kernel, so that the receivers take no CPU time of their own.
 type sinks struct {
 	counts *ebpf.Map
-	memory []uint64 // of counts: the data packets of each host
+	memory []uint64 // the memory of counts: the data packets of each host
 	unmap  func()
 }
 

@@ -28,7 +28,7 @@ type endpoints struct {
 	ctx    context.Context // ends with the first thing that goes wrong
 	cancel context.CancelCauseFunc
 	drains sync.WaitGroup
-	closes []func() error // in reverse order
+	closes []func() error // the functions that close, in reverse order
 }
 
 // connectionKey chooses a connection.

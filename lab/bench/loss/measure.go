@@ -28,12 +28,12 @@ const (
 // sample is the result of one measurement.
 type sample struct {
 	goodput      float64 // bytes per second at a receiver that loses, on average
-	messages     int     // of all streams
-	packets      int     // that carry them, one passage each
+	messages     int     // messages of all streams
+	packets      int     // packets that carry them, one passage each
 	lost         uint64  // packets dropped on the way to receivers
 	controlExtra int64   // bytes to the control receiver beyond one passage of each packet
 	sender       endpoint.QPStats
-	store        repairStore // of the group
+	store        repairStore // the store of the group
 	latencies    []time.Duration
 }
 
@@ -41,7 +41,7 @@ type sample struct {
 type counters struct {
 	sender    endpoint.QPStats // all of a connection's sources together
 	lost      uint64
-	rxFrames  uint64 // of all receivers
+	rxFrames  uint64 // frames of all receivers
 	controlRx uint64 // bytes
 }
 

@@ -18,8 +18,8 @@ import (
 // Options are the parameters of a run. Lists have no duplicates.
 type Options struct {
 	options.Common
-	Receivers []int     // that lose packets; one more, the control receiver, loses none
-	Unicast   []int     // of Receivers: those that are measured with unicasts too
+	Receivers []int     // receivers that lose packets; one more, the control receiver, loses none
+	Unicast   []int     // those of Receivers that are measured with unicasts too
 	Loss      []float64 // probability per packet and receiver; 0 is always measured
 	Burst     []float64 // mean length of a burst of losses in packets; 0: independent losses
 	Repair    []bool
@@ -30,8 +30,8 @@ type Options struct {
 	// RepairTimeout is gleamd's repair.timeout. Here some programs share few cores, and
 	// a program that waits some milliseconds for a CPU is no loss.
 	RepairTimeout time.Duration
-	Timeout       uint8   // of the queue pairs: they wait 4.096 µs * 2^Timeout before they send again
-	Rate          float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
+	Timeout       uint8   // the timeout of the queue pairs: they wait 4.096 µs * 2^Timeout before they send again
+	Rate          float64 // the rate of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
 	Load          float64
 	Seed          uint64
 }
@@ -124,7 +124,7 @@ const (
 type lossCase struct {
 	receivers int
 	mode      string
-	repair    bool // of mode Group
+	repair    bool // true: the switch repairs losses; for mode Group
 	loss      float64
 	burst     float64 // 0 if loss is
 }

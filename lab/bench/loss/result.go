@@ -17,10 +17,10 @@ type Result struct {
 	PathMTU         int             `json:"path_mtu"`
 	MessageSize     int64           `json:"message_size"`
 	Depth           int             `json:"depth"`             // messages posted and not complete
-	TimeoutMS       float64         `json:"timeout_ms"`        // of the queue pairs
+	TimeoutMS       float64         `json:"timeout_ms"`        // the timeout of the queue pairs
 	RepairTimeoutMS float64         `json:"repair_timeout_ms"` // gleamd's
 	Rounds          int             `json:"rounds"`
-	Seconds         float64         `json:"seconds"` // of one measurement
+	Seconds         float64         `json:"seconds"` // the time of one measurement
 	Seed            uint64          `json:"seed"`
 	Links           []Link          `json:"links"`
 	Rows            []Row           `json:"rows"`
@@ -43,9 +43,9 @@ type Max struct {
 
 // Row is one line of the table. Counts are sums over all rounds.
 type Row struct {
-	Receivers int     `json:"receivers"` // that lose packets; the control receiver is one more
+	Receivers int     `json:"receivers"` // receivers that lose packets; the control receiver is one more
 	Mode      string  `json:"mode"`      // Group or Unicast
-	Repair    bool    `json:"repair"`    // of the switch; not with Unicast
+	Repair    bool    `json:"repair"`    // true: the switch repairs losses; not with Unicast
 	Loss      float64 `json:"loss"`      // share of packets lost on the way to each receiver
 	Burst     float64 `json:"burst"`     // mean number of packets lost in a row; 0: independently
 
@@ -67,21 +67,21 @@ type Row struct {
 	HealthyExtraBytes int64 `json:"healthy_extra_bytes"`
 
 	Messages    int    `json:"messages"`
-	Packets     int    `json:"packets"` // of these messages, each counted once
+	Packets     int    `json:"packets"` // packets of these messages, each counted once
 	LostPackets uint64 `json:"lost_packets"`
 
 	// With Repair. StoreHighWater is the largest observed packet memory of the group's
 	// store, in bytes; see stored.
 	StoreHighWater    int64  `json:"store_high_water_bytes"`
-	SwitchNAKs        uint64 `json:"switch_naks_served"`    // and withheld from the sender
-	SwitchProbes      uint64 `json:"switch_probes"`         // to silent receivers from which an ACK was expected
-	SwitchResent      uint64 `json:"switch_resent_packets"` // that the switch sent from its store to one receiver
+	SwitchNAKs        uint64 `json:"switch_naks_served"`    // NAKs that the switch answered and withheld from the sender
+	SwitchProbes      uint64 `json:"switch_probes"`         // probes to silent receivers from which an ACK was expected
+	SwitchResent      uint64 `json:"switch_resent_packets"` // packets that the switch sent from its store to one receiver
 	SwitchNotRetained uint64 `json:"switch_not_retained_packets"`
 
 	// FastPackets are the packets that XDP has replicated, with --fast-path.
 	FastPackets uint64 `json:"fast_packets,omitempty"`
 
-	P50 float64 `json:"p50_us"` // of a message, from post to completion
+	P50 float64 `json:"p50_us"` // the time of a message, from post to completion
 	P99 float64 `json:"p99_us"`
 
 	// BytesEqual: every receiver, the control receiver included, had every byte of the

@@ -32,8 +32,8 @@ type lossBench struct {
 	opts    *Options
 	log     io.Writer
 	start   time.Time
-	elapsed time.Duration // in measurements of the plan
-	done    int           // of these
+	elapsed time.Duration // the time in measurements of the plan
+	done    int           // the number of these
 	result  *Result
 }
 

@@ -22,7 +22,7 @@ type repairStore struct {
 	resent      uint64 // packets
 	notRetained uint64 // packets for which there was no room
 	naks        uint64 // NAKs answered
-	probes      uint64 // of silent receivers
+	probes      uint64 // probes of silent receivers
 	fast        uint64 // packets replicated by XDP
 }
 
@@ -33,7 +33,7 @@ type storeWatcher struct {
 	session *endpoints
 	client  *connection
 	before  api.Repair
-	fast    uint64 // at the beginning
+	fast    uint64 // the count at the beginning
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it has stopped
 	peak    int64         // the most bytes; valid after done

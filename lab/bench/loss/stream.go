@@ -22,10 +22,10 @@ const headerLen = 8
 type source struct {
 	qp    endpoint.QP
 	mr    endpoint.MR // slots messages
-	size  int         // of a message
-	slots int         // at least the messages that may be posted
-	seq   uint64      // of the next message
-	posts []time.Time // by slot
+	size  int         // the size of a message
+	slots int         // the number of slots: at least the messages that may be posted
+	seq   uint64      // the number of the next message
+	posts []time.Time // the times of posts, by slot
 	wc    []endpoint.Completion
 }
 
@@ -37,8 +37,8 @@ func newSource(qp endpoint.QP, mr endpoint.MR, size int) *source {
 // streamResult is the result of a source in one run.
 type streamResult struct {
 	messages  int             // all that were posted; they are complete
-	delivered int             // of these, complete by the end of the run
-	seconds   float64         // that the run took
+	delivered int             // messages of these that were complete by the end of the run
+	seconds   float64         // the time that the run took
 	latencies []time.Duration // post to completion, of all
 }
 

@@ -20,7 +20,7 @@ type Machine struct {
 	Cores   int    `json:"cores"`
 	Kernel  string `json:"kernel"` // release
 	Go      string `json:"go"`
-	Version string `json:"version"` // of gleam
+	Version string `json:"version"` // the version of gleam
 }
 
 // Here describes this machine. A value that the system does not report is "unknown".

@@ -24,10 +24,10 @@ import (
 // Common are options that several benchmarks have.
 type Common struct {
 	Rounds   int
-	Duration time.Duration // of one measurement
-	Rate     linkrate.Rate // of each host's link, for what the host sends
+	Duration time.Duration // the time of one measurement
+	Rate     linkrate.Rate // the rate of each host's link, for what the host sends
 	MTU      int           // path MTU in bytes
-	FastPath bool          // of gleamd: XDP replicates
+	FastPath bool          // true: gleamd's fast path is on: XDP replicates
 	Gleamd   string        // path; "": found
 }
 

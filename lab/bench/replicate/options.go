@@ -17,7 +17,7 @@ import (
 type Options struct {
 	options.Common
 	Replicas []int    // copies of each write
-	Modes    []string // of perf: group, unicasts, chain, tree
+	Modes    []string // the modes of perf: group, unicasts, chain, tree
 	Sizes    []int    // bytes of a write
 	Depths   []int    // writes under way at a time
 }

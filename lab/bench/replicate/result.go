@@ -20,7 +20,7 @@ type Result struct {
 	Rate    linkrate.Rate   `json:"link_bit_s"`
 	PathMTU int             `json:"path_mtu"`
 	Rounds  int             `json:"rounds"`
-	Seconds float64         `json:"seconds"` // of one measurement
+	Seconds float64         `json:"seconds"` // the time of one measurement
 	Rows    []Row           `json:"rows"`
 }
 

@@ -26,7 +26,7 @@ type bare struct {
 	umem   *xsk.Umem
 	pool   *xsk.Pool
 	in     *xsk.Socket
-	out    []*xsk.Socket // by receiver
+	out    []*xsk.Socket // the sockets by receiver
 	legs   []bareLeg
 	tx     [][]xsk.Desc
 	rx     []xsk.Desc
@@ -37,7 +37,7 @@ type bare struct {
 // bareLeg has the fields of a receiver's copy that replace the source's.
 type bareLeg struct {
 	headers [rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen - 4]byte // up to the PSN
-	icrc    uint32                                                                        // to be XORed
+	icrc    uint32                                                                        // the value to be XORed
 }
 
 // standard has gleamd's numbers for batch, spin and UMEM.

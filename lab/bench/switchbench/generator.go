@@ -43,7 +43,7 @@ func (p pace) interval() uint64 {
 // generatorTotals are a generator's counts so far.
 type generatorTotals struct {
 	data, acks uint64
-	waited     time.Duration // in which it was not time to send yet; CPU time, since waiting is spinning
+	waited     time.Duration // the time in which it was not time to send yet; CPU time, since waiting is spinning
 }
 
 // generator sends the source's frames, and the receivers' ACKs.
@@ -95,8 +95,8 @@ type generatorPort struct {
 
 // generatorConfig has a generator's frames and their ports.
 type generatorConfig struct {
-	data    []byte   // with PSN 0
-	acks    [][]byte // by receiver, with PSN 0; may be empty
+	data    []byte   // the data frame with PSN 0
+	acks    [][]byte // the ACK frames by receiver, with PSN 0; may be empty
 	acked   []rocev2.PSN
 	out     []generatorPort // the source's, then the receivers'
 	arrived *ebpf.Map

@@ -21,11 +21,11 @@ import (
 type packetGenerator struct {
 	cfg   generatorConfig
 	ack   *psnTable
-	taps  []*packetTap // of the receivers that acknowledge
+	taps  []*packetTap // the taps of the receivers that acknowledge
 	acks  atomic.Uint64
 	fd    int
 	table *psnTable
-	icrc  uint32 // with PSN 0
+	icrc  uint32 // the ICRC with PSN 0
 	size  int
 	head  [10]byte // struct virtio_net_hdr: how many bytes are to be linear
 	buf   []byte

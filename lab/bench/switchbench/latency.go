@@ -21,7 +21,7 @@ import (
 // done, the reception of all copies by XDP included, so the time at which a program could read
 // the first copy says more about the benchmark than about the switch. One thread sends, and
 // polls the receivers' sockets: no scheduling delay but the switch's is included.
-const latencyLimit = 50 * time.Millisecond // after which a frame is lost
+const latencyLimit = 50 * time.Millisecond // the time after which a frame is lost
 
 // latencyAckEvery is the number of frames per ACK of each receiver, where ACKs are read.
 const latencyAckEvery = 128
@@ -37,8 +37,8 @@ var latencyRows = []string{gleamdRow, fastRow, broadcastRow, bridgeRow}
 
 // latencySamples are one row's.
 type latencySamples struct {
-	first      quantiles // until the first receiver has the frame
-	last       quantiles // until all have it
+	first      quantiles // the times until the first receiver has the frame
+	last       quantiles // the times until all have it
 	n, lost    int
 	replicated uint64 // frames that XDP has replicated
 }

@@ -21,7 +21,7 @@ type reading struct {
 
 // meter reads counters.
 type meter struct {
-	softirqThreads []string // see softirqThreads
+	softirqThreads []string // the threads that the function softirqThreads returns
 }
 
 func (m *meter) read(s *testbed, tid int) (r reading, err error) {
@@ -54,18 +54,18 @@ type outcome struct {
 	// In the time that was measured:
 	seconds       float64
 	offered       uint64        // data frames sent
-	copies        uint64        // that arrived, at all receivers together, each for the first time
-	repeated      uint64        // that arrived once more, or behind a later PSN
-	acks          uint64        // of receivers
+	copies        uint64        // copies that arrived, at all receivers together, each for the first time
+	repeated      uint64        // copies that arrived once more, or behind a later PSN
+	acks          uint64        // ACKs of receivers
 	fast          uint64        // data frames that XDP has replicated, of a method with a fast path
 	answers       uint64        // ACKs that the source got
 	generatorIdle time.Duration // CPU time in which the generator waited
 	threadTime    time.Duration // CPU time of this process without the generator
-	generator     time.Duration // of the generator's thread
-	softirqTime   time.Duration // of ksoftirqd
+	generator     time.Duration // the CPU time of the generator's thread
+	softirqTime   time.Duration // the CPU time of ksoftirqd
 	// From the first to the last frame, with no frame in flight any more:
 	totalSent uint64
-	fewest    uint64 // that arrived at one receiver
+	fewest    uint64 // the fewest copies that arrived at one receiver
 }
 
 func (o *outcome) offeredRate() float64 { return float64(o.offered) / o.seconds }

@@ -21,7 +21,7 @@ import (
 type method struct {
 	name          string
 	bridge        bool // the switch's ports are in a bridge
-	user          bool // in user space, on a CPU of its own
+	user          bool // true: it runs in user space, on a CPU of its own
 	xdp           bool // copies leave by XDP
 	generatorOnly bool // no replication: measures the generator's own cost
 	feedback      bool // takes the receivers' ACKs

@@ -22,7 +22,7 @@ import (
 // observation is a way to observe gleamd, whose cost is measured.
 type observation struct {
 	name string
-	what string // for people
+	what string // a description for people
 	// begin changes a gleamd that runs, which end takes back. Where gleamd always has the
 	// observation, begin takes it away, and builtIn is set.
 	begin   func(*testbed) (end func() error, err error)

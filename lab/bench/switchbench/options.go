@@ -12,8 +12,8 @@ import (
 
 // measuredRow is one line of the result: a method, at one rhythm of ACKs.
 type measuredRow struct {
-	name     string // in the result
-	what     string // for people
+	name     string // the name in the result
+	what     string // a description for people
 	method   *method
 	ackEvery uint32
 	window   uint32 // packets that the source sends before it waits for ACKs; 0: any number
@@ -67,7 +67,7 @@ var allRows = []measuredRow{
 
 // Bounds of the options.
 const (
-	minPayload = 64 // so that a generator can make every frame
+	minPayload = 64 // the least, so that a generator can make every frame
 	maxPayload = 4096
 	maxRounds  = 1000
 )
@@ -75,7 +75,7 @@ const (
 // Options are the parameters of a run.
 type Options struct {
 	Rounds   int           // the result is their median
-	Duration time.Duration // of each measurement
+	Duration time.Duration // the time of each measurement
 	Payloads []int         // bytes
 	Legs     []int         // receivers
 	Rows     []string      // names; empty: all

@@ -29,12 +29,12 @@ const acceptedOverhead = 0.01
 type Overhead struct {
 	Machine      Machine       `json:"machine"`
 	Rounds       int           `json:"rounds"`
-	Seconds      float64       `json:"seconds"`          // of each measurement
+	Seconds      float64       `json:"seconds"`          // the time of each measurement
 	Payload      int           `json:"payload"`          // bytes
 	Legs         int           `json:"legs"`             // receivers
 	Others       float64       `json:"others"`           // share of all CPUs that other programs took before the run
 	InPPS        float64       `json:"in_pps"`           // without observation; median
-	CPU          float64       `json:"thread_ns_per_in"` // of gleamd's CPU time
+	CPU          float64       `json:"thread_ns_per_in"` // gleamd's CPU time for a packet
 	Observations []Observation `json:"observations"`
 
 	Warnings []string `json:"warnings,omitempty"`
@@ -142,7 +142,7 @@ func RunOverhead(ctx context.Context, o Options, say func(format string, args ..
 
 // overheadRatios are what was measured.
 type overheadRatios struct {
-	cpu, in [][]float64 // by observation and round, with to without
+	cpu, in [][]float64 // the ratios with to without, by observation and round
 	without []load
 }
 

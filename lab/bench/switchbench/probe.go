@@ -72,7 +72,7 @@ type packetTap struct {
 	fd      int
 	buf     []byte
 	control []byte
-	at      time.Time // when the host got the last frame that next has read
+	at      time.Time // the time when the host got the last frame that next has read
 }
 
 // openTap opens a packet socket that reads received frames without waiting. It is for

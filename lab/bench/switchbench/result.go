@@ -16,7 +16,7 @@ import (
 type Result struct {
 	Machine Machine   `json:"machine"`
 	Rounds  int       `json:"rounds"`
-	Seconds float64   `json:"seconds"` // of each measurement
+	Seconds float64   `json:"seconds"` // the time of each measurement
 	Rows    []Row     `json:"rows"`
 	Latency []Latency `json:"latency,omitempty"`
 	Targets []Target  `json:"targets,omitempty"`
@@ -73,13 +73,13 @@ type Latency struct {
 	Name    string  `json:"name"`
 	Payload int     `json:"payload"`
 	Legs    int     `json:"legs"`
-	Gap     float64 `json:"gap_us"` // from one frame to the next
+	Gap     float64 `json:"gap_us"` // the time from one frame to the next
 	Samples int     `json:"samples"`
 	Lost    int     `json:"lost"`
-	Fast    float64 `json:"fast,omitempty"` // as of Row
+	Fast    float64 `json:"fast,omitempty"` // the value as in Row
 	P50     float64 `json:"p50_us"`         // medians over the rounds, until the first receiver has it
 	P99     float64 `json:"p99_us"`
-	LastP50 float64 `json:"last_p50_us"` // until all have it
+	LastP50 float64 `json:"last_p50_us"` // the times until all have it
 	LastP99 float64 `json:"last_p99_us"`
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Factors of the offered load, relative to a row's measured throughput.
 const (
-	overload = 1.5 // so that the row, not the offer, is the bottleneck
+	overload = 1.5 // a load by which the row, not the offer, is the bottleneck
 	lossLoad = 0.9 // where loss is measured
 )
 
@@ -28,7 +28,7 @@ type switchBench struct {
 	generator     int
 	rows          []measuredRow
 	result        *Result
-	generatorCost generatorCost // of this round
+	generatorCost generatorCost // the generator's cost in this round
 }
 
 // Run measures all rows and cases. say gets progress messages.

@@ -14,8 +14,8 @@ import (
 
 // Rows are compared with each other, so the machine's other load is reported.
 const (
-	busyShare = 0.1 // of all CPUs that others may take before the run
-	spread    = 0.3 // of a row's median that its rounds may lie apart
+	busyShare = 0.1 // the share of all CPUs that others may take before the run
+	spread    = 0.3 // the share of a row's median that its rounds may lie apart
 )
 
 // loadTime is how long others are watched before the run.

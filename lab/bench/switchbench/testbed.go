@@ -22,7 +22,7 @@ type testbed struct {
 	star       *lab.Star
 	sinks      *sinks
 	gen        generator
-	cpu        int // for the method's own thread; -1 any
+	cpu        int // the CPU of the method's own thread; -1 any
 	closers    []func() error
 	notes      []string // the switch's log lines
 	unservable string   // why the method cannot serve the case; "" if it can

@@ -14,7 +14,7 @@ import (
 // Numbers of the queue pairs: the group's virtual one, and the members'.
 const (
 	virtualQPN = rocev2.QPN(0x4711)
-	memberQPN  = rocev2.QPN(0x100) // of host 0; host i has i more
+	memberQPN  = rocev2.QPN(0x100) // the QPN of host 0; host i has i more
 	rqPSN      = 1000              // host i expects i times this PSN in its peer's first packet, the source sends 0
 )
 

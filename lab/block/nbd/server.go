@@ -43,7 +43,7 @@ const (
 	replyRate     = 1 << 20  // bytes a second that a client reads at least, after replyTime
 	maxClients    = 16       // connections; those without a request for the device give way
 	budget        = 16 << 20 // bytes of the requests of a connection that are under way: a longer one is alone
-	requestCost   = 4 << 10  // of it for a request, beside its payload
+	requestCost   = 4 << 10  // bytes of budget for a request, beside its payload
 )
 
 // Handshake.

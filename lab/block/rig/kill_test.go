@@ -40,7 +40,7 @@ type storm struct {
 	m      *model
 	r      *rand.Rand
 	client atomic.Pointer[Client]
-	failed chan error // of the writers
+	failed chan error // errors of the writers
 }
 
 // Replicas, links, the switch and the gateway are killed in random order, and come back, while writers write: what

@@ -27,7 +27,7 @@ type model struct {
 	may     [][]uint64
 	stamp   atomic.Uint64
 	writes  atomic.Int64 // acknowledged
-	unclear atomic.Int64 // not acknowledged
+	unclear atomic.Int64 // writes not acknowledged
 	reads   atomic.Int64
 	longest atomic.Int64 // write, in ns
 }

@@ -37,13 +37,13 @@ type Config struct {
 	Size           string
 	MTU            int      // path MTU
 	Replica        []string // more arguments of every replica
-	Gateway        []string // and of the gateway
+	Gateway        []string // more arguments of the gateway
 }
 
 // Device is a running one. Host 1 of the star is the gateway's, host 1 + i that of replica i, from 1.
 type Device struct {
 	Bed    *testbed.Testbed
-	Socket string // for NBD clients
+	Socket string // the socket for NBD clients
 
 	cfg Config
 	dir string

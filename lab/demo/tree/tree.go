@@ -32,7 +32,7 @@ type Tree struct {
 type Mark struct {
 	Node   string
 	To     string // the other end of a link; "": the switch Node
-	Failed bool   // else it has restarted
+	Failed bool   // true: it failed; false: it restarted
 }
 
 // failed is the mark of a switch that has failed.

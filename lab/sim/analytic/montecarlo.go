@@ -24,13 +24,13 @@ const (
 type MonteCarlo struct {
 	Packets int
 	Copies  int     // independent lossy copies, of which all are needed
-	Loss    float64 // of each copy of a packet
+	Loss    float64 // the loss of each copy of a packet
 	LostNAK float64 // probability that a NAK is lost on its way to the sender
 	// Once means that a receiver sends no second NAK before the packet of the first one has come, as
 	// RoCE's responders do; else it repeats the NAK after a round trip.
 	Once    bool
 	Window  int // packets in a round trip
-	Timeout int // of the sender, from the last packet on
+	Timeout int // the timeout of the sender, from the last packet on
 	Filter  Filter
 	Seed    uint64
 	Runs    int
@@ -57,12 +57,12 @@ type transfer struct {
 	MonteCarlo
 	random   *rand.Rand
 	next     int   // packet that is sent
-	expected []int // by copy: first packet that is missing
-	noted    []int // by copy: when it has sent its last NAK; below 0: none of this packet
-	sentAt   []int // by packet
-	least    int   // of expected
+	expected []int // the first packet that is missing, by copy
+	noted    []int // the time when it has sent its last NAK, by copy; below 0: none of this packet
+	sentAt   []int // the time of sending, by packet
+	least    int   // the least of expected
 	held     int   // packet of a NAK that waits at the switch
-	naks     []nak // on their way to the sender, the oldest first
+	naks     []nak // the NAKs on their way to the sender, the oldest first
 }
 
 type nak struct{ packet, at int }

@@ -15,7 +15,7 @@ import (
 // to another host, a number of times.
 type relay struct {
 	hosts, hops int
-	seen        []uint64 // by host: messages that came there
+	seen        []uint64 // messages that came to a host, by host
 }
 
 func (*relay) Groups() [][]topology.Node {

@@ -8,17 +8,17 @@ import "fmt"
 // Clos describes a fabric of two tiers (leaf-spine) or three (fat-tree).
 type Clos struct {
 	Pods         int // 1 for two tiers
-	Leaves       int // of a pod
+	Leaves       int // leaves of a pod
 	HostsPerLeaf int
 	Aggs         int // aggregation switches of a pod; the spines, if there are two tiers
-	Uplinks      int // of an aggregation switch; 0 for two tiers
+	Uplinks      int // uplinks of an aggregation switch; 0 for two tiers
 	Cores        int // 0 for two tiers
 
 	HostRate, FabricRate   int64 // bit/s
 	HostDelay, FabricDelay Time
-	Loss, Corruption       float64 // of each link between switches
-	CoreLoss               float64 // of each link to a core, in the place of Loss
-	HostLoss               float64 // of each link to a host
+	Loss, Corruption       float64 // the shares of each link between switches
+	CoreLoss               float64 // the loss of each link to a core, in the place of Loss
+	HostLoss               float64 // the loss of each link to a host
 }
 
 // LeafSpine returns a fabric of two tiers: each leaf has a link to each spine.

@@ -10,7 +10,7 @@ type Routes struct {
 	// leaf is the number of each host's switch among those with hosts; nil if the
 	// structure has the next hops.
 	leaf []int32
-	hops []int32   // by leaf number and switch: index in sets, 0 for no way
+	hops []int32   // the index in sets, by leaf number and switch; 0 for no way
 	sets [][]int32 // each set of ports once
 	down func(link int32) bool
 }

@@ -59,7 +59,7 @@ type Port struct {
 // Failure is the end, or the return, of a link or of all links of a node at a time.
 type Failure struct {
 	At   Time
-	Link int32 // if Node is below 0
+	Link int32 // the link, if Node is below 0
 	Node Node  // below 0: one link
 	Up   bool
 }

@@ -14,13 +14,13 @@ import (
 // panel in rows, or the swap of rows in columns.
 type HPL struct {
 	Algorithm string // one of HPLAlgorithms
-	Bytes     int64  // that each rank gets
-	Chunks    int    // of rings and groups; 1 is a whole panel as one message
+	Bytes     int64  // bytes that each rank gets
+	Chunks    int    // chunks of rings and groups; 1 is a whole panel as one message
 	// Synchronous lets each step of long's roll wait for the completion of its own message, as MPI_Issend
 	// and MPI_Wait do. Otherwise it waits for the neighbour's only.
 	Synchronous bool
 	Rendezvous  bool          // a message between ranks is sent when its receiver waits for it
-	Overhead    topology.Time // of each message at its sender
+	Overhead    topology.Time // the time of each message at its sender
 }
 
 // HPLAlgorithms are HPL's broadcasts, its row swaps by spread and roll, with pivots everywhere or at one

@@ -62,7 +62,7 @@ func (l *longCast) step(rank, k int) (step, bool) {
 // longModified is HPL's blonM: the root sends everything to rank 1 first, then the
 // others do as in longCast without it.
 type longModified struct {
-	longCast *longCast // of one rank less
+	longCast *longCast // the longCast of one rank less
 }
 
 func (l longModified) step(rank, k int) (step, bool) {

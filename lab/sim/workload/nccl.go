@@ -15,7 +15,7 @@ type NCCL struct {
 	Algorithm string // one of NCCLAlgorithms
 	Bytes     int64
 	Chunk     int64         // bytes; DefaultNCCLChunk is NCCL's step buffer of the protocol Simple
-	Overhead  topology.Time // of each chunk at its sender; NCCL's is 6 µs with the protocol Simple, 1 µs with LL
+	Overhead  topology.Time // the time of each chunk at its sender; NCCL's is 6 µs with the protocol Simple, 1 µs with LL
 }
 
 // NCCLAlgorithms are NCCL's ring, its double binary tree, and a Gleam group.

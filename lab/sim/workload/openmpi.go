@@ -18,7 +18,7 @@ type Broadcast struct {
 	Bytes     int64
 
 	Rendezvous bool          // a message between ranks is sent when its receiver waits for it
-	Overhead   topology.Time // of each message at its sender
+	Overhead   topology.Time // the time of each message at its sender
 }
 
 // BroadcastAlgorithms are those of Open MPI 4.1, its choice, and a Gleam group.

@@ -44,12 +44,12 @@ type schedule interface {
 // one communicator.
 type Script struct {
 	communicators []Communicator
-	lanes         [][]schedule // of each communicator; lanes run beside each other
+	lanes         [][]schedule // the lanes of each communicator; lanes run beside each other
 	groups        [][]topology.Node
 	overhead      topology.Time
 	rendezvous    bool         // no group has a part in it
-	host          []seat       // by host
-	ranks         [][]progress // by communicator, by lane * ranks + rank
+	host          []seat       // seats by host
+	ranks         [][]progress // progress by communicator, by lane * ranks + rank
 	flows         int64
 }
 

@@ -13,8 +13,8 @@ import (
 // A write is done when all replicas have it.
 type Storage struct {
 	Algorithm string // one of StorageAlgorithms
-	Bytes     int64  // of a write
-	Writes    int    // of each client
+	Bytes     int64  // bytes of a write
+	Writes    int    // writes of each client
 	Depth     int    // writes of a client at a time
 	Overhead  topology.Time
 }
@@ -73,7 +73,7 @@ type Writes struct {
 // client is the state of a client.
 type client struct {
 	begun  int         // writes
-	waited map[int]int // by write that has not ended: flows that are not completed
+	waited map[int]int // flows that are not completed, by write that has not ended
 }
 
 // WriteOf returns the number of the write that a flow of the program belongs to, and how many flows the write has.

@@ -11,7 +11,7 @@ import "math/bits"
 type rowSwap struct {
 	ranks  int
 	sync   bool
-	before [][]step // of each rank, before the roll
+	before [][]step // the steps of each rank, before the roll
 	at     []int64  // where each rank's piece begins, and the end
 }
 

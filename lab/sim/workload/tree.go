@@ -11,7 +11,7 @@ type pace int
 const (
 	posted   pace = iota // all at once
 	together             // a chunk to all children, and the next one when these are completed
-	oneByOne             // to one child after the other's message is completed
+	oneByOne             // a message to one child, and the next one when it is completed
 )
 
 // treeCast passes chunks from the root down a tree.

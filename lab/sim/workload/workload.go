@@ -17,11 +17,11 @@ const None = -1
 
 // Flow is one message of a connection.
 type Flow struct {
-	Key     uint64 // of all flows of a run only this one's
+	Key     uint64 // a number that only this one of all flows of a run has
 	Source  topology.Node
 	To      topology.Node // None: to the group
 	Group   int32         // None: to the host To
-	Channel uint16        // which of several connections with the same ends
+	Channel uint16        // the number among several connections with the same ends
 	Bytes   int64         // may be 0
 	// After is the time from the event that the flow is a reaction to, or from the start.
 	After topology.Time

@@ -28,23 +28,23 @@ type file struct {
 type fileTopology struct {
 	Kind string `yaml:"kind"` // paper, fat-tree, leaf-spine, clos or file
 
-	Ports            string `yaml:"ports,omitempty"`            // of a fat-tree's switches
-	Oversubscription string `yaml:"oversubscription,omitempty"` // of a fat-tree
+	Ports            string `yaml:"ports,omitempty"`            // the ports of a fat-tree's switches
+	Oversubscription string `yaml:"oversubscription,omitempty"` // the oversubscription of a fat-tree
 
-	Pods         string `yaml:"pods,omitempty"` // of a clos, as all below
+	Pods         string `yaml:"pods,omitempty"` // the pods of a clos, as all below
 	Leaves       string `yaml:"leaves,omitempty"`
 	HostsPerLeaf string `yaml:"hosts_per_leaf,omitempty"`
-	Spines       string `yaml:"spines,omitempty"` // of a pod
+	Spines       string `yaml:"spines,omitempty"` // the spines of a pod
 	Uplinks      string `yaml:"uplinks,omitempty"`
 	Cores        string `yaml:"cores,omitempty"`
 
-	Path string `yaml:"path,omitempty"` // of a topology file
+	Path string `yaml:"path,omitempty"` // the path of a topology file
 
-	Rate       string `yaml:"rate,omitempty"`      // of links; in a file, of those without
-	HostRate   string `yaml:"host_rate,omitempty"` // of hosts' links
+	Rate       string `yaml:"rate,omitempty"`      // the rate of links; in a file, of those without
+	HostRate   string `yaml:"host_rate,omitempty"` // the rate of hosts' links
 	Delay      string `yaml:"delay,omitempty"`
 	HostDelay  string `yaml:"host_delay,omitempty"`
-	Loss       string `yaml:"loss,omitempty"` // of links between switches, without those to cores
+	Loss       string `yaml:"loss,omitempty"` // the loss of links between switches, without those to cores
 	CoreLoss   string `yaml:"core_loss,omitempty"`
 	HostLoss   string `yaml:"host_loss,omitempty"`
 	Corruption string `yaml:"corruption,omitempty"`
@@ -119,7 +119,7 @@ type fileHosts struct {
 	Receives     string `yaml:"receives,omitempty"`
 	ReceiveDelay string `yaml:"receive_delay,omitempty"`
 	RNRTimer     string `yaml:"rnr_timer,omitempty"`
-	Rate         string `yaml:"rate,omitempty"` // of a queue pair's requests; none: that of its port
+	Rate         string `yaml:"rate,omitempty"` // the rate of a queue pair's requests; none: that of its port
 
 	Congestion fileCongestion `yaml:"congestion"`
 }

@@ -166,7 +166,7 @@ type lab struct {
 type labLink struct {
 	A          string `yaml:"a"`
 	B          string `yaml:"b"`
-	MTU        string `yaml:"mtu"` // of the lab's networks; a simulation has that of its hosts
+	MTU        string `yaml:"mtu"` // the MTU of the lab's networks; a simulation has that of its hosts
 	Loss       string `yaml:"loss"`
 	LossToA    string `yaml:"loss_to_a"`
 	LossToB    string `yaml:"loss_to_b"`

@@ -34,17 +34,17 @@ type variable struct {
 
 // Point is a simulation: a file with a value for each variable.
 type Point struct {
-	Vars    []Var  // in the order of the file
+	Vars    []Var  // variables in the order of the file
 	Address string // hash of the effective configuration
 
 	file      file
 	effective []byte
-	dir       string // that paths in the file are relative to
+	dir       string // the folder that paths in the file are relative to
 	reader    *reader
 	seed      uint64
 	clos      topology.Clos // unless the topology is a file
 	cfg       sim.Config    // without network and program
-	inexact   bool          // of trains
+	inexact   bool          // the file's trains.inexact
 }
 
 // Var is a variable's value at a point.
