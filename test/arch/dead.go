@@ -38,8 +38,8 @@ var mayBeUnused = map[string]string{
 // uses are the exported names that files declare, and how often every name stands
 // anywhere else.
 type uses struct {
-	declared map[string]token.Position // by folder.Name, or folder.Type.Name for a method
-	count    map[string]int            // by name alone
+	declared map[string]token.Position // positions by folder.Name, or folder.Type.Name for a method
+	count    map[string]int            // counts by name alone
 }
 
 // add reads a file. Its declarations count if declares is set: those of functions,

@@ -43,7 +43,7 @@ func TestFuzzScriptRetries(t *testing.T) {
 		other    = "--- FAIL: FuzzY (4.06s)\n    context deadline exceeded\nFAIL\n"
 	)
 	for name, c := range map[string]struct {
-		outputs []string // of each run; only passes is one without a failure
+		outputs []string // the output of each run; only passes is one without a failure
 		ok      bool
 	}{
 		"passes":                       {[]string{passes}, true},

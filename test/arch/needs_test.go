@@ -94,7 +94,7 @@ func code(script string) string {
 type function struct {
 	calls  []string // functions and variables, as folder.Name
 	things []string // programs it runs, and what it passes to labtest.Needs and Has
-	parts  []string // of labtest.Part
+	parts  []string // the parts of labtest.Part
 	isTest bool
 }
 

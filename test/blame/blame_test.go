@@ -55,10 +55,10 @@ func judged(t *testing.T) string {
 }
 
 const (
-	watchTime = 7 * time.Second        // for which a run is looked at
-	afterward = time.Second            // for which it is looked at after the guilty member was named
+	watchTime = 7 * time.Second        // the time for which a run is looked at
+	afterward = time.Second            // the time for which it is looked at after the guilty member was named
 	interval  = 100 * time.Millisecond // between two looks
-	patience  = 20 * time.Second       // for a join
+	patience  = 20 * time.Second       // the time for a join
 )
 
 // star has a source and three receivers; every link has a wire.
@@ -125,7 +125,7 @@ type stage struct {
 	t      *testing.T
 	bed    *testbed.Fabric
 	gleamd *testbed.Gleamd
-	group  netip.Addr // of the last run
+	group  netip.Addr // the group of the last run
 	lines  *os.File
 	// disturbed is the most CPUs that other programs have used in a run.
 	disturbed float64

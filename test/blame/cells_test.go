@@ -15,10 +15,10 @@ import (
 type shape struct {
 	name   string
 	load   load
-	late   time.Duration // for which a late receiver has no receive
-	slow   linkrate.Rate // of a slow link
-	source load          // of a slow source
-	bursts load          // of a bursty source
+	late   time.Duration // the time for which a late receiver has no receive
+	slow   linkrate.Rate // the rate of a slow link
+	source load          // the load of a slow source
+	bursts load          // the load of a bursty source
 }
 
 // message is four times what a slow link takes at once (lab.LimitRate).
@@ -44,7 +44,7 @@ var shapes = []shape{
 // fault is what is wrong with a receiver, or with the source. The zero value is nothing.
 type fault struct {
 	name  string
-	cause string // of the guilty member's slowness, as the API has it; "": no member is guilty
+	cause string // the cause of the guilty member's slowness, as the API has it; "": no member is guilty
 	// Parts of the frames that go to the guilty member are lost.
 	loss float64
 	link bool // the way to the guilty member is slow

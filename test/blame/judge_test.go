@@ -19,8 +19,8 @@ import (
 type naming struct {
 	member string        // name of the host
 	by     string        // what has named it: slowed_by, slow, or the kind of an event
-	cause  string        // of slow; "" elsewhere
-	after  time.Duration // since the fault began
+	cause  string        // the cause of slow; "" elsewhere
+	after  time.Duration // the time since the fault began
 }
 
 // run is what one run of a cell has shown.
@@ -28,9 +28,9 @@ type run struct {
 	guilty  string // name of a host; "": nobody
 	named   []naming
 	waits   map[string]int // samples in which the group waited for a host
-	goodput float64        // of the source, bytes a second
+	goodput float64        // the goodput of the source, bytes a second
 	lab     float64        // CPUs that the hosts' programs and gleamd used
-	members []api.Member   // at the last look
+	members []api.Member   // the members at the last look
 	others  float64        // CPUs that all other programs used
 }
 

@@ -44,7 +44,7 @@ type load struct {
 	Depth    int           // the most messages that are posted and not complete
 	Burst    int           // messages that are due at once
 	Interval time.Duration // between bursts; 0: as many messages as Depth allows are always due
-	Rate     int64         // of its device, bits/s; 0: no bound
+	Rate     int64         // the rate of its device, bits/s; 0: no bound
 }
 
 // posts is how a receiver posts its receives.

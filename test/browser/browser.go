@@ -24,7 +24,7 @@ import (
 
 // Browser has one page. It ends with its test.
 type Browser struct {
-	Context context.Context // of chromedp's functions
+	Context context.Context // the context of chromedp's functions
 
 	t       *testing.T
 	mu      sync.Mutex

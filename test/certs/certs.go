@@ -27,7 +27,7 @@ import (
 type Authority struct {
 	t    testing.TB
 	dir  string
-	gid  int // of the files' group, which may read them; -1: the process's
+	gid  int // the gid of the files' group, which may read them; -1: the process's
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	File string // its own certificate, in PEM

@@ -19,7 +19,7 @@ type Case struct {
 	Op    rocev2.Opcode
 	RETH  bool // address and R_Key of the copies to members are their own
 	VA    uint64
-	Ask   bool // it has AckReq
+	Ask   bool // true: it has AckReq
 
 	// Copies are the frames that leave, by leg of the group.
 	Copies [][]byte
@@ -40,7 +40,7 @@ type draft struct {
 	path    rocev2.Path
 	packet  rocev2.Packet
 	payload int
-	damage  []flip // of what is not rewritten
+	damage  []flip // changes of what is not rewritten
 	sum     uint16 // the UDP checksum
 	padded  int    // the frame has zeros behind the packet up to this length
 }

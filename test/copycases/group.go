@@ -16,14 +16,14 @@ import (
 // Leg is where copies go: to a member, or to another switch.
 type Leg struct {
 	Port    int        // index in Ports
-	MAC     rocev2.MAC // of the next hop
+	MAC     rocev2.MAC // the MAC of the next hop
 	VLAN    uint16     // 0: untagged
-	IP      netip.Addr // of the member; invalid: there is a switch behind the leg
+	IP      netip.Addr // the IP of the member; invalid: there is a switch behind the leg
 	QPN     rocev2.QPN
-	PSN     rocev2.PSN // is added to the source's PSN
-	VA      uint64     // is added to the address of a WRITE into the window
-	RKey    uint32     // of a WRITE into the window
-	PortMAC rocev2.MAC // of the switch's port
+	PSN     rocev2.PSN // the number added to the source's PSN
+	VA      uint64     // the number added to the address of a WRITE into the window
+	RKey    uint32     // the R_Key of a WRITE into the window
+	PortMAC rocev2.MAC // the MAC of the switch's port
 }
 
 // Group is a group with one source, behind port 0.

@@ -32,7 +32,7 @@ const bootTime = 90 * time.Second
 type machine struct {
 	root    string
 	leader  int  // the process identifier of its first process, as seen here
-	systemd bool // that is systemd
+	systemd bool // true: its first process is systemd
 	log     string
 }
 

@@ -152,7 +152,7 @@ func TestDocuments(t *testing.T) {
 // follow types blocks, and compares what is printed.
 func (m *machine) follow(name string, bs []block) {
 	m.t.Helper()
-	var output func() string // of the last typed block
+	var output func() string // the output of the last typed block
 	for _, b := range bs {
 		at := fmt.Sprintf("%s:%d", name, b.line)
 		switch b.kind {

@@ -34,10 +34,10 @@ type machine struct {
 	t      *testing.T
 	module string
 	places map[string]*lab.Namespace
-	holder *lab.Process // of the mount namespace
-	dir    string       // for the files of the hosts
+	holder *lab.Process // the holder of the mount namespace
+	dir    string       // the folder for the files of the hosts
 	stays  []*lab.Process
-	limit  time.Duration // of a block that ends
+	limit  time.Duration // the limit of a block that ends
 	cloned bool          // commands at this machine are typed in a clone of the sources
 	filled int           // lines that were written into the document
 }

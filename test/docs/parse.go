@@ -60,17 +60,17 @@ const (
 type block struct {
 	kind     kind
 	places   []string // "switch", "host 1" …, of a typed block
-	says     string   // not empty: the last command stays, and is ready when it says this
+	says     string   // the words by which the last command is ready, and stays; empty: it ends
 	each     time.Duration
 	atEnd    bool
 	exits    int    // the exit code of the last command
 	minutes  bool   // typed in the part docs alone
 	reason   string // what runs it, or why nothing does
-	in, as   string // of a fragment of Go: its package, and what is around it
+	in, as   string // a fragment of Go: its package, and what is around it
 	section  string // the heading of second level above it
 	language string
 	text     string
-	line     int // of the file, from 1
+	line     int // the line of the file, from 1
 }
 
 var (

@@ -32,7 +32,7 @@ type daemon struct {
 	star   *lab.Star
 	dir    string // writable for all users
 	config string
-	file   string // that start has written last
+	file   string // the configuration file that start has written last
 }
 
 func newDaemon(t *testing.T, hosts int) *daemon {

@@ -32,9 +32,9 @@ type fabricRig struct {
 	ctx     context.Context
 	fab     *fabric.Fabric
 	top     *fabric.Topology
-	engines map[string]*fabricEngine // of this process
+	engines map[string]*fabricEngine // the engines of this process
 	gleamds map[string]*testbed.Gleamd
-	key     []byte // of envelopes
+	key     []byte // the key of envelopes
 	hosts   []*fabricHost
 	v6      bool
 }
@@ -168,7 +168,7 @@ type fabricMembers struct {
 	hosts   []*fabricHost
 	groups  []*endpoint.Group
 	regions []endpoint.MR
-	joined  []fabricJoiner // since, and not among the others yet
+	joined  []fabricJoiner // members that have joined since, and are not among the others yet
 }
 
 // fabricJoiner is a host that has joined a group that was there.

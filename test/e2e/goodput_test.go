@@ -50,7 +50,7 @@ type slice struct {
 	goodput float64 // bytes a second
 	cpu     float64 // ns for each byte, of this process without the generator
 	used    float64 // these ns in all
-	frames  int     // of the flood
+	frames  int     // frames of the flood
 }
 
 // perFrame is the CPU time of a frame of the flood, in ns, without that of the

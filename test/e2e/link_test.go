@@ -92,7 +92,7 @@ func TestInterfaceDeleted(t *testing.T) {
 	if p := r.ports()[3]; p.Up {
 		t.Errorf("the deleted port is shown as up: %+v", p)
 	}
-	const fill = 512 // as in the rig's configuration
+	const fill = 512 // entries of the fill ring, as in the rig's configuration
 	until(t, "the deleted port's frames are free", func() bool { s := r.stats(); return s.FramesFree >= s.Frames-3*fill })
 
 	// The remaining ports work.

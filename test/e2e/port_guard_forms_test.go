@@ -21,7 +21,7 @@ import (
 type form struct {
 	name    string
 	make    func(a *attacker, src netip.Addr, to *rigHost) []byte
-	counter string // of the guard, if src is the group; "": after the rig's address family
+	counter string // the counter of the guard, if src is the group; "": after the rig's address family
 	// A frame of the attacker's own address arrives, behind a bridge: else a guard that
 	// drops every frame would pass the test.
 	arrives bool

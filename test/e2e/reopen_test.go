@@ -85,7 +85,7 @@ func TestInterfaceMadeAnew(t *testing.T) {
 	if g, err := r.engine.Group(otherGroup); err != nil || g.Repair.NAKs > 0 || len(g.Drops) > 0 { // probes are no loss
 		t.Errorf("the other group: %+v, repair %+v, %v", g, g.Repair, err)
 	}
-	const fill = 512 // as in the rig's configuration
+	const fill = 512 // entries of the fill ring, as in the rig's configuration
 	until(t, "no frame is lost", func() bool { s := r.stats(); return s.FramesFree >= s.Frames-4*fill })
 }
 
@@ -115,7 +115,7 @@ func TestInterfaceMadeAnewWithWorkers(t *testing.T) {
 		r.same(0)
 		until(t, "the port is taken up", func() bool { return r.ports()[3].Reopened == uint64(n+1) })
 	}
-	const fill = 512 // as in the rig's configuration
+	const fill = 512 // entries of the fill ring, as in the rig's configuration
 	until(t, "no frame is lost", func() bool { s := r.stats(); return s.FramesFree >= s.Frames-4*fill })
 }
 

@@ -37,7 +37,7 @@ import (
 
 const (
 	virtualQPN = 0x4711
-	groupBase  = 0x5000_0000_0000 // of the group's window
+	groupBase  = 0x5000_0000_0000 // the base of the group's window
 	groupRKey  = 0x00C0FFEE
 	timeout    = 60 * time.Second
 )
@@ -52,7 +52,7 @@ type rigConfig struct {
 	star    lab.StarConfig
 	config  string            // lines added to the switch's configuration
 	rings   string            // its umem and rings; empty: some that are enough
-	vlan    int               // of every port; 0 none
+	vlan    int               // the VLAN of every port; 0 none
 	ports   map[string]string // keys added to ports
 	oneArm  bool              // the bridge itself is the switch's only port
 	device  func(host int, c *soft.Config)
@@ -62,7 +62,7 @@ type rigConfig struct {
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
 	alone   bool   // without local repair
-	workers int    // of the switch; 0: GLEAM_WORKERS, or by the test's name
+	workers int    // workers of the switch; 0: GLEAM_WORKERS, or by the test's name
 	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
 	// the last one alone.
 	keys     []envelope.KeyID
@@ -83,8 +83,8 @@ type rig struct {
 	star   *lab.Star
 	engine *control.Engine
 	stop   func()         // ends the switch, once
-	text   string         // of the configuration
-	cfg    *config.Config // in use
+	text   string         // the text of the configuration
+	cfg    *config.Config // the configuration in use
 	group  netip.Addr
 	hosts  []*rigHost
 	notes  *notes

@@ -27,7 +27,7 @@ type tap struct {
 type captured struct {
 	rocev2.Frame
 	raw []byte
-	at  time.Duration // by the kernel's clock
+	at  time.Duration // the time by the kernel's clock
 }
 
 // newTap opens a tap at h.

@@ -118,7 +118,7 @@ func TestTraceBeforeAndAfter(t *testing.T) {
 	}
 	source := r.hosts[0].qp.Info()
 	copies, repairs, acks := map[string]int{}, map[string]int{}, 0
-	var last *api.TracePacket // that came
+	var last *api.TracePacket // the last packet that came
 	for i := range all {
 		p := &all[i]
 		if p.Lost > 0 {

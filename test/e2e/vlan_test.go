@@ -19,7 +19,7 @@ const (
 
 // seen counts the RoCEv2 packets for a group at one host by their tags.
 type seen struct {
-	data, feedback map[int]int // by TCI; -1 untagged
+	data, feedback map[int]int // packets by TCI; -1 untagged
 }
 
 // count counts the tap's frames until no more come.
@@ -51,7 +51,7 @@ func only(m map[int]int, tag int) bool { return len(m) == 1 && m[tag] > 0 }
 // packet had which brought them about.
 func TestTaggedFrames(t *testing.T) {
 	for name, c := range map[string]struct {
-		vlan         int // of the ports
+		vlan         int // the VLAN of the ports
 		hosts        *soft.VLAN
 		copies, acks int // the tags they arrive with
 	}{

@@ -26,9 +26,9 @@ type watch struct {
 	done     atomic.Int64 // bytes completed
 	early    atomic.Int64 // completions without the bytes at every receiver
 	wrong    atomic.Int64 // completions after which something else had been written
-	err      error        // that ended the transfer; valid after ended
-	expected []byte       // of the second half
-	size     int          // of a message
+	err      error        // the error that ended the transfer; valid after ended
+	expected []byte       // the expected bytes of the second half
+	size     int          // the size of a message
 }
 
 // nextPSN is the PSN of the first packet of the message that is under way, in the

@@ -51,7 +51,7 @@ type Lab struct {
 
 type host struct {
 	*testbed.Host
-	pause   atomic.Int64 // in nanoseconds, before a buffer is posted again
+	pause   atomic.Int64 // nanoseconds before a buffer is posted again
 	stop    context.CancelFunc
 	stopped chan struct{}
 }

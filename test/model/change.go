@@ -28,7 +28,7 @@ type Join struct {
 	Host    int
 	Numbers NumbersKind
 	RQ      rocev2.PSN // Fresh: the first PSN that the new queue pair expects
-	Slot    int        // if not 0, the host takes over the leg of this host, which has left
+	Slot    int        // the host, which has left, whose leg this host takes over; 0: none
 }
 
 // NumbersKind is the origin of the numbers that a joining host is registered with.
@@ -113,8 +113,8 @@ func (p *progress) accept(n int) {
 // membership is the group at a switch after a number of changes.
 type membership struct {
 	dev  Device
-	host []int         // by MemberID
-	leg  []mcast.LegID // by host
+	host []int         // hosts by MemberID
+	leg  []mcast.LegID // legs by host
 	at   []int         // a host, by leg: of a connected one, the host there
 	// near is the neighbour by host, as Tree.near returns it, and legNear that by leg.
 	near, legNear []mcast.Neighbor

@@ -129,11 +129,11 @@ const (
 	// does.
 	probeTimeout = 500 * time.Microsecond
 	tries        = 2
-	probeWait    = 500 * time.Microsecond // for the answer to a probe
+	probeWait    = 500 * time.Microsecond // the time for the answer to a probe
 	portFullTime = 200 * time.Microsecond // less than probeTimeout
 	frameBytes   = 2048                   // size of a retained frame, as the switch counts it
 	groupQPN     = 0x4242
-	freshQPN     = 0x10 // of a host's second queue pair, above its first
+	freshQPN     = 0x10 // the QPN of a host's second queue pair, above its first
 	maxHosts     = 8
 	noLeg        = mcast.LegID(1<<16 - 1)
 	groupKey     = 0xFEED // R_Key of the group's window

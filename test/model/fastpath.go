@@ -54,7 +54,7 @@ type program struct {
 	gates  []gate
 	taken  []taken
 	queue  []taken // data that the program has not taken, for the driver: only packet and link
-	todo   []chore // of the driver, in order
+	todo   []chore // chores of the driver, in order
 }
 
 type choreKind uint8
@@ -73,11 +73,11 @@ const (
 
 type chore struct {
 	kind choreKind
-	link uint8      // of giveInput
-	p    packet     // of giveInput
-	leg  uint8      // of openGate, shutGate
-	next rocev2.PSN // of openGate
-	by   uint32     // of openGate: the delta
+	link uint8      // the link of giveInput
+	p    packet     // the packet of giveInput
+	leg  uint8      // the leg of openGate, shutGate
+	next rocev2.PSN // the next PSN of openGate
+	by   uint32     // the delta of openGate
 }
 
 // storing reports whether the program has taken a packet that is not in the ring yet.

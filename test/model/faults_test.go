@@ -30,7 +30,7 @@ type broken struct {
 	adapt  func(*mcast.GroupSpec)
 	// early has members removed so much earlier.
 	early time.Duration
-	st    mcast.GroupStatus // before the packet, or the deadline
+	st    mcast.GroupStatus // the state before the packet, or the deadline
 	now   time.Duration
 }
 

@@ -30,8 +30,8 @@ const maxFileHosts = 4
 // storage is the file of a switch, as the control plane writes it.
 type storage struct {
 	durable record
-	writing record // not durable yet, if number is not 0
-	number  uint32 // of the positions in writing
+	writing record // a record that is not durable yet, if number is not 0
+	number  uint32 // the number of the positions in writing
 	due     bool   // something has to be written that the control plane has not read
 }
 
@@ -388,7 +388,7 @@ func (s *storage) decode(b []byte) []byte {
 // members with which the group was put.
 type formKey struct {
 	changed   int // changes made
-	since     int // of these, before the restart
+	since     int // changes of these before the restart
 	absent    uint8
 	restarted bool
 }

@@ -31,7 +31,7 @@ type Result struct {
 	// Finished counts the states in which all is done; FairRuns those from which both
 	// fair runs were followed to their end.
 	Finished, FairRuns int
-	Bytes              int // of stored states, the peak
+	Bytes              int // bytes of stored states, the peak
 	Elapsed            time.Duration
 	Violation          *Violation
 }
@@ -53,8 +53,8 @@ type search struct {
 	root []byte // the first state
 
 	mu       sync.Mutex
-	todo     []block // of this depth
-	next     []block // of the following one
+	todo     []block // blocks of this depth
+	next     []block // blocks of the following one
 	nextSize int
 	res      Result
 	bad      *finding // the violation found at this depth

@@ -25,9 +25,9 @@ const (
 	die
 	change
 	portFull
-	restart // with withNewer and withLoss
+	restart // a switch; withNewer and withLoss may be added
 	read
-	store // with fileFails
+	store // a switch; fileFails may be added
 	meet  // the argument is a link to the switch
 	fast  // a switch, and the step of its fast path
 	work  // a switch whose driver does a step, or finds the fast path idle

@@ -26,7 +26,7 @@ type stream struct {
 	wrs    []rc.WR
 	frames []frame
 	starts []int // index of each message's first frame
-	ends   []int // and one above its last
+	ends   []int // indices one above each message's last frame
 }
 
 // messagesIn returns how many messages end within the first n packets.

@@ -17,7 +17,7 @@ import (
 // one for each switch.
 type recorder struct {
 	text  []strings.Builder
-	now   []time.Duration // by switch
+	now   []time.Duration // the time by switch
 	steps int
 }
 

@@ -27,8 +27,8 @@ const (
 	Turned // the second below the third
 
 	// A at the first of four switches, the receivers at the last; the two others are between.
-	Left  // by way of the second
-	Right // by way of the third
+	Left  // the second is on the way
+	Right // the third is on the way
 )
 
 // outside is the switch above one that is not in the tree.
@@ -37,9 +37,9 @@ const outside = -2
 // shape is what a tree looks like.
 type shape struct {
 	text  string
-	above []int   // by switch
-	links [][]int // by switch: those that it has a link to, in the order of its numbers for them
-	home  []int   // by host: its switch
+	above []int   // the switch above, by switch
+	links [][]int // the switches that it has a link to, by switch, in the order of its numbers for them
+	home  []int   // the switch of each host
 }
 
 var (

@@ -59,7 +59,7 @@ type packet struct {
 	psn      rocev2.PSN
 	va       uint64
 	rkey     uint32
-	report   *token.Message // of one switch to another; nothing else then
+	report   *token.Message // a report of one switch to another; nothing else then
 }
 
 // node numbers hosts from 0 and the switches after them.
@@ -68,10 +68,10 @@ type node int
 // link is one direction of a cable, first in first out but for faults.
 type link struct {
 	from, to node
-	nbr      mcast.Neighbor // if to is a switch: its name for from
+	nbr      mcast.Neighbor // the name that to, a switch, has for from
 	session  uint8          // between switches: how often to has begun another session with from
 	q        []packet
-	full     time.Duration // until then it accepts only a bounded number of copies
+	full     time.Duration // the time until which it accepts only a bounded number of copies
 	room     uint8
 }
 
@@ -80,19 +80,19 @@ type host struct {
 	qps    [2]*rc.QP // the first one, and the one of a Fresh Join
 	fresh  []byte    // the initial state of the second one
 	posted rc.Posted
-	bufs   [][]byte // by ID of the receive
+	bufs   [][]byte // buffers by ID of the receive
 	region []byte   // target of peers' WRITEs
 	rkey   uint32
 	up     int // link to its switch
 
-	progress    [maxSources]progress // by source
-	gen         uint8                // which of qps
+	progress    [maxSources]progress // progress by source
+	gen         uint8                // the index of the present one of qps
 	done        uint8                // own messages completed
 	withheld    uint8                // receives that are not posted yet
-	started     bool                 // it has posted its messages
+	started     bool                 // true: it has posted its messages
 	dead        bool
-	evicted     bool // by a switch
-	excluded    bool // not a member: it left, or has not joined yet
+	evicted     bool // true: a switch has evicted it
+	excluded    bool // true: it is not a member: it left, or has not joined yet
 	misnumbered bool // registered with numbers that differ from those of its queue pair
 	corrupted   bool // a packet on its way to or from its switch was lost or delayed
 }
@@ -106,7 +106,7 @@ func (h *host) broken() bool { return h.qp.State() != rc.RTS }
 // switchState is a switch and the checks' records of it.
 type switchState struct {
 	*membership
-	form        formKey // of the membership
+	form        formKey // the form of the membership
 	memberships map[formKey]*membership
 	storage     storage // its file
 	down        []int   // link by host, of those at this switch
@@ -121,7 +121,7 @@ type switchState struct {
 
 	fast program
 	held []mcast.Handle // frames that it retains, sorted
-	legs []legState     // by leg
+	legs []legState     // states by leg
 }
 
 // World is one state of a scenario, with the machinery for the next steps.
@@ -133,7 +133,7 @@ type World struct {
 	hosts    []host
 	switches []switchState
 	links    []link
-	home     []int // by host: its switch
+	home     []int // the switch of each host
 	wrap     func(*mcast.Switch, mcast.GroupSpec) Device
 	streams  [maxSources]stream
 
@@ -141,7 +141,7 @@ type World struct {
 	swOut         mcast.Output
 	before, after mcast.GroupStatus
 	wrong         *Violation
-	op            mcast.Op // of the change under way
+	op            mcast.Op // the operation of the change under way
 	stepOp        string   // restart or durable, while that is under way
 	outdated      bool     // something that counts as stored is not
 	inForwarded   bool     // a report of the fast path is under way
@@ -149,8 +149,8 @@ type World struct {
 	untold        bool     // the group has failed while una was not known: its source is not told
 	arrivals      []arrival
 	arrived       *arrival       // the report under way
-	prologue      []string       // of the transcripts: the group, and how the switches have met
-	recordSession mcast.Neighbor // of the session that begins
+	prologue      []string       // the begin of the transcripts: the group, and how the switches have met
+	recordSession mcast.Neighbor // the neighbour of the session that begins
 	sessionNumber uint64
 	endToEnd      bool
 	recorder      *recorder // nil except while a trace is recorded

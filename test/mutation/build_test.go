@@ -17,7 +17,7 @@ import (
 // typed is a package whose mutants are type-checked.
 type typed struct {
 	*packages.Package
-	bare map[string]*ast.File // by path in the module: the files, with declarations alone
+	bare map[string]*ast.File // files, with declarations alone, by path in the module
 }
 
 func loadTyped(t *testing.T, root string, ms []mutant) map[string]*typed {

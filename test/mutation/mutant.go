@@ -17,10 +17,10 @@ import (
 // mutant is one wrong version of a package.
 type mutant struct {
 	name    string   // a few words, unique
-	rule    string   // of docs/AGGREGATION.md, or a section of another document
-	dir     string   // of the package
+	rule    string   // the rule of docs/AGGREGATION.md, or a section of another document
+	dir     string   // the folder of the package
 	root    bool     // only tests with root's rights can notice
-	changes []change // of its declarations
+	changes []change // changes of its declarations
 }
 
 // words is the text that -run matches.

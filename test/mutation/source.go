@@ -22,9 +22,9 @@ import (
 
 // source is a file of a package, with its declarations.
 type source struct {
-	path  string // of the module, with slashes
+	path  string // the path in the module, with slashes
 	src   []byte
-	decls map[string]span // by name, Type.Method for methods
+	decls map[string]span // spans by name, Type.Method for methods
 }
 
 // span is a declaration.

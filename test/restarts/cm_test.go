@@ -25,14 +25,14 @@ const cmPort = 7471
 type agent struct {
 	h    *host
 	w    *wire
-	path rocev2.Path // to the group
+	path rocev2.Path // the path to the group
 
 	mu     sync.Mutex
 	listen func(*cm.Request) cm.Reply // nil: its program has dialled
 	tid    uint64
-	id     cm.CommID // of the connection that it has, or wants
+	id     cm.CommID // the ID of the connection that it has, or wants
 	remote cm.CommID
-	reply  cm.Reply // as dialler, the switch's; as listener, its own
+	reply  cm.Reply // the reply: as dialler, the switch's; as listener, its own
 	qp     scriptedQP
 	state  string // asking, connected, leaving, left, or why it was refused
 }
@@ -185,7 +185,7 @@ type requester struct {
 	w      *wire
 	own    rocev2.QPN
 	dest   rocev2.QPN
-	psn    rocev2.PSN // of the next packet
+	psn    rocev2.PSN // the PSN of the next packet
 	path   rocev2.Path
 	packet []byte
 	sent   time.Time

@@ -25,7 +25,7 @@ import (
 const (
 	slots   = 32 // messages that a region has room for, one after the other
 	pathMTU = 1024
-	base    = 0x5000_0000_0000 // of a group's window
+	base    = 0x5000_0000_0000 // the base of a group's window
 	rkey    = 0x00C0FFEE
 	qpn     = 0x4711
 	// The timeout of the sources' queue pairs is 268 ms. They repeat for ever.
@@ -37,12 +37,12 @@ type group struct {
 	s       *scene
 	ip      netip.Addr
 	qpn     rocev2.QPN
-	window  mcast.Window      // for WRITEs
-	packets int               // of a message
+	window  mcast.Window      // the window for WRITEs
+	packets int               // packets of a message
 	end     func() error      // its master, or the operator, deletes it
-	masters []*endpoint.Group // by envelopes: of each member
+	masters []*endpoint.Group // each member's group, by envelopes
 
-	mu      sync.Mutex // of the members' states, and posted
+	mu      sync.Mutex // a lock of the members' states, and posted
 	members []*member
 	posted  int // messages
 	done    atomic.Int64
@@ -59,7 +59,7 @@ type member struct {
 	first  int         // the first message that they promise
 	taken  int         // SENDs
 	due    atomic.Int64
-	change *outcome // of its joining or leaving
+	change *outcome // the outcome of its joining or leaving
 }
 
 // source sends a member's messages.
@@ -246,7 +246,7 @@ func (g *group) pass(when, from string, messages int) {
 type flow struct {
 	stop  chan struct{}
 	ended chan struct{}
-	err   error // after ended
+	err   error // an error; valid after ended
 }
 
 // flow sends messages of a member until the flow's end is called.

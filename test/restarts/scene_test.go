@@ -55,16 +55,16 @@ type scene struct {
 	ctx       context.Context
 	situation *situation
 	bed       *testbed.Fabric
-	dir       string // of all that the gleamds write
+	dir       string // the folder of all that the gleamds write
 	at        string // the switch that is restarted
 	v6        bool
 	hosts     map[string]*host
 	group     *group
 	strangers []*stranger
 	attacked  atomic.Pointer[group]
-	mend      func()            // has the state file work again, if it has failed
-	cm        map[string]*agent // of groups by RDMA-CM
-	rack      *lab.Namespace    // of the operator's move
+	mend      func()            // a function that has the state file work again, if it has failed
+	cm        map[string]*agent // the agents of groups by RDMA-CM
+	rack      *lab.Namespace    // the namespace of the operator's move
 	told      bool              // the answer to a DREQ has come
 }
 

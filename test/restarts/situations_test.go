@@ -27,13 +27,13 @@ type situation struct {
 	config string // further lines of gleamd's configuration
 	tree   bool   // two switches
 	at     string // the one that ends; ""  for l1
-	fast   bool   // with the fast path
+	fast   bool   // true: the fast path is on
 	wired  bool   // links can lose their carrier
 
 	prepare   func(*scene)        // changes the network
 	form      func(*scene) *group // makes the group, at first and anew in the end
-	before    func(*scene)        // before the state file fails
-	act       func(*scene)        // at once before gleamd ends. A member sends meanwhile, from then until the end of after.
+	before    func(*scene)        // a change before the state file fails
+	act       func(*scene)        // an act at once before gleamd ends. A member sends meanwhile, from then until the end of after.
 	after     func(*scene)        // what holds when gleamd is back
 	still     bool                // nobody sends meanwhile
 	oneSource bool                // b's queue pair sends nothing

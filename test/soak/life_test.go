@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	memory      = 1 << 20 // of each member; a source writes a part of its own
+	memory      = 1 << 20 // bytes of each member; a source writes a part of its own
 	window      = uint64(0x5000_0000_0000)
 	depth       = 16
 	joinTimeout = 15 * time.Second
 	// settled is how long the fabric must be whole for a registration to have no excuse: longer
 	// than the grace of a lost neighbour, and its hello's hold time.
 	settled = 6 * time.Second
-	again   = 300 * time.Millisecond // until the next attempt to register
+	again   = 300 * time.Millisecond // the time until the next attempt to register
 )
 
 // life is a group that is registered again and again, with other members each time.
@@ -41,7 +41,7 @@ type life struct {
 	members []*member
 	policy  mcast.Policy
 	master  *endpoint.Group
-	mu      sync.Mutex // of the members' left, and of the master's events
+	mu      sync.Mutex // the lock of the members' left, and of the master's events
 }
 
 // member is a member of the group as it is now registered.

@@ -34,9 +34,9 @@ type round struct {
 
 	mu      sync.Mutex
 	notes   []string  // what happened, in order
-	journal []said    // by switches
-	whole   time.Time // since when nothing is missing; zero: something is
-	broken  []span    // when something was missing
+	journal []said    // events of the switches' journals
+	whole   time.Time // the time since which nothing is missing; zero: something is
+	broken  []span    // the spans in which something was missing
 	*tally
 }
 

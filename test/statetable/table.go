@@ -31,7 +31,7 @@ type Table struct {
 	text    strings.Builder
 	results []string
 	events  map[string][]string
-	details map[string]string // by result
+	details map[string]string // details by result
 }
 
 // New begins the table that is stored in testdata/tables/name.

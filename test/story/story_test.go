@@ -27,7 +27,7 @@ var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd", "../../cm
 
 func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
-const metricsAddress = "127.0.0.1:9477" // in the switch's namespace
+const metricsAddress = "127.0.0.1:9477" // the address in the switch's namespace
 
 // story is a lab whose operator looks at it.
 type story struct {
@@ -78,7 +78,7 @@ type view struct {
 	// culprit finds the member and its port in a line that accuses one: the subexpressions.
 	culprit  *regexp.Regexp
 	portless bool // the view shows the port elsewhere
-	only     bool // it shows the port, and not the member
+	only     bool // true: it shows the port, and not the member
 }
 
 // accuse waits until all views accuse c, and fails if one of them accuses another one then.

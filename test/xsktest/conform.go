@@ -17,9 +17,9 @@ import (
 // Port is a queue with the other end of its wire, for Conform.
 type Port struct {
 	Umem   *xsk.Umem
-	Pool   *xsk.Pool // has all frames but those in Queue
+	Pool   *xsk.Pool // the pool of all frames but those in Queue
 	Queue  xsk.BoundQueue
-	Poller xsk.Poller         // of Queue
+	Poller xsk.Poller         // the poller of Queue
 	Arrive func(frame []byte) // the other end sends a frame
 	Left   func() []byte      // the next frame that the other end got; nil: there is none
 	SetUp  func(up bool)

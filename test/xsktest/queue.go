@@ -48,7 +48,7 @@ type Queue struct {
 	onWire           fifo[uint64] // taken from the TX ring and not completed
 	inFlight         int          // sent and not completed: tx, onWire and completion
 	taken            uint32
-	packet           []byte   // of the packet that was taken in part
+	packet           []byte   // bytes of the packet that was taken in part
 	sent             [][]byte // packets that were taken whole
 
 	down, gone, closed bool

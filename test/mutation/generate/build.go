@@ -22,7 +22,7 @@ import (
 
 // target is a package with all its mutants, built into one test program.
 type target struct {
-	name    string // of the folder, such as mcast
+	name    string // the name of the folder, such as mcast
 	dir     string
 	sites   []*site
 	program string
@@ -32,7 +32,7 @@ type target struct {
 	usual, usualCPU time.Duration // times of its tests without a mutant
 
 	mu      sync.Mutex
-	noticed map[string][2]string // by file, the tests that have noticed its last mutants: a quick one and another
+	noticed map[string][2]string // the tests that have noticed the last mutants of a file, by file: a quick one and another
 }
 
 // load finds the sites of a package and writes into dir the files by which go's -overlay

@@ -14,7 +14,7 @@ import (
 // site is a place in the code where one mutant is planted.
 type site struct {
 	id   int
-	file string // of the module, with slashes
+	file string // the path in the module, with slashes
 	line int
 	fn   string // the function, Type.Method or ""
 	op   string // one of the operators below
@@ -24,7 +24,7 @@ type site struct {
 
 // Operators. Each makes one change that compiles in any context.
 const (
-	opNegate   = "negate"   // if c → if !c; also for, switch { case c: } and a returned bool
+	opNegate   = "negate"   // negation: if c → if !c; also for, switch { case c: } and a returned bool
 	opOperand  = "operand"  // a && b → b, or a; a || b likewise
 	opBoundary = "boundary" // a < b → a <= b, and the other three
 	opSign     = "sign"     // a + b → a - b, and the reverse; also += and ++

@@ -28,7 +28,7 @@ import (
 const (
 	blockSize  = 64 << 20
 	blockNode  = "/dev/nbd0"
-	blockFiles = 60 // of the file system, 200 KiB on average
+	blockFiles = 60 // files of the file system, 200 KiB on average
 )
 
 // disk is a device with three replicas, whose bytes are in files.
@@ -37,7 +37,7 @@ type disk struct {
 	dir      string
 	hosts    []*host // the gateway's, and those of the replicas
 	gateway  *joiner
-	replicas []*joiner // by host
+	replicas []*joiner // replicas by host
 }
 
 func (d *disk) socket() string    { return filepath.Join(d.dir, "nbd.sock") }

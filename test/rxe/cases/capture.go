@@ -28,7 +28,7 @@ const grace = 200 * time.Millisecond
 type seen struct {
 	at   time.Time
 	host *host
-	sent bool // by the host
+	sent bool // true: the host has sent it
 	data []byte
 	len  int
 	// The ACK or NAK, if it is one, decoded once because cases wait for them in a loop.
@@ -134,7 +134,7 @@ type feedback struct {
 	psn      rocev2.PSN
 	dest     rocev2.QPN
 	syndrome rocev2.Syndrome
-	sent     bool // by the host
+	sent     bool // true: the host has sent it
 }
 
 func feedbackOf(data []byte, sent bool) *feedback {

@@ -21,7 +21,7 @@ type death struct {
 	quorum    int
 	timeout   uint8 // the sender's
 	deadAfter time.Duration
-	size      int // of the first message; each of the others has a byte more
+	size      int // bytes of the first message; each of the others has a byte more
 }
 
 // deadTimeout is a sender's: 268 ms.
@@ -39,8 +39,8 @@ var late = death{policy: mcast.Evict, timeout: 18, deadAfter: 2 * time.Second, s
 // ending is the end of a transfer at the source.
 type ending struct {
 	complete int             // messages, in order, that succeeded
-	killed   int             // of these: when the receiver was killed
-	status   endpoint.Status // of the next one; Success if there is none
+	killed   int             // messages of these when the receiver was killed
+	status   endpoint.Status // the status of the next one; Success if there is none
 	stall    time.Duration   // longest time without a completion from then on
 }
 

@@ -30,7 +30,7 @@ type program struct {
 	most           int      // servers that it works with: 1 or manyServers
 	wants          string   // printed by the client at the end
 	said           string   // printed by each server at the end
-	why            string   // for the table
+	why            string   // the reason that the table gives
 }
 
 const manyServers = 7

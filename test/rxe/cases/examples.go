@@ -114,7 +114,7 @@ type replicated struct {
 	b         *bench
 	leader    *joiner
 	followers peers
-	in        *os.File // of the leader
+	in        *os.File // the input of the leader
 	entries   int
 }
 

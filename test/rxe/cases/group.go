@@ -25,14 +25,14 @@ const (
 
 // groupSpec describes a group to make. hosts[0] is the source and the master.
 type groupSpec struct {
-	number  int // of the group: its address
+	number  int // the number of the group: its address
 	hosts   []*host
 	v6      bool
 	mtu     int
-	first   *rocev2.PSN // of the source's send queue; nil: any
-	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
+	first   *rocev2.PSN // the first PSN of the source's send queue; nil: any
+	expect  *rocev2.PSN // the first PSN of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
-	retries uint8       // of all but the source; 0: 7
+	retries uint8       // the retries of all but the source; 0: 7
 	// Changes of the master's configuration; nil: none.
 	master func(*endpoint.MasterConfig)
 }
@@ -61,7 +61,7 @@ type group struct {
 	rkey    uint32
 	members []*member
 	from    int
-	batches int // so far: each has other bytes
+	batches int // batches so far: each has other bytes
 }
 
 func groupAddr(number int, v6 bool) netip.Addr {

@@ -19,7 +19,7 @@ import (
 type lan struct {
 	sw         *lab.Namespace
 	net4, net6 netip.Prefix
-	own4, own6 netip.Addr // of the switch
+	own4, own6 netip.Addr // the addresses of the switch
 	routed     bool       // hosts reach groups, and hosts of other switches, by the switch's address
 }
 

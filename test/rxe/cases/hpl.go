@@ -183,7 +183,7 @@ func hplResiduals(in hplInput) func(context.Context, *bench) error {
 // hplWay is a way to communicate that is measured.
 type hplWay struct {
 	name      string
-	broadcast int // of HPL
+	broadcast int // HPL's number of the broadcast
 	env       []string
 }
 

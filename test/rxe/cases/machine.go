@@ -43,11 +43,11 @@ type machine struct {
 	lab   *lab.Lab
 	init  *lab.Namespace // where the hosts are
 	sw    *lab.Namespace
-	hosts []*host        // of rxe
+	hosts []*host        // hosts of rxe
 	soft  *host          // one whose RDMA device is a software endpoint, package rc
-	star  *lan           // of hosts and soft
+	star  *lan           // the LAN of hosts and soft
 	tree  *tree          // two more switches, with hosts of rxe; nil if not made yet
-	undo  []func() error // of changes outside of our own interfaces
+	undo  []func() error // functions that undo changes outside of our own interfaces
 	state string         // folder for sockets and configuration
 }
 

@@ -29,8 +29,8 @@ type options struct {
 	mpi    bool
 	record bool // capture every case
 	run    *regexp.Regexp
-	times  int           // that the cases run
-	limit  time.Duration // of one case
+	times  int           // the number of times that the cases run
+	limit  time.Duration // the time limit of one case
 }
 
 func main() {
@@ -80,7 +80,7 @@ type testCase struct {
 	long bool // only with --long
 	mpi  bool // only with --mpi
 
-	programs int // that it runs one after the other, each with --limit; 0: one
+	programs int // the number of programs that it runs one after the other, each with --limit; 0: one
 }
 
 func runAll(ctx context.Context, o *options) (ok bool, err error) {

@@ -17,9 +17,9 @@ import (
 
 // mpiKind is an MPI, as Debian has it.
 type mpiKind struct {
-	name   string   // as in the names of its programs
-	suffix string   // of its cases' names
-	words  []string // before those of all MPIs
+	name   string   // the name as in its programs' names
+	suffix string   // the suffix of its cases' names
+	words  []string // the words before those of all MPIs
 }
 
 var (

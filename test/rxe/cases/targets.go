@@ -41,7 +41,7 @@ const (
 type targetedTransfer struct {
 	*group
 	messages []message
-	second   []endpoint.MR // of each receiver, beside its window
+	second   []endpoint.MR // the second region of each receiver, beside its window
 	frees    []func() error
 }
 

@@ -18,7 +18,7 @@ import (
 // through a namespace of its own, where packets can get lost: what a switch sends passes no
 // queueing discipline of its own port.
 type tree struct {
-	hosts    []*host // of the first switch and of the second one in turn
+	hosts    []*host // hosts of the first switch and of the second one in turn
 	wire     *lab.Namespace
 	switches [2]*treeSwitch
 	daemons  [2]*daemon
@@ -35,7 +35,7 @@ type treeSwitch struct {
 
 const (
 	treeHosts     = 4
-	firstTreeHost = maxHosts + 2 // after those of the star
+	firstTreeHost = maxHosts + 2 // the number after those of the star's hosts
 	// treeHello is the interval of hellos: emulation on a busy machine may be silent for the hold
 	// time of the default.
 	treeHello = 400 * time.Millisecond
