@@ -29,7 +29,7 @@ const (
 	formatTable = "table"    // a table for people; it fits the terminal, if it is one
 	formatWide  = "wide"     // the table with all its columns
 	formatJSON  = "json"     // JSON as the API has it
-	formatYAML  = "yaml"     // the same
+	formatYAML  = "yaml"     // the same in YAML
 	formatPath  = "jsonpath" // =QUERY: what a query of RFC 9535 finds in the JSON, one a line
 )
 

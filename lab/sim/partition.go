@@ -23,7 +23,7 @@ type Partition struct {
 
 	routes    *topology.Routes
 	downPorts int
-	taps      bool // true: there are some
+	taps      bool // true: a port has a tap
 
 	conns   []*conn
 	memory  *rc.Memory // the memory that WRITEs go to
