@@ -22,7 +22,7 @@ import (
 // empty follow from that state: the PSN is the sender's next one, the address the window's.
 type ExplainPacket struct {
 	From     netip.Addr // the member that sends it
-	Op       string     // such as write-middle or acknowledge
+	Op       string     // the operation, such as write-middle or acknowledge
 	Port     string     // the port by which the packet comes; empty: where its sender is
 	AckReq   bool
 	BECN     bool

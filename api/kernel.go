@@ -36,7 +36,7 @@ type XDPInterface struct {
 	Native      bool   `json:"native"`       // XDP in the driver; else gleamd uses generic XDP
 	ZeroCopy    bool   `json:"zero_copy"`    // AF_XDP without copies
 	MultiBuffer bool   `json:"multi_buffer"` // native XDP of packets in several buffers
-	Redirect    bool   `json:"redirect"`     // takes frames that XDP redirects to it now
+	Redirect    bool   `json:"redirect"`     // true: the interface takes frames that XDP redirects to it now
 }
 
 // Degradation is something that gleamd does without, or less well, because of this machine.

@@ -14,8 +14,8 @@ import (
 type Reloaded struct {
 	Keys         []uint16       `json:"keys"`          // ids of the keys of envelopes that count now
 	Applied      []string       `json:"applied"`       // configuration keys whose changes are in effect now
-	Unchanged    []string       `json:"unchanged"`     // those that have not changed
-	NeedsRestart []NeedsRestart `json:"needs_restart"` // those that have changed, and stay as they were
+	Unchanged    []string       `json:"unchanged"`     // keys that have not changed
+	NeedsRestart []NeedsRestart `json:"needs_restart"` // keys that have changed, and stay as they were
 	MembersLost  int            `json:"members_lost"`  // hosts that were members behind ports that are removed now
 	GroupsEnded  []netip.Addr   `json:"groups_ended"`  // groups that are in none of the group prefixes any more
 }

@@ -54,7 +54,7 @@ type Remote struct {
 	shares [numRoles]userShares
 	begun  *connlimit.Pool // connections whose client has not shown its certificate yet
 
-	in chan net.Conn // whose clients have shown their certificates
+	in chan net.Conn // connections whose clients have shown their certificates
 
 	mu       sync.Mutex
 	tls      *tls.Config

@@ -67,7 +67,7 @@ type NextHop struct {
 	MAC     string     `json:"mac,omitempty"`
 	Switch  string     `json:"switch,omitempty"` // ID of the neighbour that it is
 	Reason  string     `json:"reason,omitempty"` // why it is none, or not known
-	Hosts   int        `json:"hosts"`            // whose routes lead by it
+	Hosts   int        `json:"hosts"`            // hosts whose routes lead by it
 }
 
 // Topology returns what the switch knows of other switches.

@@ -34,7 +34,7 @@ type Trace struct {
 	Rate    int          `json:"rate,omitempty"`    // packets a second that may come, with what they cause; 0: DefaultTraceRate
 	Count   int          `json:"count,omitempty"`   // ends after this number of packets; 0: no bound
 	Seconds float64      `json:"seconds,omitempty"` // ends after this time; 0: no bound
-	Slow    bool         `json:"slow,omitempty"`    // takes Group off the fast path as long as the trace runs
+	Slow    bool         `json:"slow,omitempty"`    // true: Group is off the fast path as long as the trace runs
 }
 
 // PSNRange is a range of PSNs, both ends included. Last may be below First: the range goes over

@@ -180,7 +180,7 @@ type Control struct {
 	Iterations       uint64   `json:"iterations"`
 	LongestIteration float64  `json:"longest_iteration"` // the longest iteration of the loop, in seconds: nothing else was served meanwhile
 	Lookups          uint64   `json:"lookups"`           // lookups of members' locations and ports in the kernel
-	Hosts            int      `json:"hosts"`             // whose locations are known or being looked up
+	Hosts            int      `json:"hosts"`             // hosts whose locations are known or being looked up
 	Resyncs          uint64   `json:"resyncs"`           // times that netlink messages were lost, so that everything was looked up again
 	NotWatched       []string `json:"not_watched,omitempty"`
 
@@ -204,7 +204,7 @@ type Version struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit"` // the commit of the source, 12 digits, with +dirty if that was changed; unknown
 	Go       string    `json:"go"`
-	Platform string    `json:"platform"` // such as linux/amd64
+	Platform string    `json:"platform"` // the platform, such as linux/amd64
 	Started  time.Time `json:"started"`
 	Pid      int       `json:"pid"`
 }

@@ -88,7 +88,7 @@ type ZeroCopy string
 // Zero-copy choices.
 const (
 	ZeroCopyNever  ZeroCopy = "never"  // copy
-	ZeroCopyAlways ZeroCopy = "always" // or fail
+	ZeroCopyAlways ZeroCopy = "always" // zero copy, or failure
 )
 
 // UMEM is the packet memory that all ports share.

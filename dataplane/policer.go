@@ -9,7 +9,7 @@ import "time"
 // value has no limit. Workers bound the packets of a port with it, the control loop its own
 // work; it belongs to one goroutine and reads no clock.
 type Policer struct {
-	gap    time.Duration // between two packets at the full rate; 0: no limit
+	gap    time.Duration // the time between two packets at the full rate; 0: no limit
 	burst  time.Duration // how far packets may run ahead of the rate
 	fullAt time.Duration // the time when the bucket would be full again
 }

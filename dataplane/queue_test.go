@@ -146,7 +146,7 @@ func TestQueueIsBounded(t *testing.T) {
 // Replies have room beyond that for data, in frames and in bytes.
 func TestQueueHasRoomForReplies(t *testing.T) {
 	for _, c := range []struct {
-		frames, bytes int // beyond those for data
+		frames, bytes int // frames and bytes beyond those for data
 		want          bool
 	}{
 		{0, 0, true},

@@ -23,7 +23,7 @@ type MemberConfig struct {
 	RetryMin time.Duration // the first wait for an answer to Leave; default 100 ms
 	RetryMax time.Duration // default 2 s
 	Deadline time.Duration // bounds a whole Leave; default 10 s
-	AskEvery time.Duration // between two questions whether the switch still knows a group; 0: none
+	AskEvery time.Duration // the time between two questions whether the switch still knows a group; 0: none
 }
 
 // Membership is the configuration of a member's queue pair in a group.

@@ -79,8 +79,8 @@ type RegistrarConfig struct {
 	EpochStep  uint64 // largest step from the newest known epoch to a new one; default 2^20
 	MaxEvents  int    // Gone messages without an Ack; default 4096
 
-	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
-	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
+	ReassemblyTimeout time.Duration // the time between two segments of a registration; default 5 s
+	LocateRetry       time.Duration // the time between two calls of Install under VerdictLater; default 50 ms
 	LocateTimeout     time.Duration // the time until VerdictLater becomes a rejection; default 2 s
 	DefaultLease      time.Duration // the lease of masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
@@ -193,7 +193,7 @@ func newTreeBooks() treeBooks {
 // group is a complete registration.
 type group struct {
 	reg      Registration  // Members: the current ones
-	key      KeyID         // under which it was registered; 0 for a local one
+	key      KeyID         // the key under which it was registered; 0 for a local one
 	tx       uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
 	segments []digest      // the digests of the Register, to recognize a duplicate
 	lease    timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease

@@ -16,7 +16,7 @@ import (
 type prepareBody struct {
 	master     netip.AddrPort
 	tx         uint32
-	left       time.Duration // within which the answer is needed
+	left       time.Duration // the time within which the answer is needed
 	origin     uint64        // the epoch with which the group's life began
 	generation uint64        // the generation of the attempt, within that life
 	known      uint32        // members with higher numbers are new in the group

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	stopGrace = 5 * time.Second // between SIGTERM and SIGKILL
+	stopGrace = 5 * time.Second // the time between SIGTERM and SIGKILL
 	outputCap = 64 << 10        // bytes of output stored for error messages
 )
 

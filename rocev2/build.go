@@ -15,8 +15,8 @@ type Path struct {
 	TCI            uint16 // its tag control information
 	TPID           uint16 // its EtherType; 0 means EtherTypeVLAN
 	Src, Dst       netip.Addr
-	TTL            uint8  // or hop limit; 0 means 64
-	TOS            uint8  // or traffic class: DSCP and ECN
+	TTL            uint8  // the TTL or hop limit; 0 means 64
+	TOS            uint8  // the TOS or traffic class: DSCP and ECN
 	ID             uint16 // IPv4 identification; don't-fragment is always set
 	FlowLabel      uint32 // IPv6, 20 bits
 	SrcPort        uint16 // UDP

@@ -7,7 +7,7 @@ import "encoding/binary"
 
 // Echo requests and replies: RFC 792, RFC 4443 §4.
 const (
-	echoLen         = 8 // without data
+	echoLen         = 8 // the length without data
 	icmpEchoReply   = 0
 	icmpEchoRequest = 8
 

@@ -49,7 +49,7 @@ const (
 	targetSkipped   = 4           // times in it that a leg was left out, and none sent: lossy
 	targetFirstWait = 10 * time.Second
 	targetLastWait  = 10 * time.Minute
-	targetTrial     = 10 * time.Second // without losses: as good as any
+	targetTrial     = 10 * time.Second // the time without losses after which a target is as good as any
 )
 
 // TargetReport is what has become of the copies for a port. The numbers only grow.

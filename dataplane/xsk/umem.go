@@ -23,7 +23,7 @@ type Owner uint16
 // Owners. A larger value is that of a Queue: see Umem.NewOwner.
 const (
 	ownedByPool   Owner = iota
-	OwnedByWorker       // or by the goroutine that the worker passed it to
+	OwnedByWorker       // the worker, or the goroutine that the worker passed it to
 	firstSocketID
 )
 

@@ -27,7 +27,7 @@ type groupTree struct {
 type hop struct {
 	From   string     `json:"from"`             // ID of a switch
 	To     string     `json:"to,omitempty"`     // ID of the next switch
-	Member netip.Addr `json:"member,omitzero"`  // or the member
+	Member netip.Addr `json:"member,omitzero"`  // the member, in the place of To
 	Port   string     `json:"port,omitempty"`   // the port of From
 	State  string     `json:"state,omitempty"`  // the state of the adjacency, for a switch
 	Reason string     `json:"reason,omitempty"` // why it is down

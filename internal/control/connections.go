@@ -43,7 +43,7 @@ type connections struct {
 // state file.
 type created struct {
 	asked   *api.CreateGroup
-	reg     envelope.Registration // without members
+	reg     envelope.Registration // the registration without members
 	replies string
 	dials   bool
 	keys    []netip.Addr // the addresses that connections are registered under

@@ -18,7 +18,7 @@ type message = store.Message[content]
 // content is what a message consists of.
 type content struct {
 	asker   requester       // the sender of the request that it answers, if it is for that sender; the zero value: nobody has asked
-	packet  envelope.Packet // or
+	packet  envelope.Packet // the envelope, unless isRelay
 	relay   envelope.Relay  // a relay to a neighbour switch, if isRelay
 	isRelay bool
 }

@@ -248,7 +248,7 @@ func (e *Engine) Close() error {
 	if e.devices != nil {
 		e.devices.Close()
 	}
-	var beside sync.WaitGroup // while the ports are closed
+	var beside sync.WaitGroup // the work while the ports are closed
 	var keeping, switching error
 	beside.Go(func() { keeping = e.keeper.Close() })
 	beside.Go(func() { switching = e.switches.Close() })

@@ -118,7 +118,7 @@ const maxChangeLookups = 2000
 // Intervals between two lookups of a host that the kernel cannot resolve. Each lookup
 // makes the kernel send a few requests.
 const (
-	wantedRetry     = 50 * time.Millisecond // while the location is wanted, the first time
+	wantedRetry     = 50 * time.Millisecond // the first interval while the location is wanted
 	wantedDoublings = 3                     // doublings of wantedRetry; the kernel reports an answer by itself
 	wantedTime      = time.Second           // the time after the last use by a registration or an envelope
 	firstRetry      = time.Second

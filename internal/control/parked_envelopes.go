@@ -18,7 +18,7 @@ const (
 	maxParked        = 64                    // datagrams
 	maxParkedPerPort = maxParked / 4         // datagrams that answer envelopes from one port
 	parkTTL          = time.Second           // a datagram is dropped after this time
-	parkPollInterval = 20 * time.Millisecond // between two attempts
+	parkPollInterval = 20 * time.Millisecond // the time between two attempts
 )
 
 // parkedEnvelopes holds datagrams whose receivers the kernel is resolving, in order of

@@ -22,7 +22,7 @@ import (
 var _ api.Tracer = (*Engine)(nil)
 
 const (
-	traceInterval = 10 * time.Millisecond // between two looks at what was recorded
+	traceInterval = 10 * time.Millisecond // the time between two looks at what was recorded
 	traceBatch    = 1024                  // records of each worker that are read at a time
 )
 

@@ -25,7 +25,7 @@ const (
 	maxPinged  = 256              // addresses
 	pingWait   = time.Second      // the time for the answers of a round
 	pingRounds = 2                // a host without an answer gets a second request
-	pause      = time.Millisecond // between two packets
+	pause      = time.Millisecond // the time between two packets
 )
 
 // Headers in front of the data of an echo request.

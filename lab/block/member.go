@@ -24,7 +24,7 @@ const (
 
 const (
 	pingEvery  = 500 * time.Millisecond
-	stallAfter = 2 * time.Second // without an answer, or with entries that it does not apply, a replica is dropped
+	stallAfter = 2 * time.Second // the time without an answer, or with entries not applied, after which a replica is dropped
 )
 
 // member is a replica as the gateway sees it. The gateway's mu guards it.

@@ -41,7 +41,7 @@ type Tree struct {
 type LinkCount struct {
 	From      string `json:"from"`
 	To        string `json:"to"`
-	Inner     bool   `json:"inner"` // between switches
+	Inner     bool   `json:"inner"` // true: the link is between switches
 	Data      uint64 `json:"data"`  // frames of the group
 	DataBytes uint64 `json:"data_bytes"`
 	Feedback  uint64 `json:"feedback"`

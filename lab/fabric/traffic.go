@@ -85,7 +85,7 @@ func (f *Fabric) Traffic(a, b string) (t Traffic, err error) {
 const (
 	etherTypeAt = 12
 	ipAt        = 14
-	ipv4Len     = 20 // without options; packets with options are Other
+	ipv4Len     = 20 // the length without options; packets with options are Other
 	ipv6Len     = 40
 	protoUDP    = 17
 	portRoCEv2  = 4791

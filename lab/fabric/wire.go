@@ -157,7 +157,7 @@ func wireProgram(loss float64, to int) asm.Instructions {
 
 const (
 	queueBytes  = 256 << 10 // the queue of a link with a rate
-	delayFrames = 10_000    // under way on a link with a delay
+	delayFrames = 10_000    // frames under way on a link with a delay
 )
 
 // unshape takes from an interface what shape has given it.

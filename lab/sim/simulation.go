@@ -19,7 +19,7 @@ type Simulation struct {
 	part       []int32 // the partition by node
 	lookahead  Time
 	train      int              // most packets of a train; 1: there are none
-	routes     *topology.Routes // without failures
+	routes     *topology.Routes // the routes without failures
 	groups     [][]topology.Node
 
 	failures    []topology.Failure // failures in the order of time

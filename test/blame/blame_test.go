@@ -57,7 +57,7 @@ func judged(t *testing.T) string {
 const (
 	watchTime = 7 * time.Second        // the time for which a run is looked at
 	afterward = time.Second            // the time for which it is looked at after the guilty member was named
-	interval  = 100 * time.Millisecond // between two looks
+	interval  = 100 * time.Millisecond // the time between two looks
 	patience  = 20 * time.Second       // the time for a join
 )
 

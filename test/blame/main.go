@@ -43,7 +43,7 @@ type load struct {
 	Message  int           // bytes
 	Depth    int           // the most messages that are posted and not complete
 	Burst    int           // messages that are due at once
-	Interval time.Duration // between bursts; 0: as many messages as Depth allows are always due
+	Interval time.Duration // the time between bursts; 0: as many messages as Depth allows are always due
 	Rate     int64         // the rate of its device, bits/s; 0: no bound
 }
 

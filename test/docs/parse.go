@@ -124,7 +124,7 @@ func mark(text string) (b block, ok bool, err error) {
 // blocks returns the fenced blocks of a document, in order.
 func blocks(document string) (bs []block, err error) {
 	var errs []error
-	var next *block // whose comment was read
+	var next *block // the block whose comment was read
 	section, fence := "", ""
 	for i, line := range strings.Split(document, "\n") {
 		at := func(err error) { errs = append(errs, fmt.Errorf("line %d: %w", i+1, err)) }

@@ -32,7 +32,7 @@ type hostile struct {
 	from    int // the host that sends it
 	frame   []byte
 	counter string // a reason of Stats
-	xdp     string // or of the port's XDP counters
+	xdp     string // a name of the port's XDP counters, in the place of counter
 	answer  rocev2.Syndrome
 }
 

@@ -61,7 +61,7 @@ type rigConfig struct {
 	pathMTU int
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
-	alone   bool   // without local repair
+	alone   bool   // true: there is no local repair
 	workers int    // workers of the switch; 0: GLEAM_WORKERS, or by the test's name
 	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
 	// the last one alone.

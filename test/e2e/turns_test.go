@@ -32,7 +32,7 @@ type pouring struct {
 	from  int
 	done  atomic.Int64  // messages
 	early atomic.Int64  // completions without the bytes at every other member
-	most  time.Duration // between two completions
+	most  time.Duration // the longest time between two completions
 	err   error
 	ended chan struct{}
 }

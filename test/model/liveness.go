@@ -8,7 +8,7 @@ const (
 	unknown uint8 = iota
 	completes
 	endless
-	onPath      // while the run is followed
+	onPath      // the state while the run is followed
 	endsOutside // outside of the searched states
 )
 

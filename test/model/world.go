@@ -69,7 +69,7 @@ type node int
 type link struct {
 	from, to node
 	nbr      mcast.Neighbor // the name that to, a switch, has for from
-	session  uint8          // between switches: how often to has begun another session with from
+	session  uint8          // the number of sessions that to has begun with from, between switches
 	q        []packet
 	full     time.Duration // the time until which it accepts only a bounded number of copies
 	room     uint8

@@ -66,7 +66,7 @@ type member struct {
 type source interface {
 	depth() int
 	post(g *group, seq int, payload []byte) error
-	wait(ctx context.Context) (completions int, err error) // without error; err is of the next one
+	wait(ctx context.Context) (completions int, err error) // completions without error; err is of the next one
 }
 
 // soft queue pairs post WRITEs.

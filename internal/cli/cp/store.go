@@ -36,7 +36,7 @@ type store struct {
 	parts   map[string]string // names of unfinished files that were found, by partName
 	made    []*entry          // directories that have not their own permissions yet
 
-	open *entry // whose file is
+	open *entry // the entry whose file is open
 	file *os.File
 	name string // the name of file
 }

@@ -47,7 +47,7 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	table  *Table
-	vrfs   []int // whose tables have the routes; 0: that of none
+	vrfs   []int // the VRFs whose tables have the routes; 0: that of none
 	lost   uint64
 	failed error // the error of the last match
 

@@ -31,7 +31,7 @@ const (
 	frameMagic = "gfrm"
 	version    = 5 // 1: without groups over several switches; 2: without Turn.Joining; 3: without Created; 4: without Host.Locations, hops and Position.FullHistory
 	headerLen  = 32
-	frameLen   = 32 // without payload
+	frameLen   = 32 // the length without payload
 	maxPayload = 1 << 30
 )
 

@@ -24,7 +24,7 @@ type Port struct {
 	TxRate    float64 `json:"tx_rate"`
 	DropRate  float64 `json:"drop_rate"` // copies and answers that found no room
 	RxBitRate float64 `json:"rx_bit_rate"`
-	TxBitRate float64 `json:"tx_bit_rate"` // without the fast path's copies, whose bytes are not counted
+	TxBitRate float64 `json:"tx_bit_rate"` // the rate without the fast path's copies, whose bytes are not counted
 }
 
 // Sample is what a switch says of its groups and ports at one moment, with rates since an earlier

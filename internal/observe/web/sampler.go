@@ -18,7 +18,7 @@ import (
 // Least times between two samples, for all browsers together.
 const (
 	Interval     = time.Second
-	idleInterval = 10 * time.Second // while there is no browser: for the history
+	idleInterval = 10 * time.Second // the interval while there is no browser: for the history
 )
 
 // share bounds the part of the time for which the switch is asked: a sample that took long
@@ -30,7 +30,7 @@ type sampler struct {
 	ctx            context.Context // ends with the server
 	backend        Backend
 	version        api.Version
-	interval, idle time.Duration // between two samples, with browsers and without
+	interval, idle time.Duration // the time between two samples, with browsers and without
 
 	history *history
 	before  *watch.Sample // the last one; run's alone

@@ -111,7 +111,7 @@ type receiver struct {
 	qp      endpoint.QP
 	mr      endpoint.MR
 	size    int
-	sources *source       // whose slots, but for the headers, never change
+	sources *source       // the source whose slots, but for the headers, never change
 	seq     atomic.Uint64 // messages that have arrived, all right
 	slots   uint64
 }

@@ -36,7 +36,7 @@ type bare struct {
 
 // bareLeg has the fields of a receiver's copy that replace the source's.
 type bareLeg struct {
-	headers [rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen - 4]byte // up to the PSN
+	headers [rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen - 4]byte // the headers up to the PSN
 	icrc    uint32                                                                        // the value to be XORed
 }
 

@@ -33,7 +33,7 @@ type Overhead struct {
 	Payload      int           `json:"payload"`          // bytes
 	Legs         int           `json:"legs"`             // receivers
 	Others       float64       `json:"others"`           // share of all CPUs that other programs took before the run
-	InPPS        float64       `json:"in_pps"`           // without observation; median
+	InPPS        float64       `json:"in_pps"`           // the packets in a second without observation; median
 	CPU          float64       `json:"thread_ns_per_in"` // gleamd's CPU time for a packet
 	Observations []Observation `json:"observations"`
 

@@ -43,7 +43,7 @@ type Point struct {
 	reader    *reader
 	seed      uint64
 	clos      topology.Clos // unless the topology is a file
-	cfg       sim.Config    // without network and program
+	cfg       sim.Config    // the configuration without network and program
 	inexact   bool          // the file's trains.inexact
 }
 
@@ -89,7 +89,7 @@ func Parse(name string, text []byte) (*Sweep, error) {
 
 var (
 	validVariable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	variableUse   = regexp.MustCompile(`\$\{([^}\n]*)\}`) // within a line
+	variableUse   = regexp.MustCompile(`\$\{([^}\n]*)\}`) // a use within a line
 )
 
 func (s *Sweep) fail(key, text, format string, args ...any) error {
