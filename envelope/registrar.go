@@ -178,7 +178,7 @@ type treeBooks struct {
 	prepareExpiries timers[prepareKey]
 	refusals        map[prepareKey]*refusal
 	refusalExpiries timers[prepareKey]
-	graces          timers[*group] // graces of groups that a neighbour has lost
+	graces          timers[*group] // grace periods of groups that a neighbour has lost
 	rebuilds        timers[*group] // the next rebuilds of roots
 	routeChecks     timers[*group]
 }

@@ -40,7 +40,7 @@ type unkept struct {
 	groups   map[netip.Addr]bool
 	last     time.Duration // write
 	interval time.Duration // the time to the next write
-	change   uint64        // the file's change in the write that is under way; 0: none
+	change   uint64        // the number of the file's change in the write under way; 0: none
 }
 
 // delay reports whether a group's connections have changed since they were stored, and has that

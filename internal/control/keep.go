@@ -43,7 +43,7 @@ type positionsUnderWay struct {
 	positions  mcast.Positions
 	number     uint32
 	generation uint64 // the generation of the registration
-	change     uint64 // the change of the file
+	change     uint64 // the number of the file's change
 }
 
 // storeInterval is the least time between two writes, and between two reads of outcomes where

@@ -41,7 +41,7 @@ type Message[M any] struct {
 	Lasts    bool   // true: it is not dropped for its age, and counts for no port
 	Port     int    // the port of the request that it answers; -1: none
 	Body     M      // what leaves
-	change   uint64 // the change of the file
+	change   uint64 // the number of the file's change
 }
 
 // Outbox has the messages that wait.
