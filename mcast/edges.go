@@ -308,7 +308,7 @@ func (t *tree) joinTurn() {
 // relay is a question that is passed on to the switches below.
 type relay struct {
 	member int32       // whose position is asked for, or none
-	said   []edgeBound // by LegID: what the switches below have said
+	said   []edgeBound // answers of the switches below, by LegID
 }
 
 // edgeBound is what a neighbour has said: all behind it have everything before psn.

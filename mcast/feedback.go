@@ -256,7 +256,7 @@ func (g *group) selectiveNAKReceived(now time.Duration, i int, p *Packet, out *O
 		e := g.repair.store.find(q)
 		switch {
 		case e == nil, next.Less(e.passedAt):
-			continue // it will pass, or has passed behind next
+			continue // q is still to come, or has come after next
 		case m.state != inSync && m.cursor.LessEq(q) && (m.inBurst(q) || m.firstUnsent.LessEq(q)):
 			continue // the cursor comes to it
 		}

@@ -193,7 +193,7 @@ func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 			return // a later message may have begun unseen
 		}
 		if g.fwd.writeMessage = write; psn.Less(g.refusal.psn) {
-			g.setRefusal(refusal{}) // it followed from the damaged FIRST
+			g.setRefusal(refusal{}) // the damaged FIRST was the reason for the refusal
 		}
 	case f&rocev2.OpStart != 0:
 		g.fwd.writeMessage = write

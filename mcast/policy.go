@@ -24,10 +24,11 @@ type policyParams struct {
 // judge decides on leg i, of which cause is true: it is evicted, the group fails because of it, or it stays.
 // It reports whether one of the first two is so.
 //
-//	cause                      a leg toward the root    if too few others would be left
-//	Lagging                    stays (R108)             stays
-//	Silent, Stranded, a NAK    evicted                  fails, if acked waits for the leg
-//	Misnumbered                evicted                  fails
+//	cause              under Evict toward the root         if too few others would be left
+//	Lagging            stays (R108)                        stays
+//	Silent             checkLiveness does not ask (R108)   fails, if acked waits for the leg
+//	Stranded, a NAK    evicted                             fails, if acked waits for the leg
+//	Misnumbered        evicted                             fails
 func (g *group) judge(i int, cause rocev2.Syndrome, out *Output) bool {
 	switch spare := g.canEvict(i); {
 	case g.ackStateOf(i).flags&isReceiver == 0:

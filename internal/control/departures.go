@@ -27,7 +27,7 @@ type content struct {
 type departures struct {
 	parked    parkedEnvelopes       // envelopes for hosts that are being resolved
 	outbox    store.Outbox[content] // what waits for the state file
-	onLeave   func(*message)        // leave
+	onLeave   func(*message)        // control.leave; tests record the messages in its place
 	relays    []dataplane.Relay     // relays to neighbours, that leave at the end of the iteration
 	datagrams []dataplane.UDP       // datagrams that leave at the end of the iteration
 	asker     requester             // the sender of the envelope that is being served
@@ -99,6 +99,6 @@ func (c *control) sendBy(s dataplane.Origin, p *envelope.Packet) {
 // sendDatagrams sends the datagrams that wait for the end of the iteration.
 func (c *control) sendDatagrams() {
 	c.plane.SendUDP(c.departures.datagrams)
-	clear(c.departures.datagrams) // for the garbage collector
+	clear(c.departures.datagrams) // the garbage collector frees the payloads
 	c.departures.datagrams = c.departures.datagrams[:0]
 }

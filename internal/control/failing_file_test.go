@@ -87,7 +87,7 @@ func TestTurnBeginsWhileTheFileFails(t *testing.T) {
 			t.Errorf("the source has waited for %d tries to write the file", n)
 		}
 		f.stop()
-		_ = f.control.keeper.Close() // it fails
+		_ = f.control.keeper.Close() // the file's last write fails
 	})
 }
 

@@ -186,7 +186,7 @@ func (b *breaker) kill(_ context.Context, h *host, x *breakage) (string, error) 
 		x.resume = nil
 	}
 	x.killed = true
-	_ = h.Device.Close() // it is dead, whatever the end of its sockets says
+	_ = h.Device.Close() // the device is dead, even if closing its sockets fails
 	said := "it is dead: the group stalls"
 	if b.run.opts.Policy != "strict" {
 		said += fmt.Sprintf(", and goes on without it after %v", pageDeadAfter)

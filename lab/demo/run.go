@@ -171,7 +171,7 @@ func (r *run) incoming(h *host, i int) (err error) {
 	// Every host has it at another virtual address: the switch translates.
 	err = h.Register(h.mem, uint64(i+1)<<40)
 	if h.mr = h.Memory; r.plan.Op == endpoint.Send {
-		h.Memory = nil // it is no window
+		h.Memory = nil // a SEND goes into receives: the region is no window
 	}
 	return err
 }

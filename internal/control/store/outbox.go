@@ -122,7 +122,7 @@ func (o *Outbox[M]) Release(stored uint64, failing bool, delay func(group netip.
 		for i := range o.waiting {
 			keep = o.pass(&o.waiting[i], keep, send)
 		}
-		clear(o.waiting[len(keep):]) // for the garbage collector
+		clear(o.waiting[len(keep):]) // the garbage collector frees the bodies
 		o.waiting = keep
 	}
 	for i := range o.fresh {

@@ -90,7 +90,8 @@ func SetQuick(c *cobra.Command, quick map[string]string) error {
 	return nil
 }
 
-// RequireRoot returns an error, with the next step, to a user who is not root, and where no lab can be made.
+// RequireRoot returns an error if the user is not root, or if this machine can have no network namespaces. The error
+// names the next step.
 func RequireRoot() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("the benchmark needs root: type `sudo %s`", strings.Join(os.Args, " "))
