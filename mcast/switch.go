@@ -166,10 +166,8 @@ func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() 
 
 // rearm arms the deadlines that g waits for.
 func (s *Switch) rearm(g *group) {
-	for k := range g.due {
-		if g.due.armed(k) {
-			s.timers.arm(g.id, g.due.at(k))
-		}
+	if at, ok := g.due.earliest(); ok {
+		s.timers.arm(g.id, at)
 	}
 	if g.mayRelease() {
 		s.timers.arm(g.id, g.repair.store.held.since)

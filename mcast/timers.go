@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -26,6 +27,15 @@ func (d *deadlines) armed(k int) bool            { return d[k] != 0 }
 func (d *deadlines) at(k int) time.Duration      { return d[k] - 1 }
 func (d *deadlines) arm(k int, at time.Duration) { d[k] = at + 1 }
 func (d *deadlines) stop(k int)                  { d[k] = 0 }
+
+// earliest returns the first of the deadlines, and false if none is armed.
+func (d *deadlines) earliest() (time.Duration, bool) {
+	first := uint64(math.MaxUint64)
+	for _, at := range d {
+		first = min(first, uint64(at)-1) // one that is not armed is the latest
+	}
+	return time.Duration(first), first != math.MaxUint64
+}
 
 // timers has the groups that wait for a time. It is a heap, the earliest time first and,
 // at equal times, the lowest GroupID, so that no call visits groups for which nothing is
