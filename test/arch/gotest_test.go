@@ -17,7 +17,8 @@ while [ "$1" != --jsonfile ]; do shift; done
 cp "$(dirname "$0")/events" "$2"
 `
 
-// TestGotestTellsFailures: the file GLEAM_FAILURES gets each test that failed at last, with its last lines as it printed them.
+// TestGotestTellsFailures: the file GLEAM_FAILURES gets each test that failed at last, with the
+// first and last lines of its last run as it printed them.
 func TestGotestTellsFailures(t *testing.T) {
 	const of = `"Package":"github.com/gleam-rdma/gleam/api","Test":"`
 	line := func(test, text string) string {
@@ -29,7 +30,8 @@ func TestGotestTellsFailures(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{
 		"go": fakeGotestsum,
-		"events": line("TestA/b", "=== RUN   TestA/b") + line("TestA/b", `    a_test.go:1: \tgot \"1\", want \u003c2\u003e`) + line("TestC", "    c_test.go:1: only at first") +
+		"events": line("TestA/b", "=== RUN   TestA/b") + line("TestA/b", "    in the first run") + line("TestA/b", "=== RUN   TestA/b") + line("TestA/b", `    a_test.go:1: \tgot \"1\", want \u003c2\u003e`) + line("TestC", "    c_test.go:1: only at first") +
+			line("TestD", "    d_test.go:1: the cause") + strings.Repeat(line("TestD", "    d_test.go:2: a note"), 20) + line("TestD", "--- FAIL: TestD") + end("TestD", "fail") +
 			line("TestA", "--- FAIL: TestA") + end("TestA/b", "fail") + end("TestA", "fail") + end("TestC", "fail") + end("TestC", "pass"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
@@ -37,11 +39,14 @@ func TestGotestTellsFailures(t *testing.T) {
 		}
 	}
 	cmd := exec.Command("../../scripts/gotest", "--", "./...")
-	cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_FAILURES="+dir+"/failures")
+	cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_FAILURES="+dir+"/failures", "GLEAM_COUNTS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	const want = "github.com/gleam-rdma/gleam/api TestA:\n--- FAIL: TestA\n" + "github.com/gleam-rdma/gleam/api TestA/b:\n    a_test.go:1:   got \"1\", want <2>\n"
+	const note = "    d_test.go:2: a note\n"
+	want := "github.com/gleam-rdma/gleam/api TestA:\n--- FAIL: TestA\n" +
+		"github.com/gleam-rdma/gleam/api TestA/b:\n    in the last of 2 runs:\n    a_test.go:1:   got \"1\", want <2>\n" +
+		"github.com/gleam-rdma/gleam/api TestD:\n    d_test.go:1: the cause\n" + strings.Repeat(note, 5) + "    ...\n" + strings.Repeat(note, 5) + "--- FAIL: TestD\n"
 	if got, err := os.ReadFile(dir + "/failures"); err != nil || string(got) != want {
 		t.Errorf("%v: failures are\n%s\nwant\n%s", err, got, want)
 	}
@@ -82,7 +87,7 @@ func TestGotestFailsForSkips(t *testing.T) {
 			}
 		}
 		cmd := exec.Command("../../scripts/gotest", "--", "./...")
-		cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_COUNTS="+dir+"/counts", "GLEAM_REQUIRE_ROOT="+map[bool]string{true: "1"}[c.strict])
+		cmd.Env = append(os.Environ(), "GO="+dir+"/go", "GLEAM_COUNTS="+dir+"/counts", "GLEAM_FAILURES=", "GLEAM_REQUIRE_ROOT="+map[bool]string{true: "1"}[c.strict])
 		out, err := cmd.CombinedOutput()
 		counts, _ := os.ReadFile(dir + "/counts")
 		if (err == nil) != c.ok || strings.TrimSpace(string(counts)) != c.counts {
