@@ -187,7 +187,7 @@ func (m *meter) measureGenerator(ctx context.Context, s *testbed, d time.Duratio
 		}
 		d = max(d, min(2*d, longestTry))
 	}
-	return generatorCost{}, fmt.Errorf("%s: the generator did not run in %d measurements of up to %v", s.benchCase, measureTries, d)
+	return generatorCost{}, fmt.Errorf("%s: the generator did not run in %d measurements of up to %v: %w", s.benchCase, measureTries, d, errStarved)
 }
 
 // costs are ns of CPU time per packet out: of the method's own threads, and of the

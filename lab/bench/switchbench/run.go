@@ -221,6 +221,9 @@ const (
 	longestTry   = 2 * time.Second
 )
 
+// errStarved is the cause where nothing ran, or arrived, in measureTries measurements.
+var errStarved = errors.New("the machine is too busy")
+
 // measure is one measurement of a row at a rate; 0 is as fast as it goes.
 func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
 	for range measureTries {
@@ -230,5 +233,5 @@ func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64,
 		}
 		d = max(d, min(2*d, longestTry))
 	}
-	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of up to %v", x.row.name, x.testbed.benchCase, measureTries, d)
+	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of up to %v: %w", x.row.name, x.testbed.benchCase, measureTries, d, errStarved)
 }

@@ -5,6 +5,8 @@ package switchbench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -17,22 +19,29 @@ import (
 // (a wrong frame fails the run), and the result has all numbers.
 func TestRun(t *testing.T) {
 	labtest.Require(t)
-	before := openFiles(t)
+	before, machine := openFiles(t), labtest.Watch()
 	o := Default()
 	o.Quick()
 	o.Rounds, o.Duration = 1, 200*time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // half a minute where nothing else runs
 	defer cancel()
 	r, err := Run(ctx, o, t.Logf)
+	if errors.Is(err, errStarved) {
+		machine.Timing(t, "%v", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Rows) != len(allRows) {
 		t.Fatalf("%d rows, want %d", len(r.Rows), len(allRows))
 	}
+	var starved []string // rows whose copies were cut by the end of a round in which little was sent
 	for i, x := range r.Rows {
-		if x.Name != allRows[i].name || x.Reason != "" || x.InPPS <= 0 || x.OutPPS < 2.99*x.InPPS || x.OutPPS > 3.01*x.InPPS || x.CPU <= 0 {
+		if x.Name != allRows[i].name || x.Reason != "" || x.InPPS <= 0 || x.CPU <= 0 {
 			t.Errorf("row %d is not sound: %+v", i, x)
+		}
+		if x.OutPPS < 2.99*x.InPPS || x.OutPPS > 3.01*x.InPPS {
+			starved = append(starved, fmt.Sprintf("row %s: %.0f copies of %.0f packets a second to 3 receivers", x.Name, x.OutPPS, x.InPPS))
 		}
 		if x.Loss < -0.2 || x.Loss > 1 || x.OfferedPS <= 0 {
 			t.Errorf("row %s: loss %v, offered %v", x.Name, x.Loss, x.OfferedPS)
@@ -53,6 +62,9 @@ func TestRun(t *testing.T) {
 	t.Log(table.String())
 	if after := openFiles(t); after > before+4 { // the runtime's own come and go
 		t.Errorf("%d files open, were %d", after, before)
+	}
+	if len(starved) > 0 && !t.Failed() {
+		machine.Timing(t, "%s", strings.Join(starved, "; "))
 	}
 }
 
