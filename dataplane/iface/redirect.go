@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -38,7 +37,7 @@ const (
 // OpenRedirects opens a socket in the calling thread's network namespace. The error of a
 // kernel before Linux 6.3, which does not know, wraps unix.ENOENT.
 func OpenRedirects() (*Redirects, error) {
-	f, err := netlink.GenlFamilyGet(netdevFamily)
+	family, err := genlFamily(netdevFamily)
 	if err != nil {
 		return nil, fmt.Errorf("ask the kernel for the XDP features of interfaces (Linux 6.3): %w", err)
 	}
@@ -46,7 +45,7 @@ func OpenRedirects() (*Redirects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket: %w", err)
 	}
-	return &Redirects{family: f.ID, socket: s}, nil
+	return &Redirects{family: family, socket: s}, nil
 }
 
 // Close closes the socket.

@@ -4,7 +4,6 @@
 package iface
 
 import (
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -19,13 +18,10 @@ const (
 // isWireless reports whether an interface is one of Wi-Fi: the kernel's wireless subsystem knows
 // it.
 func isWireless(ifindex int) bool {
-	f, err := netlink.GenlFamilyGet(wirelessFamily)
+	family, err := genlFamily(wirelessFamily)
 	if err != nil {
 		return false // the kernel has no Wi-Fi
 	}
-	req := nl.NewNetlinkRequest(int(f.ID), unix.NLM_F_ACK)
-	req.AddData(&nl.Genlmsg{Command: wirelessGetInterface, Version: 1})
-	req.AddData(nl.NewRtAttr(wirelessIfindex, nl.Uint32Attr(uint32(ifindex))))
-	_, err = req.Execute(unix.NETLINK_GENERIC, 0)
+	_, err = askGenl(family, unix.NLM_F_ACK, wirelessGetInterface, 1, nl.NewRtAttr(wirelessIfindex, nl.Uint32Attr(uint32(ifindex))))
 	return err == nil
 }

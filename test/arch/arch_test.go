@@ -84,6 +84,8 @@ func TestCheckFindsWhatItIsFor(t *testing.T) {
 		{"atomic", "rocev2/x.go", file("rocev2", `import "sync/atomic"; var _ atomic.Bool`), "the core must not import sync/atomic"},
 		{"log", "envelope/x.go", file("envelope", `import "log/slog"; var _ slog.Logger`), "the core must not import log/slog"},
 		{"zap", "envelope/x.go", file("envelope", `import "go.uber.org/zap"; var _ zap.Logger`), "the core must not import go.uber.org/zap"},
+		{"faulty name", "dataplane/x.go", file("dataplane", `import "github.com/vishvananda/netlink/nl"; var _ nl.Genlmsg`), "has 2 bytes and sends 4"},
+		{"faulty function", "dataplane/x_test.go", file("dataplane", `import "github.com/vishvananda/netlink"; var _ = netlink.GenlFamilyGet`), "uses nl.Genlmsg"},
 		{"goroutine", "mcast/x.go", file("mcast", "func f() {\n\tgo f()\n}"), "x.go:7: the core must not start goroutines"},
 		{"now", "mcast/x.go", file("mcast", "import \"time\"\n\nvar t = time.Now()"), "x.go:8: the core must not use time.Now"},
 		{"now as value", "mcast/x.go", file("mcast", `import clock "time"; var now = clock.Now`), "the core must not use time.Now"},

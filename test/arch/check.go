@@ -37,6 +37,7 @@ func check(name string, src []byte) []string {
 	c.imports()
 	c.words()
 	c.exits()
+	c.faults()
 	if i := roomOf(c.dir); i >= 0 && rooms[i].pure && !c.test {
 		c.purity()
 	}
@@ -136,6 +137,17 @@ func (c *checker) exits() {
 	c.selectors(func(at token.Pos, pkg, fn string) {
 		if pkg == "os" && fn == "Exit" || pkg == "log" && strings.HasPrefix(fn, "Fatal") {
 			c.say(at, "a library must not end the process (%s.%s)", pkg, fn)
+		}
+	})
+}
+
+// faults checks that a file does not use what is wrong in other modules.
+func (c *checker) faults() {
+	c.selectors(func(at token.Pos, pkg, name string) {
+		for _, f := range faulty {
+			if f.pkg == pkg && strings.HasPrefix(name, f.prefix) {
+				c.say(at, "%s.%s: %s", pkg, name, f.why)
+			}
 		}
 	})
 }

@@ -141,6 +141,12 @@ var impureFuncs = map[string]map[string]bool{
 // sources that the caller seeds, never the global source.
 var seededOnly = set("New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "PCG", "ChaCha8", "Source", "Zipf")
 
+// faulty are names of other modules, by their beginning, that no file may use.
+var faulty = []struct{ pkg, prefix, why string }{
+	{"github.com/vishvananda/netlink/nl", "Genlmsg", "has 2 bytes and sends 4, a data race with what lies beside it; dataplane/iface has a genlHeader"},
+	{"github.com/vishvananda/netlink", "Genl", "uses nl.Genlmsg; dataplane/iface has genlFamily"},
+}
+
 // badNames are package names that say nothing.
 var badNames = set("util", "utils", "common", "helper", "helpers", "misc", "shared", "types")
 
