@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The arguments of a transcript's commands.
@@ -20,6 +21,14 @@ func num(t *testing.T, s string, base, bits int) uint64 {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func psn(t *testing.T, s string) rocev2.PSN {
+	n, err := notation.ParsePSN(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 type args struct {
@@ -46,6 +55,8 @@ func (a args) list(key string) []string {
 }
 
 func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
+
+func (a args) psn(key string) rocev2.PSN { return psn(a.t, a.str(key, "0")) }
 
 // va is the virtual address in RETH; -1 is that of a target message.
 func (a args) va() uint64 {

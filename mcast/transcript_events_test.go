@@ -5,14 +5,15 @@ package mcast
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
-// printEvents writes events in the form of transcripts.
-func printEvents(w *strings.Builder, events []Event) {
+// eventLines are events in the form of transcripts. A syndrome 0 is left out.
+func eventLines(events []Event) (lines []string) {
 	for _, e := range events {
 		if e.Kind == PositionsDue {
-			fmt.Fprintln(w, "event: positions due")
+			lines = append(lines, "event: positions due")
 			continue
 		}
 		what := map[EventKind]string{
@@ -20,12 +21,22 @@ func printEvents(w *strings.Builder, events []Event) {
 			NumberMismatch: "number differs of",
 		}[e.Kind]
 		more := ""
-		switch {
-		case e.Cause != e.Syndrome && e.Kind != NumberMismatch:
-			more = fmt.Sprintf(", cause %#x", uint8(e.Cause))
-		case e.Kind == NumberMismatch:
-			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN", ReceivePSN: "receive PSN"}[e.Number], uint32(e.Registered))
+		if e.Syndrome != 0 {
+			more = fmt.Sprintf(", syndrome %#x", uint8(e.Syndrome))
 		}
-		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x%s\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome), more)
+		switch {
+		case e.Kind == NumberMismatch && e.Number == VirtualQPN:
+			more += fmt.Sprintf(", virtual QPN not %#x", uint32(e.Registered))
+		case e.Kind == NumberMismatch:
+			more += fmt.Sprintf(", %s not %s", map[Number]string{SendPSN: "PSN", ReceivePSN: "receive PSN"}[e.Number], notation.PSN(e.Registered))
+		case e.Cause != e.Syndrome:
+			more += fmt.Sprintf(", cause %#x", uint8(e.Cause))
+		}
+		at := notation.PSN(e.PSN)
+		if e.Kind == NumberMismatch && e.Number == VirtualQPN {
+			at = fmt.Sprintf("%#x", uint32(e.PSN))
+		}
+		lines = append(lines, fmt.Sprintf("event: %s %s at %s%s", what, nameOf(e.Member), at, more))
 	}
+	return lines
 }

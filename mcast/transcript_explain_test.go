@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // TestExplanations compares explanations, word by word, with those of testdata/explain.
@@ -36,7 +37,7 @@ func (s *transcript) waits(w *strings.Builder) {
 	printSteps(w, x.Steps)
 	for i := range x.Waits {
 		v := &x.Waits[i]
-		fmt.Fprintf(w, "%s: %06x, %d behind\n", s.legs[v.Leg], uint32(v.PSN), v.Behind)
+		fmt.Fprintf(w, "%s: %s, %d behind\n", s.legs[v.Leg], notation.PSN(v.PSN), v.Behind)
 		printSteps(w, v.Why)
 		for _, e := range v.Ends {
 			if e.At != 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The commands of transcripts of groups that may be offloaded:
@@ -54,7 +55,7 @@ func (s *transcript) offload(a args, w *strings.Builder) {
 			fmt.Fprintln(w, "not granted")
 			return
 		}
-		fmt.Fprintf(w, "granted from %06x to %06x, mid-message %v\n", uint32(g.Nxt), uint32(g.Limit), g.MidMessage)
+		fmt.Fprintf(w, "granted from %s to %s, mid-message %v\n", notation.PSN(g.Nxt), notation.PSN(g.Limit), g.MidMessage)
 	case "revoked":
 		s.sw.Revoked(s.now, 0, &s.out)
 	case "requeue":
@@ -65,28 +66,29 @@ func (s *transcript) offload(a args, w *strings.Builder) {
 				until += d
 			}
 		}
-		c := Copy{Leg: leg, PSN: (rocev2.PSN(a.hex("psn")) + rocev2.PSN(s.sw.group(0).acks[leg].delta)) & rocev2.PSNMask}
+		c := Copy{Leg: leg, PSN: (a.psn("psn") + rocev2.PSN(s.sw.group(0).acks[leg].delta)) & rocev2.PSNMask}
 		fmt.Fprintf(w, "in the store: %v\n", s.sw.Requeue(&c, until))
 		return
 	}
 	s.ledger.close(a.t, s.sw, nil, &s.out)
-	s.print(w)
+	s.print()
 }
 
-func (s *transcript) printOrders(w *strings.Builder) {
+func (s *transcript) orderLines() (lines []string) {
 	if s.out.NeedRevoke {
-		fmt.Fprintln(w, "take it back first")
+		lines = append(lines, "take it back first")
 	}
 	for _, o := range s.out.Orders {
 		switch o.Kind {
 		case AskOffload:
-			fmt.Fprintln(w, "order: ask for the fast path")
+			lines = append(lines, "order: ask for the fast path")
 		case Revoke:
-			fmt.Fprintln(w, "order: revoke")
+			lines = append(lines, "order: revoke")
 		case OpenGate:
-			fmt.Fprintf(w, "order: open the gate of %s at %06x\n", s.legs[o.Leg], uint32(o.Next))
+			lines = append(lines, fmt.Sprintf("order: open the gate of %s at %s", s.legs[o.Leg], notation.PSN(o.Next)))
 		case ShutGate:
-			fmt.Fprintf(w, "order: shut the gate of %s\n", s.legs[o.Leg])
+			lines = append(lines, fmt.Sprintf("order: shut the gate of %s", s.legs[o.Leg]))
 		}
 	}
+	return lines
 }

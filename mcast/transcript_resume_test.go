@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // positions prints the positions of the group; with last, those of a switch that ends.
@@ -27,7 +28,7 @@ func (s *transcript) positions(a args, w *strings.Builder) {
 	}
 	for i, at := range p.Members {
 		if at.Known {
-			fmt.Fprintf(w, ", %s at %06x,%06x", nameOf(MemberID(i)), uint32(at.Send), uint32(at.Receive))
+			fmt.Fprintf(w, ", %s at %s,%s", nameOf(MemberID(i)), notation.PSN(at.Send), notation.PSN(at.Receive))
 		}
 		if at.FullHistory && a.d.HasArg("history") {
 			fmt.Fprint(w, " with a full history")
@@ -58,5 +59,5 @@ func (s *transcript) durable(a args, w *strings.Builder) {
 	}
 	s.sw.PositionsStored(s.now, 0, n, &p, &s.out)
 	s.ledger.close(a.t, s.sw, nil, &s.out)
-	s.print(w)
+	s.print()
 }

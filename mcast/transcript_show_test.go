@@ -6,6 +6,9 @@ package mcast
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The group's state as transcripts show it, and the checks of it after each command.
@@ -16,7 +19,7 @@ func (s *transcript) show(w *strings.Builder) {
 		fmt.Fprintln(w, "no group")
 		return
 	}
-	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v", uint32(st.Acked), uint32(st.Nxt), st.Failed)
+	fmt.Fprintf(w, "A=%s hi=%s failed=%v", notation.PSN(st.Acked), notation.PSN(st.Nxt), st.Failed)
 	if st.RetainedMax > 0 {
 		fmt.Fprintf(w, " kept=%d most=%d", st.Retained/minFrameBytes, st.RetainedMax/minFrameBytes)
 	}
@@ -31,7 +34,7 @@ func (s *transcript) show(w *strings.Builder) {
 		case m.Joining:
 			fmt.Fprint(w, " joining")
 		default:
-			fmt.Fprintf(w, " acked=%06x lag=%d", uint32(m.Acked), m.Lag)
+			fmt.Fprintf(w, " acked=%s lag=%d", notation.PSN(m.Acked), m.Lag)
 		}
 		if m.Pending != 0 {
 			fmt.Fprintf(w, " pending=%#x", uint8(m.Pending))
@@ -43,7 +46,7 @@ func (s *transcript) show(w *strings.Builder) {
 			fmt.Fprint(w, " late")
 		}
 		if x := &m.Mismatches[ReceivePSN]; x.Confirmed() {
-			fmt.Fprintf(w, " expects=%06x registered=%06x", uint32(x.Observed), uint32(x.Registered))
+			fmt.Fprintf(w, " expects=%s registered=%s", notation.PSN(rocev2.PSN(x.Observed)), notation.PSN(rocev2.PSN(x.Registered)))
 		} else if m.Unverified {
 			fmt.Fprint(w, " unverified")
 		}

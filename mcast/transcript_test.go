@@ -13,11 +13,15 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // transcript runs a transcript: a file of testdata with commands and the switch's output.
-// Members are letters: A is 10.0.0.1, B is 10.0.0.2 and so on; the group is 10.9.9.9. PSNs
-// are hexadecimal. The commands:
+// Members are letters: A is 10.0.0.1, B is 10.0.0.2 and so on; the group is 10.9.9.9. Package
+// notation says how PSNs and copies are written, in questions and in answers: 5 is the PSN 5,
+// -1 is 0xffffff, the one before 0, and "copy B,C 0..9" is ten packets, each to B and then to C. PSNs
+// from 100 on are hexadecimal, with 0x; so are, without it, addresses, keys, virtual QPNs, tags,
+// codes and dma=. The commands:
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [alldead=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)] [levels=2]   members behind neighbours 1 and 2; levels of switches behind 1
@@ -30,7 +34,7 @@ import (
 //	      machine of its own, and the token comes to where data is from, if it can
 //	      [anew]   on a new switch without groups
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
-//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE] [joining]   with a position; if SEND is sq, 2^24 packets on
+//	  and one line per member whose values are not all 0:  A sq=0x100 rq=0x200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE] [joining]   with a position; if SEND is sq, 2^24 packets on
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
 //	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
@@ -58,6 +62,8 @@ type transcript struct {
 	out  Output
 	legs []string
 	ok   bool // the last operation was applied
+
+	answer notation.Answer
 
 	pmtu   uint16
 	first  Packet // the last FIRST of a WRITE; its LAST without len= has the rest of the length
@@ -116,6 +122,7 @@ func (s *transcript) enter() {
 }
 
 func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
+	defer s.answer.WriteTo(w)
 	s.enter()
 	a := args{t, d}
 	switch d.Cmd {
@@ -131,7 +138,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.now += dt
 		s.sw.Advance(s.now, &s.out)
 		s.ledger.close(t, s.sw, nil, &s.out)
-		s.print(w)
+		s.print()
 	case "room":
 		s.out.MaxResends = int(num(t, d.CmdArgs[0].Key, 10, 31))
 	case "pause":
@@ -166,7 +173,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	case "add":
 		n := a.str("name", "")
 		s.apply(w, AddMember{0, MemberSpec{
-			MemberRecord: MemberRecord{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq"))}, Number: uint32(n[0]-'A') + 1, Leg: LegID(len(s.legs)),
+			MemberRecord: MemberRecord{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), SQPSN: a.psn("sq"), RQPSN: a.psn("rq")}, Number: uint32(n[0]-'A') + 1, Leg: LegID(len(s.legs)),
 		}, LegSpec{}, 0})
 		s.legs = append(s.legs, n)
 	case "remove":
@@ -182,7 +189,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	case "positions":
 		s.positions(a, w)
 	case "skip":
-		s.sw.skip(rocev2.PSN(a.hex("hi")), 1)
+		s.sw.skip(a.psn("hi"), 1)
 	case "durable":
 		s.durable(a, w)
 	case "offload", "revoked", "requeue":
@@ -217,9 +224,9 @@ func (s *transcript) update(a args, w *strings.Builder) {
 			case "receive-only":
 				m.ReceiveOnly = true
 			case "sq":
-				m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				m.SQPSN = psn(a.t, v)
 			case "rq":
-				m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				m.RQPSN = psn(a.t, v)
 			case "number":
 				m.Number = uint32(num(a.t, v, 10, 32))
 			case "slot":
@@ -251,112 +258,7 @@ func (s *transcript) apply(w *strings.Builder, op Op) {
 	}
 	s.ok = true
 	s.ledger.close(fatal{}, s.sw, nil, &s.out)
-	s.print(w)
-}
-
-func (s *transcript) group(a args, w *strings.Builder) {
-	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, Window: windowOf(a.t, a.list("window"))}
-	if v := a.str("pmtu", ""); v != "" {
-		spec.PathMTU = int(num(a.t, v, 10, 32))
-	}
-	s.pmtu = uint16(spec.PathMTU)
-	switch p, k, _ := strings.Cut(a.str("policy", ""), ":"); p {
-	case "evict":
-		spec.Policy = Evict
-	case "quorum":
-		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
-	}
-	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
-	spec.AllDeadAfter, _ = time.ParseDuration(a.str("alldead", "0"))
-	spec.DeadAfterMax, _ = time.ParseDuration(a.str("deadmost", "0"))
-	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
-	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))
-	spec.SilentFor, _ = time.ParseDuration(a.str("silent", "0"))
-	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
-	spec.TargetKey = uint32(a.hex("target"))
-	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
-	if v := a.list("repair"); len(v) == 3 {
-		s.bytes = minFrameBytes
-		spec.Repair.Bytes, spec.Repair.Tries = minFrameBytes*int64(num(a.t, v[0], 10, 16)), int(num(a.t, v[2], 10, 8))
-		var err error
-		if spec.Repair.Timeout, err = time.ParseDuration(v[1]); err != nil {
-			a.t.Fatal(err)
-		}
-		s.out.MaxResends = int(num(a.t, a.str("room", "0"), 10, 31))
-	}
-	spec.FastPath = a.fastPath()
-	behind := map[string]Neighbor{}
-	for n, key := range []string{"fwd", "fwd2", "fwd3"} {
-		for _, m := range a.list(key) {
-			behind[m] = Neighbor(n + 1)
-		}
-	}
-	if a.d.HasArg("anew") {
-		s.sw, s.paused = New(Limits{}), [26]time.Duration{}
-	}
-	s.legs = nil
-	legOf := map[Neighbor]LegID{}
-	var resume Positions
-	levels := map[Neighbor]uint8{1: uint8(num(a.t, a.str("levels", "0"), 10, 8))}
-	for _, n := range a.list("members") {
-		at := Position{}
-		m := MemberSpec{MemberRecord: MemberRecord{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0]))}, Leg: LegID(len(s.legs))}
-		for _, line := range strings.Split(a.d.Input, "\n") {
-			f := strings.Fields(line)
-			if len(f) == 0 || f[0] != n {
-				continue
-			}
-			for _, kv := range f[1:] {
-				k, v, _ := strings.Cut(kv, "=")
-				switch k {
-				case "at":
-					send, receive, _ := strings.Cut(v, ",")
-					at = Position{Known: true, Send: rocev2.PSN(num(a.t, send, 16, 24)), Receive: rocev2.PSN(num(a.t, receive, 16, 24)), Joining: at.Joining}
-				case "sq":
-					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
-				case "joining":
-					at.Joining = true
-				case "receive-only", "leads", "follows":
-					setRole(&m, k)
-				case "rq":
-					m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
-				case "window":
-					m.Window = windowOf(a.t, strings.Split(v, ","))
-				}
-			}
-		}
-		nbr := behind[n]
-		l, known := legOf[nbr]
-		switch {
-		case nbr == 0:
-			spec.Legs = append(spec.Legs, LegSpec{Port: Port(n[0] - 'A')})
-			s.legs = append(s.legs, n)
-		case known:
-			m.Leg = l
-		default:
-			legOf[nbr] = m.Leg
-			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr, Levels: levels[nbr]})
-			s.legs = append(s.legs, fmt.Sprintf("N%d", nbr))
-		}
-		spec.Members = append(spec.Members, m)
-		resume.Members = append(resume.Members, at.afterWrap(m.SQPSN))
-	}
-	spec.RepliesTo = MemberID(a.str("replies", "A")[0] - 'A')
-	spec.Stored = a.d.HasArg("stored")
-	if from := a.str("resume", ""); from != "" {
-		if resume.HasSource = from != "-"; resume.HasSource {
-			resume.Source = MemberID(from[0] - 'A')
-		}
-		spec.Resume = &resume
-	}
-	if n := a.str("parent", ""); n != "" {
-		spec.Tree.Parent = Neighbor(num(a.t, n, 10, 32))
-	}
-	spec.Tree.Running, spec.Tree.Layout = a.d.HasArg("running"), uint32(a.dec("layout"))
-	spec.Tree.Epoch, s.manual = uint32(a.hex("epoch")), a.d.HasArg("reports")
-	if s.apply(w, PutGroup{spec}); s.ok {
-		s.meet(&spec)
-	}
+	s.print()
 }
 
 func (s *transcript) packets(a args, w *strings.Builder) {
@@ -418,8 +320,8 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 	if to == "" {
 		to = from
 	}
-	for psn, end := rocev2.PSN(num(a.t, from, 16, 24)), rocev2.PSN(num(a.t, to, 16, 24)); psn.LessEq(end); psn = psn.Next() {
-		p.PSN = psn
+	for at, end := psn(a.t, from), psn(a.t, to); at.LessEq(end); at = at.Next() {
+		p.PSN = at
 		if a.d.Cmd == "data" {
 			s.frame++
 			p.Frame, p.RetainBytes = s.frame, s.bytes
@@ -429,7 +331,7 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 				p.RetainBytes = 0
 			}
 		}
-		if left := int32(s.first.DMALen) - psn.Sub(s.first.PSN)*int32(s.pmtu); p.Op == rocev2.WriteFirst {
+		if left := int32(s.first.DMALen) - at.Sub(s.first.PSN)*int32(s.pmtu); p.Op == rocev2.WriteFirst {
 			s.first = p
 		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
 			p.Payload = uint16(left)
@@ -444,6 +346,6 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		s.enter()
 		s.input(a, &p)
 		s.ledger.close(a.t, s.sw, &p, &s.out)
-		s.print(w)
+		s.print()
 	}
 }

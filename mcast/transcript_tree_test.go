@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // peer is the neighbour of a transcript's switch, with a machine of its own. All members
@@ -151,9 +153,9 @@ func (s *transcript) invite(p *Packet) {
 	}
 }
 
-// printReport prints what differs from an empty report.
-func printReport(w *strings.Builder, r *Report) {
-	m := &r.Message
+// reportLine is what differs from an empty report.
+func reportLine(r *Report) string {
+	m, w := &r.Message, &strings.Builder{}
 	fmt.Fprintf(w, "report to %d: session %d, number %d after %d", r.Neighbor, m.Session, m.Seq, m.Ack)
 	if m.Poll {
 		w.WriteString(", poll")
@@ -177,15 +179,15 @@ func printReport(w *strings.Builder, r *Report) {
 	}
 	at := &m.Position
 	if at.Source != token.NoMember {
-		fmt.Fprintf(w, "; %s before %06x", nameOf(MemberID(at.Source-1)), at.PSN)
+		fmt.Fprintf(w, "; %s before %s", nameOf(MemberID(at.Source-1)), notation.PSN(rocev2.PSN(at.PSN)))
 		if at.Next != at.PSN {
-			fmt.Fprintf(w, " of %06x", at.Next)
+			fmt.Fprintf(w, " of %s", notation.PSN(rocev2.PSN(at.Next)))
 		}
 	}
 	if at.Needed != token.NoMember {
 		fmt.Fprintf(w, "; where is %s", nameOf(MemberID(at.Needed-1)))
 	}
-	w.WriteByte('\n')
+	return w.String()
 }
 
 // place is the place in the tree that an update gives; nil without one.
@@ -218,9 +220,9 @@ func moveTo(a args, f []string, legs *[]string) MoveMember {
 // "ends" behind the end of a message; and "needs=A", which asks.
 func (a args) position() (p token.Position) {
 	if n := a.str("about", ""); n != "" {
-		p.Source, p.PSN, p.Ends = token.Member(n[0]-'A')+1, uint32(a.hex("at")), a.d.HasArg("ends")
+		p.Source, p.PSN, p.Ends = token.Member(n[0]-'A')+1, uint32(a.psn("at")), a.d.HasArg("ends")
 		if p.Next = p.PSN; a.d.HasArg("next") {
-			p.Next = uint32(a.hex("next"))
+			p.Next = uint32(a.psn("next"))
 		}
 	}
 	if n := a.str("needs", ""); n != "" {
@@ -265,7 +267,7 @@ func (s *transcript) treeCommand(a args, w *strings.Builder) {
 		}, &s.out)
 	}
 	s.ledger.close(fatal{}, s.sw, nil, &s.out)
-	s.print(w)
+	s.print()
 }
 
 func (a args) dec(key string) uint64 { return num(a.t, a.str(key, "0"), 10, 64) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // Recorded walks, in testdata/walks: conversations of random commands, with what hosts may
@@ -67,6 +68,7 @@ func (k *walk) put() {
 	k.text.WriteString("group\n----\n")
 	k.s.ledger.open(k.s.sw)
 	k.s.group(k.a, &k.text)
+	k.s.answer.WriteTo(&k.text)
 	k.inside = false
 }
 
@@ -188,9 +190,9 @@ func (k *walk) other(g *group) {
 }
 
 func (k *walk) packet(g *group, m MemberID, psn rocev2.PSN) {
-	form := fmt.Sprintf("data psn=%x from=%s", uint32(psn), nameOf(m))
+	form := fmt.Sprintf("data psn=%s from=%s", notation.PSN(psn), nameOf(m))
 	if k.rng(40) == 0 {
-		form = fmt.Sprintf("data psn=%x from=%c", uint32(psn), 'A'+k.rng(26))
+		form = fmt.Sprintf("data psn=%s from=%c", notation.PSN(psn), 'A'+k.rng(26))
 	}
 	if l := &g.legs[g.members[m].leg]; l.neighbor != 0 {
 		form += fmt.Sprintf(" nbr=%x", uint32(l.neighbor))
@@ -268,15 +270,15 @@ func (k *walk) feedback(g *group) {
 	more := []string{"", "", " becn", " unverified"}[k.rng(4)]
 	switch n := k.rng(300); {
 	case n < 60:
-		k.do("nak psn=%x from=%s%s", uint32(psn), from, more)
+		k.do("nak psn=%s from=%s%s", notation.PSN(psn), from, more)
 	case n < 80:
-		k.do("rnr psn=%x from=%s code=%x%s", uint32(psn), from, k.rng(32), more)
+		k.do("rnr psn=%s from=%s code=%x%s", notation.PSN(psn), from, k.rng(32), more)
 	case n == 80:
-		k.do("aeth psn=%x from=%s code=6%x%s", uint32(psn), from, 1+k.rng(4), more)
+		k.do("aeth psn=%s from=%s code=6%x%s", notation.PSN(psn), from, 1+k.rng(4), more)
 	case n == 81:
-		k.do("aeth psn=%x from=%s code=80", uint32(psn), from)
+		k.do("aeth psn=%s from=%s code=80", notation.PSN(psn), from)
 	default:
-		k.do("ack psn=%x from=%s msn=%d%s", uint32(psn), from, k.rng(3), more)
+		k.do("ack psn=%s from=%s msn=%d%s", notation.PSN(psn), from, k.rng(3), more)
 	}
 }
 
@@ -284,7 +286,7 @@ func (k *walk) feedback(g *group) {
 func (k *walk) change(g *group) {
 	switch n := len(g.members); {
 	case n < 7 && k.rng(2) == 0:
-		k.do("add name=%s rq=%x", nameOf(MemberID(n)), k.rng(1<<24))
+		k.do("add name=%s rq=%s", nameOf(MemberID(n)), notation.PSN(rocev2.PSN(k.rng(1<<24))))
 	case k.rng(6) == 0:
 		m := MemberID(k.rng(n))
 		if int32(m) != g.src.member || !g.unproven(int(g.members[m].leg)) {
@@ -315,7 +317,7 @@ func (k *walk) driver(g *group) {
 	if c := k.s.out.Copies; len(c) > 0 && k.rng(3) > 0 {
 		x, until := c[k.rng(len(c))], waits[k.rng(12)]
 		k.s.out.Copies = nil
-		fmt.Fprintf(&k.text, "refused: %s:%06x for %v: %v\n", k.s.legs[x.Leg], uint32(x.PSN), until, k.s.sw.Requeue(&x, k.s.now+until))
+		fmt.Fprintf(&k.text, "refused: %s %s for %v: %v\n", k.s.legs[x.Leg], notation.PSN(x.PSN), until, k.s.sw.Requeue(&x, k.s.now+until))
 	}
 	checkInvariants(k.t, k.s.sw.group(0))
 }

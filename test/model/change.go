@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // Change is an update of the members by the control plane: first removals, then joins.
@@ -66,7 +67,7 @@ func (c *Change) String() string {
 		s = append(s, name(h)+" is removed")
 	}
 	for _, j := range c.Join {
-		t := fmt.Sprintf("%s joins with %s", name(j.Host), [...]string{fmt.Sprintf("a fresh queue pair rq=%06x", uint32(j.RQ)), "its numbers", "numbers read in haste", "old numbers"}[j.Numbers])
+		t := fmt.Sprintf("%s joins with %s", name(j.Host), [...]string{"a fresh queue pair rq=" + notation.PSN(j.RQ), "its numbers", "numbers read in haste", "old numbers"}[j.Numbers])
 		if j.Slot > 0 {
 			t += " on the leg of " + name(j.Slot)
 		}

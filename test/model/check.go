@@ -9,6 +9,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // Violation is a violated property, and the way to it.
@@ -50,9 +51,9 @@ func isSelective(s rocev2.Syndrome) bool { return s&^0x1F == 0x40 }
 func (w *World) checkSelective(sw int, in *mcast.Packet, f *mcast.Feedback) {
 	n := int32(f.Syndrome & 0x1F)
 	if in == nil || in.Op == rocev2.Acknowledge || w.switches[sw].near[w.switches[sw].host[f.To]] == 0 {
-		w.fault(sw, "sends a selective NAK of %06x to %s without a packet of another switch", uint32(f.PSN), name(w.switches[sw].host[f.To]))
+		w.fault(sw, "sends a selective NAK of %s to %s without a packet of another switch", notation.PSN(f.PSN), name(w.switches[sw].host[f.To]))
 	} else if f.PSN != w.before.Nxt && w.before.HasSource && w.before.Source == w.after.Source || f.PSN.Add(n) != in.PSN || n == 0 {
-		w.fault(sw, "sends a selective NAK of %d packets from %06x, after %06x has come", n, uint32(f.PSN), uint32(in.PSN))
+		w.fault(sw, "sends a selective NAK of %d packets from %s, after %s has come", n, notation.PSN(f.PSN), notation.PSN(in.PSN))
 	}
 }
 
@@ -68,7 +69,7 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 		same = same && w.swOut.Events[i].Kind != mcast.SourceChanged
 	}
 	if same && a.Acked.Less(b.Acked) && !unplaced(b) { // R90: members that nearer switches counted for are behind this one
-		w.fault(sw, "I4: A goes back from %06x to %06x", uint32(b.Acked), uint32(a.Acked))
+		w.fault(sw, "I4: A goes back from %s to %s", notation.PSN(b.Acked), notation.PSN(a.Acked))
 	}
 	fromSource := in != nil && in.Op != rocev2.Acknowledge && in.Src == hostIP(int(a.Source)) && in.Neighbor == r.near[a.Source] && (in.Neighbor == 0 || w.swOut.Drop != mcast.NoToken)
 	if !same || a.Acked.Less(b.Acked) || fromSource && in.PSN == r.nakPSN {
@@ -97,7 +98,7 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 		w.checkNAK(sw, f)
 	}
 	if acked && last != a.Acked {
-		w.fault(sw, "I2: sends ACK %06x while A is %06x", uint32(last), uint32(a.Acked))
+		w.fault(sw, "I2: sends ACK %s while A is %s", notation.PSN(last), notation.PSN(a.Acked))
 	}
 	w.checkDue(sw)
 }
@@ -140,11 +141,11 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 			continue // the NAK has crossed the packet that it asks for (R74)
 		}
 		if need > rank(m.Pending) && !m.Recovering && !w.copied(src, r.leg[i], m.Acked.Next()) {
-			w.fault(sw, "I5: a NAK of the leg of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
+			w.fault(sw, "I5: a NAK of the leg of %s for %s is forgotten", name(i), notation.PSN(m.Acked.Next()))
 		}
 	}
 	if any && low != a.Acked && w.cfg.Policy != mcast.Quorum && !(low.Sub(a.Acked) > 0 && unplaced(a)) {
-		w.fault(sw, "I2: acked is %06x, the minimum over the legs %06x", uint32(a.Acked), uint32(low))
+		w.fault(sw, "I2: acked is %s, the minimum over the legs %s", notation.PSN(a.Acked), notation.PSN(low))
 	}
 }
 
@@ -211,7 +212,7 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 		}
 	}
 	if c.PSN != want {
-		w.fault(sw, "the copy of packet %d of %s for leg %d is numbered %06x, not %06x", p.index, name(int(p.source)), c.Leg, uint32(c.PSN), uint32(want))
+		w.fault(sw, "the copy of packet %d of %s for leg %d is numbered %s, not %s", p.index, name(int(p.source)), c.Leg, notation.PSN(c.PSN), notation.PSN(want))
 	}
 }
 
@@ -219,13 +220,13 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r, k := &w.switches[sw], rank(f.Syndrome)
 	if f.PSN != w.after.Acked.Next() {
-		w.fault(sw, "I3: sends NAK %06x while A is %06x", uint32(f.PSN), uint32(w.after.Acked))
+		w.fault(sw, "I3: sends NAK %s while A is %s", notation.PSN(f.PSN), notation.PSN(w.after.Acked))
 	}
 	if !w.hasPendingNAK(sw, k) {
-		w.fault(sw, "sends NAK %06x, which no leg asks for", uint32(f.PSN))
+		w.fault(sw, "sends NAK %s, which no leg asks for", notation.PSN(f.PSN))
 	}
 	if r.nakRank >= k && r.nakPSN == f.PSN {
-		w.fault(sw, "I6: sends a second NAK %06x before its PSN has passed", uint32(f.PSN))
+		w.fault(sw, "I6: sends a second NAK %s before its PSN has passed", notation.PSN(f.PSN))
 	}
 	r.nakRank, r.nakPSN = k, f.PSN
 }
@@ -270,7 +271,7 @@ func (w *World) checkDue(sw int) {
 		m := &a.Members[i]
 		if receives(m) && r.leg[i] != r.leg[a.Source] && m.Acked == a.Acked && rank(m.Pending) > 0 &&
 			(r.nakPSN != a.Acked.Next() || r.nakRank < rank(m.Pending)) {
-			w.fault(sw, "I5: the NAK of the leg of %s for %06x is due and was not sent", name(i), uint32(a.Acked.Next()))
+			w.fault(sw, "I5: the NAK of the leg of %s for %s is due and was not sent", name(i), notation.PSN(a.Acked.Next()))
 			return
 		}
 	}

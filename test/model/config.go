@@ -12,6 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // Bounds limit the faults of the network, each in total.
@@ -310,9 +311,9 @@ func (c *Config) String() string {
 		h := c.host(i)
 		fmt.Fprintf(&s, "; %s %v", name(i), h.Personality)
 		if len(c.stream(i)) > 0 {
-			fmt.Fprintf(&s, " sq=%06x", uint32(h.SQ))
+			fmt.Fprintf(&s, " sq=%s", notation.PSN(h.SQ))
 		}
-		fmt.Fprintf(&s, " rq=%06x", uint32(h.RQ))
+		fmt.Fprintf(&s, " rq=%s", notation.PSN(h.RQ))
 	}
 	return s.String()
 }

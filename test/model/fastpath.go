@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The fast path (R97, R98): a program that forwards beside the switch, and its driver. What
@@ -350,7 +351,7 @@ func (w *World) giveBack(sw, l int) {
 	ok := r.dev.Requeue(&c, w.now)
 	if w.recorder != nil {
 		w.recorder.clock(w, sw)
-		fmt.Fprintf(&w.recorder.text[sw], "requeue leg=%s psn=%x\n----\nin the store: %v\n\n", w.legName(sw, c.Leg), uint32(g.next), ok)
+		fmt.Fprintf(&w.recorder.text[sw], "requeue leg=%s psn=%s\n----\nin the store: %v\n\n", w.legName(sw, c.Leg), notation.PSN(g.next), ok)
 	}
 	if !ok {
 		g.open, g.next = true, r.fast.hi // lost as on a link

@@ -49,7 +49,7 @@ var repairFaults = []struct {
 	endToEnd  string
 	fault     broken
 }{
-	{"what is kept is acknowledged", repairing, "ACK 000000 to A says", "FALSE COMPLETION",
+	{"what is kept is acknowledged", repairing, "ACK 0 to A says", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if out.Retained {
 				b.answer(out, rocev2.SyndromeACK, p.PSN)
@@ -152,7 +152,7 @@ var repairFaults = []struct {
 				out.Copies = append(out.Copies, copyOf(1, 1, 1))
 			}
 		}}},
-	{"RNR goes to the source at once", func() *Config { c := repairing(); c.Withheld = 1; return c }, "which no leg asks for|NAK 000001 to A says", "",
+	{"RNR goes to the source at once", func() *Config { c := repairing(); c.Withheld = 1; return c }, "which no leg asks for|NAK 1 to A says", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindRNR) && b.served() {
 				b.answer(out, p.Syndrome, p.PSN)
@@ -162,7 +162,7 @@ var repairFaults = []struct {
 		c := repairing()
 		c.Hosts = []Host{{RQ: 7}}
 		return c
-	}, "is numbered 000000, not 000007", "",
+	}, "is numbered 0, not 7", "",
 		broken{after: func(_ *broken, p *mcast.Packet, out *mcast.Output) {
 			if p.Op == rocev2.Acknowledge {
 				for i := range out.Copies {

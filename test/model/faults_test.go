@@ -95,13 +95,13 @@ var faults = []struct {
 	before    func(b *broken, p *mcast.Packet) bool
 	after     func(b *broken, p *mcast.Packet, out *mcast.Output)
 }{
-	{name: "a NAK is forwarded at once", invariant: "NAK 000001 to A says", endToEnd: "FALSE COMPLETION",
+	{name: "a NAK is forwarded at once", invariant: "NAK 1 to A says", endToEnd: "FALSE COMPLETION",
 		after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindSequence) && out.Drop == mcast.None && b.st.Acked.Next() != p.PSN {
 				b.answer(out, rocev2.SyndromeNAKSequence, p.PSN)
 			}
 		}},
-	{name: "the first ACK is sent on", invariant: "ACK 000000 to A says", endToEnd: "FALSE COMPLETION",
+	{name: "the first ACK is sent on", invariant: "ACK 0 to A says", endToEnd: "FALSE COMPLETION",
 		after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindACK) && out.Drop == mcast.None && len(out.Feedback) == 0 {
 				b.answer(out, rocev2.SyndromeACK, p.PSN)
@@ -127,7 +127,7 @@ var faults = []struct {
 			}
 			return true
 		}},
-	{name: "an ACK promises one packet more", invariant: "ACK 000001 to A says", endToEnd: "FALSE COMPLETION|which it never sent",
+	{name: "an ACK promises one packet more", invariant: "ACK 1 to A says", endToEnd: "FALSE COMPLETION|which it never sent",
 		after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) {
 			for i := range out.Feedback {
 				if f := &out.Feedback[i]; f.Syndrome == rocev2.SyndromeACK {
@@ -165,7 +165,7 @@ var faults = []struct {
 		after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) {
 			out.Feedback = slices.DeleteFunc(out.Feedback, func(f mcast.Feedback) bool { return f.PSN == 2 })
 		}},
-	{name: "copies of one packet carry another's PSN", invariant: "is numbered 000001, not 000000", endToEnd: "accepts packet",
+	{name: "copies of one packet carry another's PSN", invariant: "is numbered 1, not 0", endToEnd: "accepts packet",
 		after: func(_ *broken, p *mcast.Packet, out *mcast.Output) {
 			for i := range out.Copies {
 				if p.PSN == 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // An acknowledgement, and so a completion, promises that the receivers have executed the
@@ -33,18 +34,18 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 		for i := range w.hosts {
 			h := &w.hosts[i]
 			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.memberLeaves(sw, i) && h.progress[src].lacks(n) {
-				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.progress[src])
+				w.fault(sw, "%s %s to %s says that %d packets are everywhere, %s has %v", what, notation.PSN(f.PSN), name(src), n, name(i), &h.progress[src])
 			}
 		}
 	}
 	if w.home[src] != sw {
 		if want := w.tagOf(sw, src); f.MSN != want {
-			w.fault(sw, "%s %06x to %s has tag %x, want %x", what, uint32(f.PSN), name(src), uint32(f.MSN), uint32(want))
+			w.fault(sw, "%s %s to %s has tag %x, want %x", what, notation.PSN(f.PSN), name(src), uint32(f.MSN), uint32(want))
 		}
 		return
 	}
 	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() && !w.restarted() {
-		w.fault(sw, "%s %06x to %s has MSN %d, complete are %d messages", what, uint32(f.PSN), name(src), f.MSN, want)
+		w.fault(sw, "%s %s to %s has MSN %d, complete are %d messages", what, notation.PSN(f.PSN), name(src), f.MSN, want)
 	}
 }
 
@@ -135,7 +136,7 @@ func (w *World) receives(i int) int {
 // checkSent checks that a requester sends the packets of its stream.
 func (w *World) checkSent(i int, out packet, p *rc.Packet) {
 	if i >= maxSources || int(out.index) >= len(w.streams[i].frames) {
-		w.fault(-1, "host %s sends %06x, which is not of its stream", name(i), uint32(p.PSN))
+		w.fault(-1, "host %s sends %s, which is not of its stream", name(i), notation.PSN(p.PSN))
 		return
 	}
 	if f := &w.streams[i].frames[out.index]; f.op != p.Op || !bytes.Equal(f.payload, p.Payload) || f.op.Is(rocev2.OpRETH) && f.dmaLen != p.DMALen {

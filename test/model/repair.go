@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The frames that a driver retains for a switch that repairs losses, and the records of
@@ -155,7 +156,7 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 		}
 	}
 	if same && w.cfg.unnoticed() && in != nil && in.Op != rocev2.Acknowledge && sw == 0 && in.PSN.Less(b.Nxt) {
-		w.fault(sw, "%s sends %06x again, and nothing was lost on its way", name(src), uint32(in.PSN))
+		w.fault(sw, "%s sends %s again, and nothing was lost on its way", name(src), notation.PSN(in.PSN))
 	}
 }
 

@@ -6,6 +6,7 @@ package model
 import (
 	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // toHost delivers a packet to the queue pair of host i.
@@ -19,7 +20,7 @@ func (w *World) toHost(i int, p packet) {
 		h.qp.Input(w.now, &rc.Packet{Op: rocev2.Acknowledge, DestQP: qpn(i) + freshQPN*rocev2.QPN(h.gen), PSN: p.psn, Syndrome: p.syndrome}, &w.qpOut)
 		// After a restart the switch asks for the next packet, which may not have been sent (R83).
 		if h.qp.Stats().AcksAhead != ahead && !(w.restarted() && rank(p.syndrome) == 1) {
-			w.fault(-1, "host %s: feedback for %06x, which it never sent", name(i), uint32(p.psn))
+			w.fault(-1, "host %s: feedback for %s, which it never sent", name(i), notation.PSN(p.psn))
 		}
 		w.served(i)
 		return

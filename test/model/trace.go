@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // recorder writes the steps as transcripts in the language of mcast/transcript_test.go,
@@ -57,7 +57,8 @@ func newRecorder(w *World) *recorder {
 		}
 		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.switches), w.cfg)
 		r.group(w, sw, &w.switches[sw].spec)
-		fmt.Fprint(&r.text[sw], "nothing\n\n")
+		r.figure(sw, w, &w.switches[sw].spec)
+		fmt.Fprint(&r.text[sw], "\n")
 	}
 	return r
 }
@@ -65,13 +66,10 @@ func newRecorder(w *World) *recorder {
 func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 	t := &r.text[sw]
 	var all []string
-	behind := map[mcast.Neighbor][]string{}
 	for i := range spec.Members {
 		all = append(all, nameOf(&spec.Members[i]))
-		if n := spec.Legs[spec.Members[i].Leg].Neighbor; n != 0 {
-			behind[n] = append(behind[n], nameOf(&spec.Members[i]))
-		}
 	}
+	_, behind := membersAt(spec)
 	fmt.Fprintf(t, "group members=(%s) pmtu=%d", strings.Join(all, ","), spec.PathMTU)
 	for n := mcast.Neighbor(1); behind[n] != nil; n++ {
 		key := "fwd"
@@ -126,9 +124,9 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 	fmt.Fprintln(t)
 	for i := range spec.Members {
 		m := &spec.Members[i]
-		fmt.Fprintf(t, "%s sq=%x rq=%x", nameOf(m), uint32(m.SQPSN), uint32(m.RQPSN))
+		fmt.Fprintf(t, "%s sq=%s rq=%s", nameOf(m), notation.PSN(m.SQPSN), notation.PSN(m.RQPSN))
 		if p := spec.Resume; p != nil && p.Members[i].Known {
-			fmt.Fprintf(t, " at=%x,%x", uint32(p.Members[i].Send), uint32(p.Members[i].Receive))
+			fmt.Fprintf(t, " at=%s,%s", notation.PSN(p.Members[i].Send), notation.PSN(p.Members[i].Receive))
 		}
 		if p := spec.Resume; p != nil && p.Members[i].Joining {
 			fmt.Fprint(t, " joining")
@@ -139,6 +137,20 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 		fmt.Fprintln(t)
 	}
 	fmt.Fprint(t, "----\n")
+}
+
+// membersAt returns the names of a switch's own members, and of those behind each neighbour.
+func membersAt(spec *mcast.GroupSpec) (own []string, behind map[mcast.Neighbor][]string) {
+	behind = map[mcast.Neighbor][]string{}
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		if n := spec.Legs[m.Leg].Neighbor; n != 0 {
+			behind[n] = append(behind[n], nameOf(m))
+		} else {
+			own = append(own, nameOf(m))
+		}
+	}
+	return own, behind
 }
 
 // step records the next step as a comment.
@@ -234,7 +246,7 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	case in.Op == rocev2.Acknowledge:
 		r.feedback(t, w, in)
 	default:
-		fmt.Fprintf(t, "data psn=%x op=%s", uint32(in.PSN), opNames[in.Op])
+		fmt.Fprintf(t, "data psn=%s op=%s", notation.PSN(in.PSN), opNames[in.Op])
 		if in.Src != hostIP(0) {
 			fmt.Fprintf(t, " from=%s", name(int(frameOf(in.Frame).source)))
 		}
@@ -264,7 +276,7 @@ func (r *recorder) feedback(t *strings.Builder, w *World, in *mcast.Packet) {
 	if isSelective(in.Syndrome) {
 		what = "aeth"
 	}
-	fmt.Fprintf(t, "%s psn=%x", what, uint32(in.PSN))
+	fmt.Fprintf(t, "%s psn=%s", what, notation.PSN(in.PSN))
 	switch {
 	case isSelective(in.Syndrome), rank(in.Syndrome) == 3:
 		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome))
@@ -282,29 +294,26 @@ func (r *recorder) feedback(t *strings.Builder, w *World, in *mcast.Packet) {
 // output prints an output in the form of mcast's transcripts.
 func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	t := &r.text[sw]
-	begin := t.Len()
-	r.orders(t, w, sw, o)
-	if len(o.Copies) > 0 {
-		fmt.Fprint(t, "copy")
-		for i := range o.Copies {
-			c := &o.Copies[i]
-			fmt.Fprintf(t, " %s:%06x", w.legName(sw, c.Leg), uint32(c.PSN))
-			switch c.Flags {
-			case mcast.SetRETH:
-				fmt.Fprintf(t, "(va=%x rkey=%x)", c.VA, c.RKey)
-			case mcast.SetRETH | mcast.SetAckReq:
-				fmt.Fprintf(t, "(va=%x rkey=%x ar)", c.VA, c.RKey)
-			case mcast.SetAckReq:
-				fmt.Fprint(t, "(ar)")
-			}
+	call := notation.Call{First: r.orders(w, sw, o)}
+	for i := range o.Copies {
+		c := &o.Copies[i]
+		x := notation.Copy{Leg: w.legName(sw, c.Leg), PSN: c.PSN}
+		switch c.Flags {
+		case mcast.SetRETH:
+			x.Set = fmt.Sprintf("(va=%x rkey=%x)", c.VA, c.RKey)
+		case mcast.SetRETH | mcast.SetAckReq:
+			x.Set = fmt.Sprintf("(va=%x rkey=%x ar)", c.VA, c.RKey)
+		case mcast.SetAckReq:
+			x.Set = "(ar)"
 		}
-		fmt.Fprintln(t)
+		call.Copies = append(call.Copies, x)
 	}
-	for i, p := range o.Probes {
-		fmt.Fprintf(t, "%s%s:%06x", [...]string{" ", "probe "}[flag(i == 0, 1)], w.legName(sw, p.Leg), uint32(p.PSN))
-		if i == len(o.Probes)-1 {
-			fmt.Fprintln(t)
+	if len(o.Probes) > 0 {
+		var probes []notation.Copy
+		for _, p := range o.Probes {
+			probes = append(probes, notation.Copy{Leg: w.legName(sw, p.Leg), PSN: p.PSN})
 		}
+		call.Then = append(call.Then, "probe "+notation.List(probes))
 	}
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
@@ -313,55 +322,60 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 			tag = fmt.Sprintf(" tag=%x", uint32(f.MSN))
 			msn = tag
 		}
+		psn, line := notation.PSN(f.PSN), ""
 		switch to, k := name(int(f.To)), rank(f.Syndrome); {
 		case k == 0 && !isSelective(f.Syndrome):
-			fmt.Fprintf(t, "ACK %06x%s to %s\n", uint32(f.PSN), msn, to)
+			line = fmt.Sprintf("ACK %s%s to %s", psn, msn, to)
 		case k == 2:
-			fmt.Fprintf(t, "RNR %06x code=%d%s to %s\n", uint32(f.PSN), f.Syndrome&31, tag, to)
+			line = fmt.Sprintf("RNR %s code=%d%s to %s", psn, f.Syndrome&31, tag, to)
 		default:
-			fmt.Fprintf(t, "NAK %06x %#x%s to %s\n", uint32(f.PSN), uint8(f.Syndrome), tag, to)
+			line = fmt.Sprintf("NAK %s %#x%s to %s", psn, uint8(f.Syndrome), tag, to)
 		}
+		call.Then = append(call.Then, line)
 	}
 	for i := range o.Events {
-		e := &o.Events[i]
-		if e.Kind == mcast.PositionsDue {
-			fmt.Fprintln(t, "event: positions due")
-			continue
+		if line := eventLine(&o.Events[i]); i == 0 && o.Events[i].Kind == mcast.SourceChanged {
+			call.First = append(call.First, line)
+		} else {
+			call.Then = append(call.Then, line)
 		}
-		what := map[mcast.EventKind]string{
-			mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused", mcast.SourceConflict: "other source",
-		}[e.Kind]
-		fmt.Fprintf(t, "event: %s %s at %06x, syndrome %#x\n", what, name(int(e.Member)), uint32(e.PSN), uint8(e.Syndrome))
 	}
 	if o.Drop != mcast.None {
-		fmt.Fprintf(t, "drop: %v\n", o.Drop)
+		call.Then = append(call.Then, fmt.Sprintf("drop: %v", o.Drop))
 	}
 	if o.Retained {
-		fmt.Fprintln(t, "kept")
+		call.Kept = append(call.Kept, "kept")
 	}
 	if len(o.Freed) > 0 {
-		fmt.Fprintf(t, "released: %d\n", len(o.Freed))
+		call.Kept = append(call.Kept, fmt.Sprintf("released %d", len(o.Freed)))
 	}
 	for i := range o.Reports {
-		m := &o.Reports[i].Message
-		fmt.Fprintf(t, "report to %d: session %d, number %d after %d", o.Reports[i].Neighbor, m.Session, m.Seq, m.Ack)
-		if m.Poll {
-			fmt.Fprint(t, ", poll")
-		}
-		fmt.Fprintf(t, "; term %d", m.Term)
-		fields(t, m, ", %s %d", ", %s")
-		if at := &m.Position; at.Source != token.NoMember {
-			fmt.Fprintf(t, "; %s before %06x", name(int(at.Source)-1), at.PSN)
-		}
-		if n := m.Position.Needed; n != token.NoMember {
-			fmt.Fprintf(t, "; where is %s", name(int(n)-1))
-		}
-		fmt.Fprintln(t)
+		call.Last = append(call.Last, reportLine(&o.Reports[i]))
 	}
-	if t.Len() == begin {
+	begin := t.Len()
+	if p, ok := w.op.(mcast.PutGroup); ok {
+		r.figure(sw, w, &p.Spec)
+	}
+	var a notation.Answer
+	a.Add(&call)
+	if a.WriteTo(t); t.Len() == begin {
 		fmt.Fprintln(t, "nothing")
 	}
 	fmt.Fprintln(t)
+}
+
+func eventLine(e *mcast.Event) string {
+	if e.Kind == mcast.PositionsDue {
+		return "event: positions due"
+	}
+	what := map[mcast.EventKind]string{
+		mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused", mcast.SourceConflict: "other source",
+	}[e.Kind]
+	line := fmt.Sprintf("event: %s %s at %s", what, name(int(e.Member)), notation.PSN(e.PSN))
+	if e.Syndrome != 0 {
+		line += fmt.Sprintf(", syndrome %#x", uint8(e.Syndrome))
+	}
+	return line
 }
 
 // String describes the violation and the path to it.

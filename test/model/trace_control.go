@@ -9,6 +9,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // How reports and changes of the members are recorded.
@@ -26,12 +28,45 @@ func (r *recorder) report(t *strings.Builder, a *arrival) {
 		fmt.Fprintf(t, " layout=%d", at.Layout)
 	}
 	if at.Source != token.NoMember {
-		fmt.Fprintf(t, " about=%s at=%x", name(int(at.Source)-1), at.PSN)
+		fmt.Fprintf(t, " about=%s at=%s", name(int(at.Source)-1), notation.PSN(rocev2.PSN(at.PSN)))
 	}
 	if at.Needed != token.NoMember {
 		fmt.Fprintf(t, " needs=%s", name(int(at.Needed)-1))
 	}
 	fmt.Fprint(t, "\n----\n")
+}
+
+// reportLine is a report that a switch sends.
+func reportLine(r *mcast.Report) string {
+	m, t := &r.Message, &strings.Builder{}
+	fmt.Fprintf(t, "report to %d: session %d, number %d after %d", r.Neighbor, m.Session, m.Seq, m.Ack)
+	if m.Poll {
+		fmt.Fprint(t, ", poll")
+	}
+	fmt.Fprintf(t, "; term %d", m.Term)
+	fields(t, m, ", %s %d", ", %s")
+	if at := &m.Position; at.Source != token.NoMember {
+		fmt.Fprintf(t, "; %s before %s", name(int(at.Source)-1), notation.PSN(rocev2.PSN(at.PSN)))
+	}
+	if n := m.Position.Needed; n != token.NoMember {
+		fmt.Fprintf(t, "; where is %s", name(int(n)-1))
+	}
+	return t.String()
+}
+
+// figure draws the group of a switch, as mcast does.
+func (r *recorder) figure(sw int, w *World, spec *mcast.GroupSpec) {
+	own, at := membersAt(spec)
+	var behind []notation.Behind
+	if p := spec.Tree.Parent; p != 0 && at[p] == nil {
+		behind = append(behind, notation.Behind{Name: fmt.Sprintf("N%d", p), Parent: true})
+	}
+	for _, l := range spec.Legs {
+		if n := l.Neighbor; n != 0 {
+			behind = append(behind, notation.Behind{Name: fmt.Sprintf("N%d", n), Parent: n == spec.Tree.Parent, Members: at[n]})
+		}
+	}
+	r.text[sw].WriteString(notation.Figure(own, behind))
 }
 
 // fields writes the fields of a report that are not 0.
@@ -82,7 +117,7 @@ func (r *recorder) update(t *strings.Builder, w *World, sw int) {
 	}
 	for i := range op.Add {
 		m := &op.Add[i].Member
-		fmt.Fprintf(t, "%s sq=%x rq=%x", nameOf(m), uint32(m.SQPSN), uint32(m.RQPSN))
+		fmt.Fprintf(t, "%s sq=%s rq=%s", nameOf(m), notation.PSN(m.SQPSN), notation.PSN(m.RQPSN))
 		if int(m.Leg) < len(w.switches[sw].spec.Legs) {
 			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
 		}

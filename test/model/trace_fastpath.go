@@ -5,9 +5,9 @@ package model
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // The fast path in transcripts.
@@ -48,25 +48,28 @@ func (r *recorder) granted(w *World, sw int, g *mcast.Grant, ok bool) {
 		fmt.Fprint(t, "not granted\n\n")
 		return
 	}
-	fmt.Fprintf(t, "granted from %06x to %06x, mid-message %v\n", uint32(g.Nxt), uint32(g.Limit), g.MidMessage)
-	r.orders(t, w, sw, &w.swOut)
+	fmt.Fprintf(t, "granted from %s to %s, mid-message %v\n", notation.PSN(g.Nxt), notation.PSN(g.Limit), g.MidMessage)
+	for _, line := range r.orders(w, sw, &w.swOut) {
+		fmt.Fprintln(t, line)
+	}
 	fmt.Fprintln(t)
 }
 
-func (r *recorder) orders(t *strings.Builder, w *World, sw int, o *mcast.Output) {
+func (r *recorder) orders(w *World, sw int, o *mcast.Output) (lines []string) {
 	if o.NeedRevoke {
-		fmt.Fprintln(t, "take it back first")
+		lines = append(lines, "take it back first")
 	}
 	for _, x := range o.Orders {
 		switch x.Kind {
 		case mcast.AskOffload:
-			fmt.Fprintln(t, "order: ask for the fast path")
+			lines = append(lines, "order: ask for the fast path")
 		case mcast.Revoke:
-			fmt.Fprintln(t, "order: revoke")
+			lines = append(lines, "order: revoke")
 		case mcast.OpenGate:
-			fmt.Fprintf(t, "order: open the gate of %s at %06x\n", w.legName(sw, x.Leg), uint32(x.Next))
+			lines = append(lines, fmt.Sprintf("order: open the gate of %s at %s", w.legName(sw, x.Leg), notation.PSN(x.Next)))
 		case mcast.ShutGate:
-			fmt.Fprintf(t, "order: shut the gate of %s\n", w.legName(sw, x.Leg))
+			lines = append(lines, "order: shut the gate of "+w.legName(sw, x.Leg))
 		}
 	}
+	return lines
 }

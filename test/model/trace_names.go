@@ -8,6 +8,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/model/notation"
 )
 
 // Names in transcripts.
@@ -24,12 +25,12 @@ func (w *World) packetName(l *link, p *packet) string {
 		return fmt.Sprintf("report %+v", *p.report)
 	}
 	if p.probe {
-		return fmt.Sprintf("probe %06x", uint32(p.psn))
+		return fmt.Sprintf("probe %s", notation.PSN(p.psn))
 	}
 	if !p.feedback {
-		return fmt.Sprintf("packet %d of %s, PSN %06x", p.index, name(int(p.source)), uint32(p.psn))
+		return fmt.Sprintf("packet %d of %s, PSN %s", p.index, name(int(p.source)), notation.PSN(p.psn))
 	}
-	return fmt.Sprintf("%s %06x", feedbackName(p.syndrome), uint32(p.psn))
+	return fmt.Sprintf("%s %s", feedbackName(p.syndrome), notation.PSN(p.psn))
 }
 
 func feedbackName(s rocev2.Syndrome) string { return [...]string{"ACK", "NAK", "RNR", "NAK"}[rank(s)] }
