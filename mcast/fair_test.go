@@ -4,7 +4,6 @@
 package mcast
 
 import (
-	"container/heap"
 	"testing"
 	"time"
 
@@ -31,12 +30,7 @@ func share(t *testing.T, sources int, turns, d time.Duration) (done []int) {
 			n.after(time.Duration(i)*time.Microsecond, h.start)
 		}
 	}
-	for n.queue.Len() > 0 && n.queue[0].at < d {
-		e := heap.Pop(&n.queue).(event)
-		for n.advance(e.at) {
-		}
-		n.now = e.at
-		e.do()
+	for n.step(d - 1) {
 	}
 	for _, h := range n.hosts[:sources] {
 		if h.una == len(h.ops) {

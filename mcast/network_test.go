@@ -4,7 +4,7 @@
 package mcast
 
 import (
-	"container/heap"
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -16,25 +16,31 @@ import (
 // RC.md §3, links that lose, duplicate and (feedback only) reorder packets, and members
 // that join and leave.
 
+// timeline is a network's time, and what happens later, the next one last. What is at the
+// same time happens in the order in which it was planned.
+type timeline struct {
+	now   time.Duration
+	later []event
+}
+
 type event struct {
-	at  time.Duration
-	seq int
-	do  func()
+	at time.Duration
+	do func()
 }
 
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+func (l *timeline) after(d time.Duration, f func()) {
+	i, _ := slices.BinarySearchFunc(l.later, l.now+d, func(e event, at time.Duration) int { return cmp.Compare(at, e.at) })
+	l.later = slices.Insert(l.later, i, event{l.now + d, f})
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return x
+
+// next takes what happens next, if it is due by limit.
+func (l *timeline) next(limit time.Duration) (e event, ok bool) {
+	last := len(l.later) - 1
+	if last < 0 || l.later[last].at > limit {
+		return e, false
+	}
+	e, l.later = l.later[last], l.later[:last]
+	return e, true
 }
 
 // host is one member: a responder, and a requester for its turn as the source.
@@ -97,14 +103,12 @@ func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
 
 type network struct {
+	timeline
 	tb        fatalReporter
 	nodes     []*node
 	rng       func(n int) int
 	loss      int // in 1000
 	silenced  int // a host that falls silent, or -1
-	now       time.Duration
-	queue     events
-	seq       int
 	hosts     []*host
 	portRoom  []int   // room for copies of retained frames, one of these numbers at random
 	full      int     // one copy in this number meets a full queue; 0: none
@@ -153,11 +157,6 @@ const (
 	maxWindow = 24
 	rnrDelay  = 50 * time.Microsecond
 )
-
-func (n *network) after(d time.Duration, f func()) {
-	n.seq++
-	heap.Push(&n.queue, event{n.now + d, n.seq, f})
-}
 
 // carry delivers f over a link, in order unless jitter is set.
 func (n *network) carry(link int, jitter bool, f func()) {

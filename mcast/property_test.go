@@ -4,8 +4,8 @@
 package mcast
 
 import (
-	"container/heap"
 	"fmt"
+	"math"
 	"net/netip"
 	"testing"
 	"time"
@@ -144,17 +144,25 @@ func (n *network) run() {
 	n.finish()
 }
 
+// step lets the next thing happen, and before that what switches do by their own time.
+func (n *network) step(limit time.Duration) bool {
+	e, ok := n.next(limit)
+	if !ok {
+		return false
+	}
+	for n.advance(e.at) {
+	}
+	n.now = e.at
+	e.do()
+	return true
+}
+
 // finish runs the network to its end, and checks the result.
 func (n *network) finish() {
-	for steps := 0; n.queue.Len() > 0 && n.failure == nil; steps++ {
+	for steps := 0; n.failure == nil && n.step(math.MaxInt64); steps++ {
 		if steps > max(200_000, n.maxSteps) {
 			n.tb.Fatalf("not finished after %d events at %v: %v", steps, n.now, n.stuck())
 		}
-		e := heap.Pop(&n.queue).(event)
-		for n.advance(e.at) {
-		}
-		n.now = e.at
-		e.do()
 	}
 	if n.failure != nil || n.quorum > 0 && n.deadAfter == 0 {
 		return // a receiver that is behind a quorum at the end may stay there (R37)
@@ -191,8 +199,8 @@ func (n *network) finish() {
 func (n *network) drain() {
 	n.portRoom, n.full = []int{0}, 0
 	for range 1000 {
-		if n.queue.Len() > 0 {
-			heap.Pop(&n.queue).(event).do()
+		if e, ok := n.next(math.MaxInt64); ok {
+			e.do()
 		} else if !n.advance(n.now + time.Hour) {
 			break
 		}

@@ -4,7 +4,6 @@
 package mcast
 
 import (
-	"container/heap"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,11 +19,9 @@ import (
 
 // treeNet is the network. Switch 0 is the root.
 type treeNet struct {
+	timeline
 	tb     fatalReporter
 	rng    func(int) int
-	now    time.Duration
-	queue  events
-	seq    int
 	loss   int // in 1000
 	stored bool
 	probe  bool // members are probed, also if nothing is stored
@@ -109,11 +106,6 @@ func (h *treeHost) lacks(src, i int) bool {
 		return h.got[src] <= i
 	}
 	return h.owed != nil && h.owed[src] <= i
-}
-
-func (n *treeNet) after(d time.Duration, f func()) {
-	n.seq++
-	heap.Push(&n.queue, event{n.now + d, n.seq, f})
 }
 
 // carry delivers f over a link, if it is not lost.
@@ -436,10 +428,13 @@ func (s *treeSwitch) input(p Packet) {
 
 // run takes the network to time until, or to when done says.
 func (n *treeNet) run(until time.Duration, done func() bool) bool {
-	for len(n.queue) > 0 && n.queue[0].at <= until && !done() {
-		e := heap.Pop(&n.queue).(event)
+	for !done() {
+		e, ok := n.next(until)
+		if !ok {
+			return false
+		}
 		n.now = e.at
 		e.do()
 	}
-	return done()
+	return true
 }
