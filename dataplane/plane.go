@@ -118,7 +118,7 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 	p.thread.put(func() { p.programs.spareErr = p.programs.loadSpares(p.steering) })
 	p.addEmptySlots()
 	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
-		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
+		notify(true, "the machine has too few CPUs for each worker to have one to itself, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
 	if err := p.makeWorkers(cfg); err != nil {

@@ -224,7 +224,7 @@ func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Li
 	}
 	wg.Go(func() { b.page.serve(ctx, b, build) })
 	wg.Go(func() { b.scraping.serve(ctx) })
-	log.Info("ready", zap.Stringer("socket", ln.Addr()))
+	log.Info("gleamd is ready", zap.Stringer("socket", ln.Addr()))
 	if err := notify(manager.SdNotifyReady); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
 	}

@@ -190,7 +190,7 @@ func TestRunServesUntilTheSignal(t *testing.T) {
 		}
 		got = append(got, l.Level+" "+l.Msg)
 	}
-	want := []string{"info gleamd starts", "info port attached", "warn generic mode, slower", "info ready", "info gleamd ends, the ports are the kernel's again"}
+	want := []string{"info gleamd starts", "info port attached", "warn generic mode, slower", "info gleamd is ready", "info gleamd ends, the ports are the kernel's again"}
 	if !slices.Equal(got, want) {
 		t.Errorf("log: %q\nwant %q", got, want)
 	}

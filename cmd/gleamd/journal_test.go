@@ -69,13 +69,13 @@ func TestJournalFields(t *testing.T) {
 func TestJournalFallsBack(t *testing.T) {
 	j := fakeJournal{err: errors.New("message too long")}
 	var stderr buffer
-	newLogger(config.Log{Level: config.LogInfo, Format: config.LogConsole}, &stderr, j.send).Info("ready", zap.String("socket", "s"))
-	if s := stderr.String(); !strings.Contains(s, "INFO\tready\t{\"socket\": \"s\"}") {
+	newLogger(config.Log{Level: config.LogInfo, Format: config.LogConsole}, &stderr, j.send).Info("gleamd is ready", zap.String("socket", "s"))
+	if s := stderr.String(); !strings.Contains(s, "INFO\tgleamd is ready\t{\"socket\": \"s\"}") {
 		t.Errorf("standard error %q", s)
 	}
 	var taken fakeJournal
 	var lines buffer
-	newLogger(config.Log{Level: config.LogInfo, Format: "json"}, &lines, taken.send).Info("ready")
+	newLogger(config.Log{Level: config.LogInfo, Format: "json"}, &lines, taken.send).Info("gleamd is ready")
 	if s := lines.String(); len(taken.entries) != 0 || !strings.HasPrefix(s, "{") {
 		t.Errorf("journal %v, standard error %q", taken.entries, s)
 	}

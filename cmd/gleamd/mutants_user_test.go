@@ -11,9 +11,9 @@ var _ = []mutant.Mutant{
 		"signal.Notify(hangup, syscall.SIGHUP)",
 		"_ = syscall.SIGHUP")),
 	mutant.New("one SIGHUP is answered, the next is not", "user", mutant.In((*daemon).hear,
-		`log.Error("SIGHUP: nothing is reloaded, the configuration is that of before", zap.Error(err))
+		`log.Error("gleamd has reloaded nothing at SIGHUP: the configuration is that of before", zap.Error(err))
 			}`,
-		`log.Error("SIGHUP: nothing is reloaded, the configuration is that of before", zap.Error(err))
+		`log.Error("gleamd has reloaded nothing at SIGHUP: the configuration is that of before", zap.Error(err))
 			}
 			return`)),
 }

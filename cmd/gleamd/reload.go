@@ -56,7 +56,7 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 		select {
 		case <-d.hangup:
 			if _, err := b.Reload(api.Reload{}); err != nil {
-				log.Error("SIGHUP: nothing is reloaded, the configuration is that of before", zap.Error(err))
+				log.Error("gleamd has reloaded nothing at SIGHUP: the configuration is that of before", zap.Error(err))
 			}
 		case <-ctx.Done():
 			return

@@ -43,9 +43,9 @@ func (d *daemon) feedWatchdog(ctx context.Context, eng engine, log *zap.Logger) 
 		if (err != nil) != silent {
 			silent = err != nil
 			if silent {
-				log.Warn("no progress: the service manager's watchdog is not notified", zap.Error(err), zap.Duration("ends_gleamd_after", within))
+				log.Warn("gleamd makes no progress: the service manager's watchdog is not notified", zap.Error(err), zap.Duration("ends_gleamd_after", within))
 			} else {
-				log.Info("progress: the service manager's watchdog is notified again")
+				log.Info("gleamd makes progress again: the service manager's watchdog is notified again")
 			}
 		}
 		select {

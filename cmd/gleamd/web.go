@@ -44,7 +44,7 @@ func listenPage(ctx context.Context, section string, c *config.Web, log *zap.Log
 	f := c.Identity()
 	if f == nil {
 		if !c.Listen.Addr().IsLoopback() {
-			log.Warn("served without TLS: the token and all that is shown cross the network in the clear", zap.String("section", section), zap.Stringer("address", ln.Addr()))
+			log.Warn("a listener serves without TLS: the token and all that is shown cross the network in the clear", zap.String("section", section), zap.Stringer("address", ln.Addr()))
 		}
 		return ln, nil, nil
 	}

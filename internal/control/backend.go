@@ -253,7 +253,7 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	if err := e.plane.SetRate(i, int64(*s.Rate)); err != nil {
 		return err
 	}
-	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
+	e.notify(false, "the rate of a port has been set", "port", name, "rate", *s.Rate)
 	return nil
 }
 

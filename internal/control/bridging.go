@@ -174,7 +174,7 @@ func (b *bridgeFollower) poll() {
 		}
 		if err != nil {
 			if !p.failureReported {
-				b.notify(true, "what the bridge does to a port is not known: it stays as it was", "port", p.name, "error", err)
+				b.notify(true, "the bridge's state of a port is not known: gleamd treats the port as before", "port", p.name, "error", err)
 			}
 			p.failureReported = true
 			continue
@@ -261,7 +261,7 @@ func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
 		return
 	}
-	notify(now.Blocked && !was.Blocked, "what the bridge does to a port has changed: group frames follow", "port", p.name, "bridge", describeBridge(now))
+	notify(now.Blocked && !was.Blocked, "the bridge has changed the state of a port: group frames follow", "port", p.name, "bridge", describeBridge(now))
 }
 
 // describeBridge describes the state of a port at its bridge.

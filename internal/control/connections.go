@@ -262,7 +262,7 @@ func (c *control) reportConnection(e *cm.Event) {
 		c.journal.Add(api.Event{Kind: api.EventLeft, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: c.connections.leftText(e)})
 	}
 	if e.Refusal.Reason == 0 {
-		c.notify(false, "connection", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
+		c.notify(false, "a member's connection has changed its state", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
 		return
 	}
 	if suppressed, report := c.connections.refused.add(c.now(), 0, *e); report {
@@ -295,7 +295,7 @@ func (c *control) logRefused(e cm.Event, suppressed uint64) {
 		reason += ": " + e.Refusal.Text
 	}
 	reason += c.atText(e.Member)
-	c.notify(true, "connection refused or ended", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
+	c.notify(true, "the switch has refused or ended a member's connection", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "reason", reason, "suppressed", suppressed)
 	c.journal.Add(api.Event{Kind: api.EventRejected, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: "RDMA-CM: " + reason})
 }
 

@@ -176,7 +176,7 @@ func (c *control) report(e *envelope.Event) {
 			g.rememberFormer(e, c.portNameOfMember(g, e.Member))
 		}
 		c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
-		c.notify(false, "member no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
+		c.notify(false, "member is no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
 	case envelope.GroupGone:
 		c.connections.note(registrationOutcome{group: e.Group, kind: groupGone})
 		j.Kind, j.Reason = api.EventEnded, c.endReason(e)

@@ -113,6 +113,13 @@ func blameText(v *blame.Verdict) string {
 	return fmt.Sprintf("%s: %s; the ACK waited %v of %v for it beyond the others", v.Cause, what, v.Waited.Round(time.Millisecond), over)
 }
 
+// delayMessages are the messages of the log for kinds of events.
+var delayMessages = map[string]string{
+	api.EventSlow:    "a member delays its group",
+	api.EventStalled: "the ACK of a group has stopped: it waits for a member",
+	api.EventResumed: "a member delays its group no longer",
+}
+
 // addDelayEvent completes an event of member m of g, and adds it to log and journal, unless there are
 // too many.
 func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
@@ -130,7 +137,7 @@ func (c *control) addDelayEvent(g *group, m mcast.MemberID, j api.Event) {
 		c.outcomes.delaysUnreported = 0
 		j.Reason += fmt.Sprintf("; %d such events of other groups are left out before this one", n)
 	}
-	c.notify(j.Kind == api.EventStalled, "group "+j.Kind, "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)
+	c.notify(j.Kind == api.EventStalled, delayMessages[j.Kind], "group", g.reg.Group, "member", s.record.Key(), "port", j.Port, "reason", j.Reason)
 	c.journal.Add(j)
 }
 

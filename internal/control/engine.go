@@ -172,7 +172,7 @@ func (e *Engine) pinMembers(ports []int) error {
 		return err
 	}
 	if stale > 0 {
-		e.notify(false, "entries removed that a gleamd which was killed has left in the kernel's tables", "entries", stale)
+		e.notify(false, "gleamd has removed entries that a killed gleamd had left in the kernel's tables", "entries", stale)
 	}
 	e.pinner = newPinner(pins, e.plane.Watchlist(), func(ip netip.Addr, err error) {
 		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)

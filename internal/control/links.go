@@ -126,10 +126,10 @@ func (c *control) checkPMTU(g *group) {
 	g.mtuText = narrow
 	switch {
 	case narrow != "" && was == "":
-		c.notify(true, "copies of a group do not fit", "group", g.reg.Group, "reason", narrow)
+		c.notify(true, "the MTU of a member's port is too small for the group", "group", g.reg.Group, "reason", narrow)
 		c.journal.Add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: narrow})
 	case narrow == "" && was != "":
-		c.notify(false, "copies of a group fit again", "group", g.reg.Group)
+		c.notify(false, "the MTUs of all members' ports are sufficient again", "group", g.reg.Group)
 		c.journal.Add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: "packets of all lengths fit all ports again"})
 	}
 }

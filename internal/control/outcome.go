@@ -198,7 +198,7 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 		c.warnEviction(g, d)
 		j.Kind, j.Reason = api.EventEvicted, envelope.Cause(d.Syndrome)
 	case mcast.SourceRefused:
-		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failureText(&d.Event))
+		c.notify(true, "the switch has refused a request of the source, by a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failureText(&d.Event))
 		j.Kind, j.Reason = api.EventRefused, failureText(&d.Event)
 	case mcast.NumberMismatch:
 		why := mismatchText(d.Number, d.PSN, d.Registered)

@@ -139,5 +139,5 @@ type unsendable struct {
 }
 
 func (c *control) logUnsendable(x unsendable, suppressed uint64) {
-	c.notify(true, "cannot send an envelope", "to", x.to, "error", x.err, "suppressed", suppressed)
+	c.notify(true, "an envelope has not been sent: its receiver has no location", "to", x.to, "error", x.err, "suppressed", suppressed)
 }

@@ -82,7 +82,7 @@ func TestPortIsMissingAfterRestart(t *testing.T) {
 	f.mu.Lock()
 	warnings := strings.Join(f.warnings, "\n")
 	f.mu.Unlock()
-	if !strings.Contains(warnings, "a member gets nothing until the way to where it was before the restart is known") {
+	if !strings.Contains(warnings, "a member's location of before the restart is not known yet") {
 		t.Errorf("the operator hears %q", warnings)
 	}
 	if g, err := f.Group(fakeGroup(0)); err != nil || !strings.Contains(g.Members[2].Diagnosis, "is missing, so it gets nothing") || strings.Contains(g.Members[1].Diagnosis, "is missing") {
@@ -257,7 +257,7 @@ func TestHostilePlaces(t *testing.T) {
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if n := strings.Count(strings.Join(f.warnings, "\n"), "a member gets nothing until the way"); n != 1 {
+			if n := strings.Count(strings.Join(f.warnings, "\n"), "a member's location of before the restart is not known yet"); n != 1 {
 				t.Errorf("%d warnings in %q", n, f.warnings)
 			}
 		})
@@ -403,7 +403,7 @@ func TestRestoredGroupIsChecked(t *testing.T) {
 		{"allow lists", "", "is not in the allow lists of port f2", func(f *fakeSwitch) {
 			f.control.ports[2].allow = &config.Allow{MACs: []config.MAC{{2, 9}}}
 		}},
-		{"its path MTU", "", "copies of a group do not fit", func(f *fakeSwitch) { f.control.ports[2].mtu = 900 }},
+		{"its path MTU", "", "the MTU of a member's port is too small for the group", func(f *fakeSwitch) { f.control.ports[2].mtu = 900 }},
 	} {
 		if err := os.WriteFile(saved, b, 0o600); err != nil {
 			t.Fatal(err)

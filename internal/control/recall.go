@@ -93,7 +93,7 @@ func (c *control) recallHost(h *host, was *statefile.Host, keys map[envelope.Key
 		at, err := recall(&held)
 		if err != nil {
 			p.held = held
-			c.notify(true, "a member gets nothing until the way to where it was before the restart is known", "member", h.ip, "port", held.Port, "mac", held.MAC, "error", err, "remedy", unknownPlaceRemedy)
+			c.notify(true, "a member's location of before the restart is not known yet: the member gets nothing until it is", "member", h.ip, "port", held.Port, "mac", held.MAC, "error", err, "remedy", unknownPlaceRemedy)
 			continue
 		}
 		c.dir.hosts.setPlace(h, p, at)

@@ -31,7 +31,7 @@ func (d *directory) Ways(host netip.Addr) envelope.Ways {
 	case w.pending:
 		return envelope.Ways{Verdict: envelope.Verdict{Kind: envelope.VerdictLater, Problem: envelope.Problem{Reason: envelope.UnknownMemberLocation}}}
 	}
-	d.notify(true, "there is no way to a member", "member", host, "error", w.err)
+	d.notify(true, "the switch knows no way to a member", "member", host, "error", w.err)
 	p := envelope.Problem{Reason: envelope.UnknownMemberLocation}
 	if h := d.hosts.byIP[host]; h != nil && len(h.hops) > 0 {
 		p.Reason, p.Value = envelope.NoWay, hopNumber(h.hops[0].gateway)

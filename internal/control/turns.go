@@ -84,7 +84,7 @@ func (r *turnReports) next() (at time.Duration, ok bool) {
 
 // logTurn reports the source of g to the operator.
 func (c *control) logTurn(g *group, t turn) {
-	c.notify(false, "source", "group", g.reg.Group, "member", t.member, "psn", t.psn, "turns", t.turns)
+	c.notify(false, "group has a new source", "group", g.reg.Group, "member", t.member, "psn", t.psn, "turns", t.turns)
 	psn := api.PSN(t.psn)
 	j := api.Event{Kind: api.EventSource, Group: g.reg.Group, Member: t.member.IP, QPN: api.QPN(t.member.QPN), PSN: &psn}
 	if t.turns > 1 {

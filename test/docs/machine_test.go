@@ -210,7 +210,7 @@ func (m *machine) serve() {
 ip link set br0 up
 for port in eth1 eth2 eth3; do ip link set $port master br0 up; done
 ip address add 10.77.255.254/16 dev br0`)
-	m.stay("switch", "gleamd", "ready")
+	m.stay("switch", "gleamd", "gleamd is ready")
 	for _, h := range []string{"host 2", "host 3"} {
 		m.stay(h, "gleam perf write-bw --listen --key-file gleam.key", "waiting for the sender")
 	}

@@ -50,7 +50,7 @@ served() { # PORT MODE [SENDER GROUP IP...]
 	out=$(check) || { say FAILED "--check: $out"; return; }
 	ip netns exec "${P}sw" gleamd -c "$W/g.yaml" >"$W/log" 2>&1 &
 	running=$!
-	for _ in $(seq 300); do grep -q '	ready' "$W/log" && break; sleep 0.1; done
+	for _ in $(seq 300); do grep -q 'gleamd is ready' "$W/log" && break; sleep 0.1; done
 	for _ in 1 2 3; do # a guest that is emulated is slow: connecting may take longer than perf waits
 		receivers=""
 		for i in 2 3; do
