@@ -17,7 +17,7 @@ var _ = []mutant.Mutant{
 		"case a.Read == nil || p.isIn(a.Read):",
 		"case p.isIn(a.Read):")),
 	mutant.New("a user may have all of a share", "priv", mutant.In((*userShare).take,
-		"s.total >= s.max || s.of[uid] >= s.each",
+		"s.total >= s.max || s.byUser[user] >= s.perUser",
 		"s.total >= s.max")),
 	mutant.New("a share is not given back", "priv", mutant.In((*userShare).give,
 		"s.total--",
@@ -27,10 +27,10 @@ var _ = []mutant.Mutant{
 		"n < 0 {")),
 	mutant.New("changes by the API are done without a trace", "priv", mutant.In((*handler).audited,
 		`c.Err = err
-	h.b.Audit(c)`,
+	h.backend.Audit(c)`,
 		"c.Err = err")),
 	mutant.New("a change that fails is audited as done", "priv", mutant.In((*handler).audited,
 		`c.Err = err
-	h.b.Audit(c)`,
-		"h.b.Audit(c)")),
+	h.backend.Audit(c)`,
+		"h.backend.Audit(c)")),
 }

@@ -32,16 +32,16 @@ var _ = []mutant.Mutant{
 	}
 	return m.draw()`, marker{}.kmax)),
 	mutant.New("the share does not rise with the depth", "7", mutant.In((*marker).mark,
-		"m.steps*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)",
-		"m.steps")),
+		"m.pmaxScaled*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)",
+		"m.pmaxScaled")),
 	mutant.New("the packet is marked before it is copied", "7", mutant.In((*worker).copy,
 		"p.mark(out[l2Len:n])",
 		""), mutant.In((*worker).copy,
-		`		w.putOff(p, c)
+		`		w.deferCopy(p, c)
 		return false
 	}
 	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`,
-		`		w.putOff(p, c)
+		`		w.deferCopy(p, c)
 		return false
 	}
 	p.$1(f.$2())
@@ -56,17 +56,17 @@ var _ = []mutant.Mutant{
 		"const linkOverhead = 4 + 8 + 12",
 		"const linkOverhead = 4")),
 	mutant.New("parts of a nanosecond are lost", "7", mutant.In((*egressQueue).charge,
-		"q.part = t % q.rate",
-		"q.part = 0")),
+		"q.linkFraction = t % q.rate",
+		"q.linkFraction = 0")),
 	mutant.New("data takes the room of replies", "7", mutant.In((*egressQueue).fits,
-		"return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
-		"return q.len()+q.ahead+buffers <= q.maxFrames+$1 && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+$2", reservedReplyFrames, reservedReplyBytes)),
+		"return q.len()+q.inTXRing+buffers <= q.maxFrames && q.bytes+q.remoteBytes+linkBytes(n) <= q.maxBytes",
+		"return q.len()+q.inTXRing+buffers <= q.maxFrames+$1 && q.bytes+q.remoteBytes+linkBytes(n) <= q.maxBytes+$2", reservedReplyFrames, reservedReplyBytes)),
 	mutant.New("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).stageFeedback,
 		"pkt.BECN = pkt.BECN || last.becn",
 		"")),
 	mutant.New("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).stageFeedback,
-		", at: n - 1, becn: pkt.BECN}",
-		", at: n - 1}")),
+		", txIndex: n - 1, becn: pkt.BECN}",
+		", txIndex: n - 1}")),
 	mutant.New("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
 		`closures := w.runClosures()
 	if closures {
@@ -74,9 +74,9 @@ var _ = []mutant.Mutant{
 	}`,
 		`closures := w.runClosures()`)),
 	mutant.New("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
-		`if p.staged() {
+		`if p.hasStaged() {
 			return 0`,
-		`if p.staged() && p.$1 {
+		`if p.hasStaged() && p.$1 {
 			return 0`, port{}.down)),
 	mutant.New("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).sleepTime,
 		"if r != nil && r.Unpublished() > 0 {",
@@ -86,6 +86,6 @@ var _ = []mutant.Mutant{
 		o.unstage(p)`,
 		"p.vanished, p.down, p.rxSockets = true, true, nil")),
 	mutant.New("frames overtake those that queue", "7", mutant.In((*egress).bypassesQueue,
-		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
-		"return p.queue.rate == 0 && len(p.tx)")),
+		"return e.queue.rate == 0 && e.queue.head == e.queue.tail && len(e.staged)",
+		"return e.queue.rate == 0 && len(e.staged)")),
 }

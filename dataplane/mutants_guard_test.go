@@ -11,6 +11,6 @@ var _ = []mutant.Mutant{
 		"|| l.port == first:",
 		":")),
 	mutant.New("members that have gone split a group", "guard", mutant.In((*groupTable).noteIsolation,
-		"case !l.active() || !ports",
+		"case !l.isActive() || !ports",
 		"case !ports")),
 }

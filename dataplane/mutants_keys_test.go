@@ -9,9 +9,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // where. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
 	mutant.New("one address takes the rate of a port", "Rates", mutant.In((*addressPolicers).allow,
-		"s.next[i] = b.next",
-		"_ = b.next")),
+		"s.fullAt[i] = b.fullAt",
+		"_ = b.fullAt")),
 	mutant.New("all addresses have one rate", "Rates", mutant.In((*addressPolicers).allow,
-		"% uint64(len(s.next))",
+		"% uint64(len(s.fullAt))",
 		"% 1")),
 }

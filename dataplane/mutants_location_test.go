@@ -8,6 +8,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to ask where members are. internal/control/doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("one port takes all places", "Places", mutant.In(newSlotClass,
-		"most: int32(slots / portShare),",
-		"most: int32(slots),")),
+		"maxPerPort: int32(slots / portShare),",
+		"maxPerPort: int32(slots),")),
 }

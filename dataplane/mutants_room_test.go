@@ -11,49 +11,49 @@ import (
 // Wrong ways to share room, so that a port that does not transmit is felt by others.
 var _ = []mutant.Mutant{
 	mutant.New("a port without room refuses packets for everybody", "R70", mutant.In((*worker).reserve,
-		"return orNone(min(spare, maxRepairs)), spare >= 0",
+		"return maxResendsOf(min(spare, maxResends)), spare >= 0",
 		`for _, l := range $recv.$1[$arg1].$2 {
 		if p := $recv.$3[max(0, l.$4)]; !p.$5 && p.$6(1500, 1) == 0 {
 			return -1, false
 		}
 	}
-	return orNone(min(spare, maxRepairs)), spare >= 0`, worker{}.groups, groupTable{}.legs, worker{}.ports, leg{}.port, port{}.down, (*egress).room)),
+	return maxResendsOf(min(spare, maxResends)), spare >= 0`, worker{}.groups, groupTable{}.legs, worker{}.ports, leg{}.port, port{}.down, (*egress).room)),
 	mutant.New("feedback needs frames for copies", "R70", mutant.In((*worker).reserve,
 		`if op.Is(rocev2.OpRequest) {
 		need +=`,
 		`if op.Is(rocev2.$1) {
 		need +=`, rocev2.OpKnown)),
 	mutant.New("no frames are kept for feedback", "R70", mutant.In((*worker).reserve,
-		`need := spareFeedback
+		`need := maxFeedback
 	if op.Is(rocev2.OpRequest) {`,
 		`need := 0
 	if op.Is(rocev2.OpRequest) {`)),
 	mutant.New("no frames are kept for copies", "R70", mutant.In((*worker).reserve,
-		"need += w.groups[id].copies",
+		"need += w.groups[id].maxCopies",
 		"need += 0")),
 	mutant.New("repairs take the frames of first copies", "R70", mutant.In((*worker).reserve,
-		`	spare := w.frames(need+maxRepairs, max(buffers, w.chains.longest)) - need // kept packets may be longer
-	return orNone(min(spare, maxRepairs)), spare >= 0`,
-		`	spare := w.frames(need+maxRepairs, max(buffers, w.chains.longest)) - need // kept packets may be longer
-	return orNone(min(spare+need, maxRepairs)), spare >= 0`)),
+		`	spare := w.reserveFrames(need+maxResends, max(buffers, w.retained.maxBuffers)) - need // kept packets may be longer
+	return maxResendsOf(min(spare, maxResends)), spare >= 0`,
+		`	spare := w.reserveFrames(need+maxResends, max(buffers, w.retained.maxBuffers)) - need // kept packets may be longer
+	return maxResendsOf(min(spare+need, maxResends)), spare >= 0`)),
 	mutant.New("members that were evicted need frames", "R70", mutant.In((*worker).sendFeedback,
-		"w.groups[e.Group].leave(e.Member)",
+		"w.groups[e.Group].markGone(e.Member)",
 		"")),
 	mutant.New("members that were removed need frames", "R70", mutant.In((*worker).removeMember,
-		"w.groups[id].leave(m)",
+		"w.groups[id].markGone(m)",
 		"")),
 	mutant.New("members that have gone need room", "R70", mutant.In((*leg).isActive,
 		"return l.live > 0 && l.port >= 0",
 		"return l.port >= 0")),
 	mutant.New("repairs are made for a port that takes none", "R70", mutant.In(newWorker,
-		"w.out.Room = w.legRoom",
+		"w.out.PortRoom = w.legResends",
 		"")),
 	mutant.New("the kernel's ring is read in each batch", "R70", mutant.In((*txRing).kick,
 		"if now < r.kickAt && before == r.takenAtKick {",
 		"if now < 0 {")),
 	mutant.New("the kernel is asked as often as at first", "R70", mutant.In((*progress).retryAt,
-		"min(max(txRetry, (now-p.moved)/retryPart), maxRetry)",
-		"txRetry")),
+		"min(max(minTXRetry, (now-p.last)/retryDivisor), maxTXRetry)",
+		"minTXRetry")),
 	mutant.New("the kernel is not asked again", "R70", mutant.In((*txRing).kick,
 		"r.kickAt = p.retryAt(now)",
 		"r.kickAt = 1 << 62")),
@@ -64,16 +64,16 @@ var _ = []mutant.Mutant{
 		"min(p.ring.socket.TxRoom(), max(p.queue.maxFrames, p.maxPacketFrames)-p.queue.inTXRing-p.queue.len())",
 		"p.ring.socket.TxRoom()")),
 	mutant.New("what is in the TX ring leaves the queue its share", "R70", mutant.In((*egressQueue).fits,
-		"return q.len()+q.ahead+buffers <=",
+		"return q.len()+q.inTXRing+buffers <=",
 		"return q.len()+buffers <=")),
 	mutant.New("a batch beyond a port's share is lost", "R70", mutant.In((*worker).copy,
-		"!w.admits(p, max(length, minFrame), len(ds))",
+		"!w.admitsAfterFlush(p, max(length, minFrame), len(ds))",
 		"!p.$1(max(length, minFrame), len(ds))", (*egress).admits)),
 	mutant.New("a packet beyond a port's share is lost", "R70", mutant.In((*worker).setTable,
-		"p.widest = max(p.widest, (n.packets+spareFeedback)*max(1, t.buffers))",
+		"p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))",
 		"_ = p")),
 	mutant.New("a worker without frames sleeps", "Who owns what", mutant.In((*frameSupply).refill,
-		"w.starved = w.starved || n < want",
+		"s.starved = s.starved || n < want",
 		"")),
 	mutant.New("a worker's new table counts members that have gone", "R70", mutant.In((*worker).makeTable,
 		"leg: at, gone: d.Gone}",

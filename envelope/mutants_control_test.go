@@ -18,15 +18,15 @@ var _ = []mutant.Mutant{
 		"|| len(g.reg.Members) != len(to.reg.Members) {",
 		"{")),
 	mutant.New("nobody is notified after an identical registration", "6", mutant.In((*Registrar).commit,
-		"if !g.again {",
+		"if !g.unchanged {",
 		"if true {")),
 	mutant.New("former members' numbers are forgotten with the next update", "6", mutant.In((*Registrar).tryInstall,
-		`g.used = used
+		`g.usedNumbers = used
 		r.commit(now, g, out)`,
 		`_ = used
 		r.commit(now, g, out)`)),
 	mutant.New("numbers of an evicted member come back", "6", mutant.In((*Registrar).removeMember,
-		"g.used = r.use(g, g.used, g.reg.Members[i])",
+		"g.usedNumbers = r.noteUsedNumbers(g, g.usedNumbers, g.reg.Members[i])",
 		"")),
 	mutant.New("numbers of a removed member come back", "6", mutant.In((*Registrar).inheritUsedNumbers,
 		"if m := &old.reg.Members[i]; !g.hasRecord(m) {",

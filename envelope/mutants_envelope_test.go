@@ -17,11 +17,11 @@ var _ = []mutant.Mutant{
 		"case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:",
 		"case m.ReplyTo.Port() == 0:")),
 	mutant.New("a request of another instance is taken", "Registrar", mutant.In((*Registrar).Input,
-		"case !r.proves(&m.Header) || m.Epoch == 0:",
+		"case !r.checkCookie(&m.Header) || m.Epoch == 0:",
 		"case m.Epoch == 0:")),
 	mutant.New("epoch 0 is an epoch", "Registrar", mutant.In((*Registrar).Input,
-		"case !r.proves(&m.Header) || m.Epoch == 0:",
-		"case !r.proves(&m.Header):")),
+		"case !r.checkCookie(&m.Header) || m.Epoch == 0:",
+		"case !r.checkCookie(&m.Header):")),
 	mutant.New("each segment of another instance is challenged", "Registrar", mutant.In((*Registrar).challenge,
 		`if m.Seq != 0 {
 		return
@@ -31,10 +31,10 @@ var _ = []mutant.Mutant{
 		"case m.Relay || m.Type",
 		"case m.Type")),
 	mutant.New("a malformed message of another instance is answered", "Registrar", mutant.In((*Registrar).Input,
-		"m.ReplyTo.Port() != 0 && r.proves(&m.Header):",
+		"m.ReplyTo.Port() != 0 && r.checkCookie(&m.Header):",
 		"m.ReplyTo.Port() != 0:")),
 	mutant.New("hints without end", "Authentication", mutant.In((*Registrar).sendHint,
-		"|| now < r.hintAt {",
+		"|| now < r.nextHint {",
 		"{")),
 	mutant.New("a hint may be longer than what it answers", "Authentication", mutant.In((*Registrar).sendHint,
 		"if len(out.Packets[len(before)].Data) > size {",
@@ -116,13 +116,13 @@ var _ = []mutant.Mutant{
 		"case d < 0:",
 		"case d < -1<<31:")),
 	mutant.New("an older Renew is not answered", "Leases", mutant.In((*Registrar).renew,
-		"r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)",
+		"r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)",
 		"r.$1($2, out)", (*endpointLink).drop, StaleMessage)),
 	mutant.New("a repeated Renew counts again", "Leases", mutant.In((*Registrar).renew,
-		`		r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
+		`		r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
 		return
 	case d == 0:`,
-		`		r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
+		`		r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
 		return
 	case d == 0 && g == nil:`)),
 	mutant.New("anybody may renew and delete", "Requests", mutant.In((*group).fromMaster,
@@ -148,7 +148,7 @@ var _ = []mutant.Mutant{
 		"if !g.local() && here &&",
 		"if g.local() && here &&")),
 	mutant.New("anybody's Ack ends a Gone", "Gone", mutant.In((*Registrar).ack,
-		"&& e.dst.Addr() == from.Addr() {",
+		"&& e.to.Addr() == from.Addr() {",
 		"{")),
 	mutant.New("an Ack under another key ends a Gone", "AckIsTheAddressees", mutant.In((*Registrar).ack,
 		"e.key == m.KeyID && e.to.Addr()",
@@ -163,8 +163,8 @@ var _ = []mutant.Mutant{
 		"if len(r.events.byID) < r.cfg.MaxEvents && r.cfg",
 		"if r.cfg")),
 	mutant.New("a Gone has the switch's own key", "Authentication", mutant.In((*Registrar).sendGone,
-		"r.sendUnder(e.key, us, e.dst, &Message{Header: Header{",
-		"r.sendUnder(r.$1.$2, us, e.dst, &Message{Header: Header{", endpointLink{}.auth, Auth{}.Send)),
+		"r.sendUnder(e.key, us, e.to, &Message{Header: Header{",
+		"r.sendUnder(r.$1.$2, us, e.to, &Message{Header: Header{", endpointLink{}.auth, Auth{}.Send)),
 	mutant.New("a group outlives its lease", "Leases", mutant.In((*timers[*group]).fired,
 		"(*q)[0].at <= now",
 		"(*q)[0].at+$1 < now", time.Second)),
@@ -182,7 +182,7 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.New("who has gone is not told again", "Updates", mutant.In((*Registrar).requeueGone,
 		`if !g.local() {
-		r.tell(now, g, g.reg.Master, body, out)
+		r.queueGone(now, g, g.reg.Master, body, out)
 	}`,
 		"")),
 	mutant.New("who is being told is told at once again", "Updates", mutant.In((*Registrar).requeueGone,
@@ -206,10 +206,10 @@ var _ = []mutant.Mutant{
 		"if b[9] != 0 && flags",
 		"if b[9] > 99 && flags")),
 	mutant.New("an old Notify is confirmed", "Member", mutant.In((*Member).handleNotify,
-		"case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g",
-		"case msg.Epoch == g.epoch && g.over || g")),
+		"case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.ended || g",
+		"case msg.Epoch == g.epoch && g.ended || g")),
 	mutant.New("a Notify of what is over is confirmed", "Member", mutant.In((*Member).handleNotify,
-		"|| msg.Epoch == g.epoch && g.over || g.leaving:",
+		"|| msg.Epoch == g.epoch && g.ended || g.leaving:",
 		"|| g.leaving:")),
 	mutant.New("another rq_psn is confirmed", "Member", mutant.In(compare,
 		`case rec.RQPSN != g.RQPSN:
@@ -225,22 +225,22 @@ var _ = []mutant.Mutant{
 		"case msg.Epoch < g.epoch || body.Member.QPN",
 		"case body.Member.QPN")),
 	mutant.New("a delayed Notify of an ended group counts", "Member", mutant.In((*Member).handleGone,
-		`g.epoch, g.over = msg.Epoch, true
+		`g.epoch, g.ended = msg.Epoch, true
 		m.drop(StaleMessage, out)`,
 		"m.drop(StaleMessage, out)")),
 	mutant.New("a member that was refused says nothing", "Member", mutant.In((*Member).Problem,
 		"case g.status != Confirmed:",
 		"case g.status > $1:", NumStatuses)),
 	mutant.New("old messages of strangers are a member's trouble", "Member", mutant.In((*Member).Join,
-		"g := &membership{Membership: ms, foreign: m.foreign()}",
+		"g := &membership{Membership: ms, unauthenticAtJoin: m.numUnauthentic()}",
 		"g := &membership{Membership: ms}")),
 	mutant.New("a master's lease counts from the answer", "Master", mutant.In((*Master).handleAccept,
-		`m.leaseUntil = m.regSent + a.Lease // counted from our sending: the switch's own lease ends later
+		`m.leaseUntil = m.registerSentAt + a.Lease // counted from our sending: the switch's own lease ends later
 		m.reg.Lease = a.Lease`,
 		`m.leaseUntil = $arg1 + a.Lease // counted from our sending: the switch's own lease ends later
 		m.reg.Lease = a.Lease`)),
 	mutant.New("a master's lease counts from the Renew's answer", "Master", mutant.In((*Master).handleAccept,
-		`m.leaseUntil = m.renewSent + a.Lease
+		`m.leaseUntil = m.renewSentAt + a.Lease
 		if m.phase == registered {`,
 		`m.leaseUntil = $arg1 + a.Lease
 		if m.phase == registered {`)),
@@ -255,13 +255,13 @@ var _ = []mutant.Mutant{
 		"msg.Group == m.reg.Group && msg.Transaction == m.registerTx",
 		"msg.Group == m.reg.Group")),
 	mutant.New("an old answer counts", "Master", mutant.In((*Master).handleAccept,
-		`case a.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+		`case a.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		m.phase`,
 		`case a.Request == TypeRegister && m.phase == registering:
 		m.phase`)),
 	mutant.New("a restarted master goes on with its own numbers", "Master", mutant.In((*Master).handleReject,
 		`	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
-		m.lastTx = uint32(p.Value)`,
+		m.lastTransaction = uint32(p.Value)`,
 		`	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
 		`)),
 	mutant.New("a Renew is sent when the lease is nearly over", "Master", mutant.In((*Master).scheduleRenew,

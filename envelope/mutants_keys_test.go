@@ -125,7 +125,7 @@ var _ = []mutant.Mutant{
 		"hmac.New(sha256.New, r.cfg.Secret[:])",
 		"hmac.New(sha256.New, r.cfg.Secret[:0])")),
 	mutant.New("a recorded Ack counts", "Cookies", mutant.In((*Registrar).ack,
-		"if !r.proves(&m.Header) {",
+		"if !r.checkCookie(&m.Header) {",
 		"if m == nil {")),
 	mutant.New("a master keeps an old cookie", "Cookies", mutant.In((*Master).handleAccept,
 		`		m.renewing = false
@@ -168,7 +168,7 @@ var _ = []mutant.Mutant{
 		`		return
 	case msg.KeyID == 1<<16-1:`)),
 	mutant.New("a member takes messages under any key", "Keys", mutant.In((*Member).acceptsFrom,
-		"return g.epoch == 0 || g.over || key == g.key || key == m.auth.Send",
+		"return g.epoch == 0 || g.ended || key == g.key || key == m.auth.Send",
 		"return g != nil")),
 	mutant.New("a member distrusts its own key", "Keys", mutant.In((*Member).acceptsFrom,
 		"|| key == g.key || key == m.auth.Send",

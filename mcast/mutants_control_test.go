@@ -9,7 +9,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // internal/control/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).renew,
-		"g.outcomes.forgive(id)",
+		"g.outcomes.resetMember(id)",
 		"")),
 	mutant.New("evictions are not kept", "Outcomes", mutant.In((*group).emitEvent,
 		"o.Evicted[e.Member] = e",

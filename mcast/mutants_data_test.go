@@ -11,9 +11,9 @@ import (
 // Wrong ways to forward data.
 var _ = []mutant.Mutant{
 	mutant.New("duplicates go to everybody again", "R12", mutant.In((*group).answerDuplicate,
-		`g.live.rewound = true
+		`g.live.sourceRewound = true
 	if p.AckReq || rewind {`,
-		`g.live.rewound = true
+		`g.live.sourceRewound = true
 	for i := range g.$1 {
 		if g.$1[i].$10&$2 != 0 {
 			$arg4.$3 = append($arg4.$3, $4{$11: g.$5, $12: $6(i), $7: p.$13, $14: $arg3.$8(int32(g.$1[i].$9))})
@@ -42,11 +42,11 @@ var _ = []mutant.Mutant{
 		"if p.AckReq || rewind {",
 		"if p.AckReq || rewind || !rewind {")),
 	mutant.New("the source gets its own packets", "R15", mutant.In((*group).forward,
-		`if b.bits&receiving == 0 {
+		`if b.flags&isReceiver == 0 {
 			continue
 		}
-		d := psn.Sub(b.a)`,
-		"d := psn.Sub(b.a)")),
+		d := psn.Sub(b.acked)`,
+		"d := psn.Sub(b.acked)")),
 	mutant.New("PSNs toward members are not translated", "R18", mutant.In((*group).forward,
 		"PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
 		"PSN: psn}")),
@@ -57,8 +57,8 @@ var _ = []mutant.Mutant{
 		"psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask",
 		"psn := p.PSN & rocev2.PSNMask")),
 	mutant.New("VA is rewritten toward switches", "R24", mutant.In((*group).forward,
-		"if how == byWindow && b.bits&rewrites != 0 {",
-		"if how == byWindow {")),
+		"if how == rewriteByWindow && b.flags&isConnected != 0 {",
+		"if how == rewriteByWindow {")),
 	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).startReceiving,
 		`if l.connected() {
 		b.delta =`,
@@ -80,17 +80,17 @@ var _ = []mutant.Mutant{
 		"uint64(p.DMALen) <= g.fwd.window.Len-off",
 		"uint64(p.$1) <= g.fwd.window.Len-off", Packet{}.Payload)),
 	mutant.New("any R_Key writes", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
+		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
 		p.VA`,
-		`return g.fwd.nowin == 0 &&
+		`return g.fwd.numWithoutWindow == 0 &&
 		p.VA`)),
 	mutant.New("any R_Key is invalidated", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0
+		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0
 	}`,
-		`return g.fwd.nowin == 0
+		`return g.fwd.numWithoutWindow == 0
 	}`)),
 	mutant.New("a member without a window is written to at address 0", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
+		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
 		p.VA`,
 		`return p.RKey == g.fwd.window.RKey &&
 		p.VA`)),
@@ -118,15 +118,15 @@ var _ = []mutant.Mutant{
 		"g.refusal.psn == una && sev < sevFatal",
 		"sev < sevFatal")),
 	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatalSent,
-		"if who == nobody {",
-		`if who == nobody {
+		"if from == none {",
+		`if from == none {
 		$recv.$1($2($recv.$5.$3), $recv.$6.$4.$7, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), source{}.member, aggregation{}.request, group{}.src, group{}.agg, request{}.psn)),
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
 		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder ||",
 		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder && code == 0 ||")),
 	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
-		"plain := psn == g.fwd.hi && code == 0",
-		"plain := code == 0")),
+		"inOrder := psn == g.fwd.nxt && shut == 0",
+		"inOrder := shut == 0")),
 	mutant.New("a WRITE goes where the newest update says, also when it is repeated", "R41", mutant.In((*targets).find,
 		"u.psn.Less(psn) && u.legs[leg].set",
 		"u.legs[leg].set")),
@@ -137,7 +137,7 @@ var _ = []mutant.Mutant{
 		"end < p.VA || t.va+end < t.va",
 		"end < p.VA")),
 	mutant.New("receivers get update messages as they are", "R41", mutant.In((*group).rewriteCopy,
-		`c.Flags = Empty
+		`c.Flags = EmptyWrite
 	}`,
 		`
 	}`)),
@@ -145,11 +145,11 @@ var _ = []mutant.Mutant{
 		"shut == 0 && code == 0 && !update",
 		"shut == 0 && code == 0")),
 	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).fold,
-		"t.base[leg] = x",
+		"t.acked[leg] = x",
 		"_, _ = leg, x")),
 	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).noteTargets,
-		"if g.is(refused) && psn.Less(g.refused.psn) {",
-		"if g.is(refused) && psn == g.refused.psn {")),
+		"if g.is(refused) && psn.Less(g.refusal.psn) {",
+		"if g.is(refused) && psn == g.refusal.psn {")),
 	mutant.New("updates out of order are kept in the order of their coming", "R41", mutant.In((*targets).insert,
 		"for i > 0 && psn.Less(t.at(i-1).psn) {",
 		"for i > 0 && psn == t.at(i-1).psn.$1().$1() {", rocev2.PSN.Prev)),

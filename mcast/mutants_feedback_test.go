@@ -11,13 +11,13 @@ import (
 // Wrong ways to make one feedback of many.
 var _ = []mutant.Mutant{
 	mutant.New("A is the maximum", "R01", mutant.In((*group).lowestAcked,
-		"case b.a.Less(m):",
-		"case m.Less(b.a):")),
+		"case b.acked.Less(m):",
+		"case m.Less(b.acked):")),
 	mutant.New("the first ACK counts for all", "R01", mutant.In((*group).handleFeedback,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			return FeedbackStale
 		}`,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			return FeedbackStale
 		}
 		if g.$5.$1.$2(psn) {
@@ -26,64 +26,64 @@ var _ = []mutant.Mutant{
 			return $4
 		}`, aggregation{}.acked, rocev2.PSN.Less, (*group).sendACK, None, group{}.agg)),
 	mutant.New("only the last leg to acknowledge releases the ACK", "R02", mutant.In((*group).handleFeedback,
-		`	if m := &g.legs[i].mend; g.repair.store != nil {
-		m.owed = max(m.owed, now) // what is stale does not count: it may be all that gets through
+		`	if m := &g.activity[i].recovery; g.repair.store != nil {
+		m.expectedSince = max(m.expectedSince, now) // what is stale does not count: it may be all that gets through
 	}
-	if g.lag.lagPSNs != 0 && b.a.Sub(g.lag.least) > g.lag.lagPSNs {
-		g.shed(b.a, out)
-	}
-	// A can move only when the last of the lowest branches has, and a NAK can
-	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.agg.low <= g.agg.slack || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {`,
-		`	if m := &g.legs[i].mend; g.repair.store != nil {
-		m.owed = max(m.owed, now) // what is stale does not count: it may be all that gets through
-	}
-	if g.lag.lagPSNs != 0 && b.a.Sub(g.lag.least) > g.lag.lagPSNs {
-		g.shed(b.a, out)
+	if g.lag.psns != 0 && b.acked.Sub(g.lag.floor) > g.lag.psns {
+		g.evictLaggards(b.acked, out)
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.agg.low <= g.agg.slack && i == len(g.$1)-1 || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {`, group{}.acks)),
+	if g.agg.numAtAcked <= g.agg.allowedBehind || raised || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {`,
+		`	if m := &g.activity[i].recovery; g.repair.store != nil {
+		m.expectedSince = max(m.expectedSince, now) // what is stale does not count: it may be all that gets through
+	}
+	if g.lag.psns != 0 && b.acked.Sub(g.lag.floor) > g.lag.psns {
+		g.evictLaggards(b.acked, out)
+	}
+	// A can move only when the last of the lowest branches has, and a NAK can
+	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
+	if g.agg.numAtAcked <= g.agg.allowedBehind && i == len(g.$1)-1 || raised || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {`, group{}.acks)),
 	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).handleFeedback,
-		"if g.agg.low <= g.agg.slack || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {",
-		"if g.agg.low <= g.agg.slack {")),
+		"if g.agg.numAtAcked <= g.agg.allowedBehind || raised || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {",
+		"if g.agg.numAtAcked <= g.agg.allowedBehind {")),
 	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).noteAcked,
-		`if psn.LessEq(b.a) {
+		`if psn.LessEq(b.acked) {
 		return false
 	}
-	if b.a.LessEq(g.agg.a)`,
-		`if psn <= b.a {
+	if b.acked.LessEq(g.agg.acked)`,
+		`if psn <= b.acked {
 		return false
 	}
-	if b.a.LessEq(g.agg.a)`)),
+	if b.acked.LessEq(g.agg.acked)`)),
 	mutant.New("the minimum compares as plain numbers", "R04", mutant.In((*group).lowestAcked,
-		"case b.a.Less(m):",
-		"case b.a < m:")),
+		"case b.acked.Less(m):",
+		"case b.acked < m:")),
 	mutant.New("NAKs compare as plain numbers", "R04", mutant.In((*group).nakReceived,
-		"if e.LessEq(b.a) {",
-		"if e <= b.a {")),
+		"if e.LessEq(b.acked) {",
+		"if e <= b.acked {")),
 	mutant.New("after one NAK no later one passes", "R05", mutant.In((*group).evaluate,
 		"r.awaits(next) && worst <= r.severity",
 		"r.$1() && r.$2.$3(next) && worst <= r.severity", (*request).isOpen, request{}.psn, rocev2.PSN.LessEq)),
 	mutant.New("a stale NAK is pending", "R06", mutant.In((*group).nakReceived,
-		"if e.LessEq(b.a) {",
-		"if e.$1(b.a) {", rocev2.PSN.Less)),
+		"if e.LessEq(b.acked) {",
+		"if e.$1(b.acked) {", rocev2.PSN.Less)),
 	mutant.New("one NAK slot for all legs", "R07", mutant.In((*group).nakReceived,
-		`g.setPend(b, sev, syn)
+		`g.setPending(b, sev, syn)
 	return true`,
 		`for j := range g.$1 {
-		g.setPend(&g.$1[j], $2, 0)
+		g.setPending(&g.$1[j], $2, 0)
 	}
-	g.setPend(b, sev, syn)
+	g.setPending(b, sev, syn)
 	return true`, group{}.acks, sevNone)),
 	mutant.New("a pending NAK outlives its retransmission", "R08", mutant.In((*group).forward,
-		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
+		"if d == 1 && b.pending != sevNone && b.pending != sevFatal {",
 		"if d < 1 {")),
 	mutant.New("a pending NAK outlives its acknowledgement", "R08", mutant.In((*group).noteAcked,
-		`b.a = psn
-	g.setPend(b, noPend, 0)
+		`b.acked = psn
+	g.setPending(b, sevNone, 0)
 	return true`,
-		`b.a = psn
+		`b.acked = psn
 	return true`)),
 	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).evaluate,
 		"r.awaits(next) && worst <= r.severity",
@@ -92,70 +92,70 @@ var _ = []mutant.Mutant{
 		"g.agg.request.serve(psn)",
 		"")),
 	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).handleFeedback,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			return FeedbackStale
 		}`,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			g.$1(out)
 			return FeedbackStale
 		}`, (*group).sendACK)),
 	mutant.New("NAKs go on at once", "R14", mutant.In((*group).handleFeedback,
-		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		`} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	}`,
-		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		`} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	} else {
 		g.$1(out, p.Syndrome, psn)
 		return $2
 	}`, (*group).sendNAK, None)),
 	mutant.New("any leg's NAK is sent for acked+1", "R14", mutant.In((*group).worstPending,
-		"if b.pend == noPend || b.a != g.agg.a {",
-		"if b.pend == noPend {")),
+		"if b.pending == sevNone || b.acked != g.agg.acked {",
+		"if b.pending == sevNone {")),
 	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raiseAcked,
-		`g.ack(out)
-	if g.recv.nfresh != 0`,
+		`g.sendACK(out)
+	if g.recv.joinedInFlight != 0`,
 		`if g.$2.$1 == 0 {
-		g.ack(out)
+		g.sendACK(out)
 	}
-	if g.recv.nfresh != 0`, aggregation{}.numPending, group{}.agg)),
+	if g.recv.joinedInFlight != 0`, aggregation{}.numPending, group{}.agg)),
 	mutant.New("the implied ACK of a NAK is one too many", "R14", mutant.In((*group).nakReceived,
-		"moved := g.acked(now, i, e.Prev(), out)",
-		"moved := g.acked(now, i, e, out)")),
+		"moved := g.ackReceived(now, i, e.Prev(), out)",
+		"moved := g.ackReceived(now, i, e, out)")),
 	mutant.New("the implied ACK of a NAK is not used", "R14", mutant.In((*group).nakReceived,
-		`	if e.LessEq(b.a) {
+		`	if e.LessEq(b.acked) {
 		return false // older than what the branch has acknowledged (R06)
 	}
-	moved := g.acked(now, i, e.Prev(), out)`,
-		`	if e.LessEq(b.a) {
+	moved := g.ackReceived(now, i, e.Prev(), out)`,
+		`	if e.LessEq(b.acked) {
 		return false // older than what the branch has acknowledged (R06)
 	}
-	moved := e == b.a.$1() || g.$3.$2 == e`, rocev2.PSN.Next, forwarding{}.nxt, group{}.fwd)),
+	moved := e == b.acked.$1() || g.$3.$2 == e`, rocev2.PSN.Next, forwarding{}.nxt, group{}.fwd)),
 	mutant.New("feedback for what was never forwarded is believed", "6.2", mutant.In((*group).handleFeedback,
-		"if g.fwd.hi.LessEq(acknowledged(kind, psn)) ||",
-		"if g.fwd.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
+		"if g.fwd.nxt.LessEq(ackedBy(kind, psn)) ||",
+		"if g.fwd.nxt.$1(100).LessEq(ackedBy(kind, psn)) ||", rocev2.PSN.Add)),
 	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).handleFeedback,
 		"if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {",
 		"if g.fwd.nxt.$1(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {", rocev2.PSN.Less), mutant.In((*group).handleFeedback,
 		"if g.fwd.nxt == psn {\n\t\treturn FeedbackAhead",
 		"if false {\n\t\treturn FeedbackAhead")),
 	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).handleFeedback,
-		"if psn.Sub(g.agg.a) < -pastWindow {",
-		"if psn.Sub(g.agg.a) < -2*pastWindow {")),
+		"if psn.Sub(g.agg.acked) < -maxBehind {",
+		"if psn.Sub(g.agg.acked) < -2*maxBehind {")),
 	mutant.New("RNR NAKs become sequence NAKs", "R19", mutant.In((*group).evaluate,
-		`g.nak(out, code, next)
+		`g.sendNAK(out, code, next)
 		if worst == sevFatal {`,
-		`g.nak(out, max(code&0x7F, 0x60), next)
+		`g.sendNAK(out, max(code&0x7F, 0x60), next)
 		if worst == sevFatal {`)),
 	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worstPending,
-		"b.info.RNRCode().Duration() > code.RNRCode().Duration()",
-		"b.info&31 > code&31")),
+		"b.pendingSyndrome.RNRCode().Duration() > code.RNRCode().Duration()",
+		"b.pendingSyndrome&31 > code&31")),
 	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worstPending,
-		"b.pend > sev || b.pend == sevRNR && sev == sevRNR && b.info.RNRCode().Duration() > code.RNRCode().Duration()",
-		"b.pend > sev")),
+		"b.pending > sev || b.pending == sevRNR && sev == sevRNR && b.pendingSyndrome.RNRCode().Duration() > code.RNRCode().Duration()",
+		"b.pending > sev")),
 	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).nakReceived,
-		"if sev <= b.pend {",
-		"if sev == b.pend {")),
+		"if sev <= b.pending {",
+		"if sev == b.pending {")),
 	mutant.New("a RNR NAK weighs no more than a sequence NAK", "R19", mutant.In(severityOf,
 		`	case rocev2.KindRNR:
 		return sevRNR
@@ -164,17 +164,17 @@ var _ = []mutant.Mutant{
 		return $1
 	}`, sevSequence)),
 	mutant.New("ACKs carry credits", "R20", mutant.In((*group).sendACK,
-		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)",
-		"g.send(out, rocev2.Acknowledge, 0x1E, g.agg.a)")),
+		"g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)",
+		"g.sendFeedback(out, rocev2.Acknowledge, 0x1E, g.agg.acked)")),
 	mutant.New("ACKs carry a receiver's MSN", "R20", mutant.In((*group).handleFeedback,
-		"g.count.FeedbackIn++",
-		`g.count.FeedbackIn++
+		"g.counters.FeedbackIn++",
+		`g.counters.FeedbackIn++
 	g.$4.$1.$2 = $arg2.$3`, aggregation{}.messages, messages{}.completed, Packet{}.MSN, group{}.agg)),
 	mutant.New("the MSN counts packets", "R20", mutant.In((*group).noteForwarded,
 		`if ends {
-			g.agg.msgs.extend(psn)
+			g.agg.messages.addEnd(psn)
 		}`,
-		"g.agg.msgs.extend(psn)")),
+		"g.agg.messages.addEnd(psn)")),
 	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).noteForwarded,
 		"g.correctMessagesBefore(psn, g.agg.messages.correctEnd(psn, ends))",
 		"")),
@@ -189,13 +189,13 @@ var _ = []mutant.Mutant{
 			}
 		}`, group{}.legs, leg{}.port, Packet{}.Port, LegID(0))),
 	mutant.New("feedback is multicast as well", "R22", mutant.In((*group).input,
-		`		return g.request(now, p, f, out)
-	case g.isAnswer(p):
-		return g.relay(p, out)
+		`		return g.handleRequest(now, p, f, out)
+	case g.isAnswerToReply(p):
+		return g.relayAnswer(p, out)
 	case p.Op == rocev2.Acknowledge:`,
-		`		return g.request(now, p, f, out)
-	case g.isAnswer(p):
-		return g.relay(p, out)
+		`		return g.handleRequest(now, p, f, out)
+	case g.isAnswerToReply(p):
+		return g.relayAnswer(p, out)
 	case p.Op == rocev2.Acknowledge:
 		g.$1(now, p, p.$2, f, out)`, (*group).forward, Packet{}.PSN)),
 	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).handleFeedback,
@@ -204,59 +204,59 @@ var _ = []mutant.Mutant{
 	}`,
 		"")),
 	mutant.New("unverified feedback is believed", "R33", mutant.In((*group).handleFeedback,
-		`		return g.probeAnswer(now, p, i, kind, out)
+		`		return g.keepaliveAnswer(now, p, i, kind, out)
 	}
-	i, r := g.branchOf(p)
+	i, r := g.legOf(p)
 	if r != None {
 		return r
 	}
 	if g.is(failed) {
-		return GroupDead
+		return FailedGroup
 	}
 	if !p.Verified {`,
-		`		return g.probeAnswer(now, p, i, kind, out)
+		`		return g.keepaliveAnswer(now, p, i, kind, out)
 	}
-	i, r := g.branchOf(p)
+	i, r := g.legOf(p)
 	if r != None {
 		return r
 	}
 	if g.is(failed) {
-		return GroupDead
+		return FailedGroup
 	}
 	if !p.Verified && kind != $1 {`, rocev2.KindACK)),
 	mutant.New("an unverified NAK is believed", "R33", mutant.In((*group).handleFeedback,
-		`		return g.probeAnswer(now, p, i, kind, out)
+		`		return g.keepaliveAnswer(now, p, i, kind, out)
 	}
-	i, r := g.branchOf(p)
+	i, r := g.legOf(p)
 	if r != None {
 		return r
 	}
 	if g.is(failed) {
-		return GroupDead
+		return FailedGroup
 	}
 	if !p.Verified {`,
-		`		return g.probeAnswer(now, p, i, kind, out)
+		`		return g.keepaliveAnswer(now, p, i, kind, out)
 	}
-	i, r := g.branchOf(p)
+	i, r := g.legOf(p)
 	if r != None {
 		return r
 	}
 	if g.is(failed) {
-		return GroupDead
+		return FailedGroup
 	}
 	if !p.Verified && kind == $1 {`, rocev2.KindACK)),
 	mutant.New("only the most congested leg's CNPs are dropped", "R32", mutant.In((*group).handleCNP,
-		"if !g.hottest(now, i) ||",
-		"if g.hottest(now, i) ||")),
+		"if !g.noteSignal(now, i) ||",
+		"if g.noteSignal(now, i) ||")),
 	mutant.New("no CNP passes when the most congested leg is silent", "R32", mutant.In((*group).noteSignal,
-		"return w >= wb || now-g.cnp.bestSeen > cnpSilence",
+		"return w >= wb || now-g.cnp.legAt > cnpSilence",
 		"return w >= wb")),
 	mutant.New("every leg's CNPs pass", "R32", mutant.In((*group).handleCNP,
-		"if !g.hottest(now, i) ||",
-		"if g.hottest(now, i);")),
+		"if !g.noteSignal(now, i) ||",
+		"if g.noteSignal(now, i);")),
 	mutant.New("CNPs pass as fast as they come", "R32", mutant.In((*group).handleCNP,
-		"now-g.cnp.passed < cnpGap",
-		"now < g.cnp.passed")),
+		"now-g.cnp.passedAt < cnpGap",
+		"now < g.cnp.passedAt")),
 	mutant.New("an unverified CNP is believed", "R33", mutant.In((*group).handleCNP,
 		`if !p.Verified {
 		out.NeedVerify = true
@@ -267,13 +267,13 @@ var _ = []mutant.Mutant{
 		"w >>= uint(d / cnpHalfLife)",
 		"return w")),
 	mutant.New("every leg's BECN goes to the source", "R32", mutant.In((*group).noteBECN,
-		`if g.hottest(now, i) {
-		g.cnp.becn = true
+		`if g.noteSignal(now, i) {
+		g.src.becnDue = true
 	}`,
-		`g.hottest(now, i)
-	g.cnp.becn = true`)),
+		`g.noteSignal(now, i)
+	g.src.becnDue = true`)),
 	mutant.New("BECN is never cleared", "R32", mutant.In((*group).sendACK,
-		`g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)
-	g.cnp.becn = false`,
-		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)")),
+		`g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)
+	g.src.becnDue = false`,
+		"g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)")),
 }

@@ -10,7 +10,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("a failed group leaves the next sender waiting", "R80", mutant.In((*group).requestOfNonSource,
 		`if g.is(failed) {
-		return g.refuseDead(MemberID(k), p, out)
+		return g.rejectFailed(MemberID(k), p, out)
 	}
 	if g.tree() != nil {`,
 		`if g.is(failed) {
@@ -18,13 +18,13 @@ var _ = []mutant.Mutant{
 	}
 	if g.tree() != nil {`, FailedGroup)),
 	mutant.New("a failed group answers unverified packets", "R80", mutant.In((*group).rejectFailed,
-		`return GroupDead
+		`return FailedGroup
 	}
 	if !p.Verified {`,
-		`return GroupDead
+		`return FailedGroup
 	}
 	if p == nil {`)),
 	mutant.New("a failed group answers every packet", "R80", mutant.In((*group).rejectFailed,
-		"if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {",
+		"if p.PSN&rocev2.PSNMask != g.members[k].sqPSN || p.Neighbor != 0 {",
 		"if p.Neighbor != 0 {")),
 }

@@ -21,9 +21,9 @@ var _ = []mutant.Mutant{
 		"now - l.livenessSince")),
 	mutant.New("silence of all evicts all", "R23", mutant.In((*group).checkLiveness,
 		`alive := false
-	best := g.agg.a`,
+	best := g.agg.acked`,
 		`alive := true
-	best := g.agg.a`)),
+	best := g.agg.acked`)),
 	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).isSilent,
 		"g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now)",
 		"g.silence(i, now)")),
@@ -40,17 +40,17 @@ var _ = []mutant.Mutant{
 		"case alive && !g.isKept(i) && g.wasAsked(i):",
 		"case alive && g.wasAsked(i) && g.$2[i].$1 != g.$3.$4:", ackState{}.acked, group{}.acks, group{}.agg, aggregation{}.acked)),
 	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
-		"if !exact || acks.Less(g.agg.a) {",
+		"if !exact || acks.Less(g.agg.acked) {",
 		"if !exact {")),
 	mutant.New("a rewind hides a fatal NAK", "R25", mutant.In((*group).forward,
-		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
-		"if d == 1 && b.pend != noPend {")),
+		"if d == 1 && b.pending != sevNone && b.pending != sevFatal {",
+		"if d == 1 && b.pending != sevNone {")),
 	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).stop,
-		"if psn == g.failure.failPSN && g.failure.failCode != 0 {",
-		"if psn == g.failure.failPSN.$1() {", rocev2.PSN.Prev)),
+		"if psn == g.failure.psn && g.failure.syndrome != 0 {",
+		"if psn == g.failure.psn.$1() {", rocev2.PSN.Prev)),
 	mutant.New("a failed group takes feedback", "R25", mutant.In((*group).handleFeedback,
 		`if g.is(failed) {
-		return GroupDead
+		return FailedGroup
 	}`,
 		"")),
 	mutant.New("a fatal NAK does not end a strict group", "R25", mutant.In((*group).fail,
@@ -63,13 +63,13 @@ var _ = []mutant.Mutant{
 	return $1`, sevSequence)),
 	mutant.New("the last receiver is evicted", "R26", mutant.In((*group).setPolicy,
 		`case Evict:
-		g.policy.keep = 1`,
+		g.policy.minReceivers = 1`,
 		`case Evict:
-		g.policy.keep = 0`)),
+		g.policy.minReceivers = 0`)),
 	mutant.New("strict groups evict", "R26", mutant.In((*group).setPolicy,
-		`g.policy.keep = math.MaxInt
+		`g.policy.minReceivers = math.MaxInt32
 	case Evict:`,
-		`g.policy.keep = math.MaxInt >> 62
+		`g.policy.minReceivers = math.MaxInt32 >> 62
 	case Evict:`)),
 	mutant.New("an eviction is not evaluated", "R03", mutant.In((*group).evaluate,
 		`g.evict(who, code, out)
@@ -77,7 +77,7 @@ var _ = []mutant.Mutant{
 		`g.evict(who, code, out)
 			return`)),
 	mutant.New("an eviction is not reported", "R26", mutant.In((*group).evict,
-		"g.event(out, MemberEvicted, MemberID(m), a, why)",
+		"g.emitCause(out, MemberEvicted, MemberID(m), a, why)",
 		"_, _ = a, why")),
 	mutant.New("members join inside a message", "R30", mutant.In((*group).handleData,
 		"if !starts {\n\t\tshut &^= joiners\n\t}",
@@ -88,15 +88,15 @@ var _ = []mutant.Mutant{
 		"if !inOrder {\n\t\tif r := g.stop(now, p, psn,",
 		"if psn.$7(g.$4.$5) && $arg3&$6 != 0 && g.$3.$1 > 0 {\n\t\tg.$2(psn)\n\t}\n\tif !inOrder {\n\t\tif r := g.stop(now, p, psn,", receivers{}.joining, (*group).admitJoining, group{}.recv, group{}.fwd, forwarding{}.nxt, rocev2.OpStart, rocev2.PSN.Less)),
 	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
-		"g.setJoining(int(i), g.src.member != nobody || g.is(learning) && !l.connected())",
-		`if g.src.member != nobody {
+		"g.setJoining(int(i), g.src.member != none || g.is(learning) && !l.connected())",
+		`if g.src.member != none {
 			g.$1(int(i), g.$3.$2)
 		}`, (*group).startReceiving, forwarding{}.nxt, group{}.fwd)),
 	mutant.New("a joiner's first packet counts as acknowledged", "R30", mutant.In((*group).startReceiving,
-		`b.a = psn.Prev()
-	b.bits |= receiving`,
-		`b.a = psn
-	b.bits |= receiving`)),
+		`b.acked = psn.Prev()
+	b.flags |= isReceiver`,
+		`b.acked = psn
+	b.flags |= isReceiver`)),
 	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
 		"inOrder := psn == g.fwd.nxt && shut == 0 &&",
 		"inOrder := psn == g.fwd.nxt && shut&^$1 == 0 &&", joiners), mutant.In((*group).handleData,
@@ -105,28 +105,28 @@ var _ = []mutant.Mutant{
 	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,
 		`return
 	}
-	g.eval(out)
+	g.evaluate(out)
 }`,
 		`}
 }`)),
 	mutant.New("a leaving member leaves its NAK", "R31", mutant.In((*group).stopReceiving,
-		`g.setPend(b, noPend, 0)
-	g.deliver(i, gone)
-	g.receivers(g.recv.nrecv - 1)`,
-		"g.receivers(g.recv.nrecv - 1)")),
+		`g.setPending(b, sevNone, 0)
+	g.deliver(i, stopped)
+	g.setReceivers(g.recv.count - 1)`,
+		"g.setReceivers(g.recv.count - 1)")),
 	mutant.New("a leaving member takes its switch's others along", "R31", mutant.In((*group).removeMember,
 		`case l.members == 0:
-		g.cut(int(m.leg))`,
+		g.removeLeg(int(m.leg))`,
 		`case l.members < 3:
-		g.cut(int(m.leg))`)),
+		g.removeLeg(int(m.leg))`)),
 	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceRemoved,
-		`if g.fwd.open || g.is(unplaced) || !g.level() {
+		`if g.fwd.midMessage || g.is(unplaced) || !g.allCaughtUp() {
 		g.fail(`,
-		`if g.fwd.open {
+		`if g.fwd.midMessage {
 		g.fail(`)),
 	mutant.New("data of one who is no member is forwarded", "C57", mutant.In((*group).handleRequest,
-		"if g.src.member != nobody && rocev2.KeyOf(p.Src) == g.src.srcKey && p.Neighbor == g.src.srcNbr {",
-		"if g.src.member != nobody && p.Neighbor == g.src.srcNbr {")),
+		"if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {",
+		"if g.src.member != none && p.Neighbor == g.src.neighbor {")),
 	mutant.New("a removed address shadows those behind it in the table", "R21", mutant.In((*addrIndex[uint16]).remove,
 		"t.slots[i], i = t.slots[j], j",
 		"break")),

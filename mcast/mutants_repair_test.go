@@ -17,47 +17,47 @@ var _ = []mutant.Mutant{
 		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",
 		"<= s.limit")),
 	mutant.New("what others keep counts for nobody", "R42", mutant.In((*store).retain,
-		"s.sw.repair.used += int64(p.Bytes)",
+		"s.sw.repair.used += int64(p.RetainBytes)",
 		"")),
 	mutant.New("the budget of all groups is never given back", "R42", mutant.In((*store).evictSlot,
 		"s.sw.repair.used -= int64(e.bytes)",
 		"")),
 	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).hasRoom,
-		`func (s *store) fits(bytes uint32) bool {
+		`func (s *store) hasRoom(bytes uint32) bool {
 	return bytes != 0 &&`,
-		`func (s *store) fits(bytes uint32) bool {
+		`func (s *store) hasRoom(bytes uint32) bool {
 	return`)),
 	mutant.New("frames are kept for ever", "R42", mutant.In((*group).raiseAcked,
 		`if g.repair.store != nil {
-		g.release(out)`,
+		g.freeUnneeded(out)`,
 		`if g.repair.store != nil && false {
-		g.release(out)`)),
+		g.freeUnneeded(out)`)),
 	mutant.New("the frame that A waits for is released", "R42", mutant.In((*group).freeUnneeded,
-		"g.repair.store.free(m.Next(), out)",
-		"g.repair.store.free(m.Next().Next(), out)")),
+		"g.repair.store.freeBelow(m.Next(), out)",
+		"g.repair.store.freeBelow(m.Next().Next(), out)")),
 	mutant.New("the last frame that everybody has is not released", "R42", mutant.In((*group).freeUnneeded,
-		"g.repair.store.free(m.Next(), out)",
-		"g.repair.store.free(m, out)")),
+		"g.repair.store.freeBelow(m.Next(), out)",
+		"g.repair.store.freeBelow(m, out)")),
 	mutant.New("a released frame is still in the store", "R42", mutant.In((*store).evictSlot,
-		`out.Release = append(out.Release, e.frame)
-	*e = stored{}`,
-		"out.Release = append(out.Release, e.frame)")),
+		`out.Freed = append(out.Freed, e.frame)
+	*e = retained{}`,
+		"out.Freed = append(out.Freed, e.frame)")),
 	mutant.New("frames of a group that fails are not released", "R42", mutant.In((*group).fail,
-		"g.forget(g.fwd.hi, out)",
+		"g.clearStore(g.fwd.nxt, out)",
 		"")),
 	mutant.New("frames of a deleted group are not released", "R42", mutant.In((*Switch).deleteGroup,
-		"g.forget(0, out)",
+		"g.clearStore(0, out)",
 		"")),
 	mutant.New("frames of a replaced group are not released", "R42", mutant.In((*Switch).putGroup,
-		"old.forget(0, out)",
+		"old.clearStore(0, out)",
 		"")),
 	mutant.New("frames of an old source are kept for the next one", "R42", mutant.In((*group).endTurn,
-		`g.forget(g.fwd.hi, out)
-	g.src.member, g.src.srcLeg = nobody, nobody`,
-		"g.src.member, g.src.srcLeg = nobody, nobody"), mutant.In((*group).startTurn,
-		`g.lag.least = g.agg.a
-	g.forget(g.fwd.hi, out)`,
-		"g.lag.least = g.agg.a")),
+		`g.clearStore(g.fwd.nxt, out)
+	g.src.member, g.src.leg = none, none`,
+		"g.src.member, g.src.leg = none, none"), mutant.In((*group).startTurn,
+		`g.lag.floor = g.agg.acked
+	g.clearStore(g.fwd.nxt, out)`,
+		"g.lag.floor = g.agg.acked")),
 	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).retain,
 		`s.evictSlot(old, out)
 		}
@@ -68,12 +68,12 @@ var _ = []mutant.Mutant{
 		}
 		for`, retained{}.bytes, store{}.sw, Switch{}.repair, budget{}.used, retained{})),
 	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).retain,
-		"for s.could(p.Bytes) && !s.fits",
-		"for !s.fits")),
+		"for s.couldFit(p.RetainBytes) && !s.hasRoom",
+		"for !s.hasRoom")),
 	mutant.New("what is kept is acknowledged", "R43", mutant.In((*group).handleData,
-		`g.pass(psn, f)
+		`g.noteForwarded(psn, f)
 	if p.AckReq {`,
-		`g.pass(psn, f)
+		`g.noteForwarded(psn, f)
 	if $arg4.$1 && p.AckReq {
 		for i := range g.$2 {
 			if g.$2[i].$3&$4 != 0 {
@@ -87,91 +87,91 @@ var _ = []mutant.Mutant{
 		"case sev == sevFatal ||",
 		"case")),
 	mutant.New("a NAK is repaired though something after it is missing", "R43", mutant.In((*group).canServe,
-		"return g.repair.store.whole.LessEq(e) && g.repair.store.low.LessEq(e) ||",
-		"return g.repair.store.low.LessEq(e) ||")),
+		"return g.repair.store.contiguousFrom.LessEq(e) && g.repair.store.first.LessEq(e) ||",
+		"return g.repair.store.first.LessEq(e) ||")),
 	mutant.New("a hole at the end of what is kept is not one", "R43", mutant.In((*store).retain,
 		`case !ok:
-		s.whole = psn.Next()`,
+		s.contiguousFrom = psn.Next()`,
 		"case !ok:")),
 	mutant.New("what was lost before the switch is no hole", "R43", mutant.In((*store).retain,
 		`case hi.Less(psn):
-		s.whole = psn`,
+		s.contiguousFrom = psn`,
 		"")),
 	mutant.New("a hole is never closed", "R43", mutant.In((*store).retain,
-		"if ok && psn.Next() == s.whole {",
-		"if ok && psn == s.whole {")),
+		"if ok && psn.Next() == s.contiguousFrom {",
+		"if ok && psn == s.contiguousFrom {")),
 	mutant.New("a newer frame that does not fit leaves no hole", "R43", mutant.In((*store).retain,
-		"} else if !ok && s.whole.LessEq(psn) {",
-		"} else if !ok && s.whole == psn.$1() {", rocev2.PSN.Next)),
+		"} else if !ok && s.contiguousFrom.LessEq(psn) {",
+		"} else if !ok && s.contiguousFrom == psn.$1() {", rocev2.PSN.Next)),
 	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).nakEvent,
-		"case m.led || m.tries >= g.repair.tries ||",
-		"case m.led ||")),
+		"case m.escalated || m.tries >= g.repair.tries ||",
+		"case m.escalated ||")),
 	mutant.New("an escalated leg stays so", "R43", mutant.In((*group).onProgress,
-		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
-		"m.tries, m.waited, m.quiet = 0, 0, false")),
+		"m.tries, m.rnrWaited, m.escalated, m.unanswered = 0, 0, false, false",
+		"m.tries, m.rnrWaited, m.unanswered = 0, 0, false")),
 	mutant.New("tries count over a leg's whole life", "R43", mutant.In((*group).onProgress,
-		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
-		"m.waited, m.led, m.quiet = 0, false, false")),
+		"m.tries, m.rnrWaited, m.escalated, m.unanswered = 0, 0, false, false",
+		"m.rnrWaited, m.escalated, m.unanswered = 0, false, false")),
 	mutant.New("a repaired NAK acknowledges nothing", "R43", mutant.In((*group).nakReceived,
-		`moved := g.acked(now, i, e.Prev(), out)
+		`moved := g.ackReceived(now, i, e.Prev(), out)
 	g.activity[i].recovery.lossAt = now
 	sev := severityOf(kind)
 	g.costNAK(i, sev, e)
-	if g.mend(now, i, sev, syn, e) {`,
+	if g.serveNAK(now, i, sev, syn, e) {`,
 		`sev := severityOf(kind)
-	if g.mend(now, i, sev, syn, e) {
+	if g.serveNAK(now, i, sev, syn, e) {
 		return true
 	}
-	moved := g.acked(now, i, e.Prev(), out)
+	moved := g.ackReceived(now, i, e.Prev(), out)
 	if false {`)),
 	mutant.New("new data goes to recovering legs", "R44", mutant.In((*group).forward,
-		"if g.repair.store != nil && (b.bits&late != 0 || again",
+		"if g.repair.store != nil && (b.flags&recovering != 0 || again",
 		"if g.repair.store != nil && (again")),
 	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).serveNAK,
-		`m.next = e
-	m.quiet, m.burst`,
-		`m.next = $1(m.next, e)
-	m.quiet, m.burst`, rocev2.MaxPSN)),
+		`m.cursor = e
+	m.unanswered, m.probeEvery`,
+		`m.cursor = $1(m.cursor, e)
+	m.unanswered, m.probeEvery`, rocev2.MaxPSN)),
 	mutant.New("a recovering leg is in sync too early", "R44", mutant.In((*group).resendToLeg,
-		`if out.full() {
+		`if out.resendsExhausted() {
 			return false
 		}
 		if room < 0`,
-		`if out.full() {
+		`if out.resendsExhausted() {
 			$recv.$1($arg2, $2)
 			return true
 		}
 		if room < 0`, (*group).deliver, cursorAtNxt)),
 	mutant.New("a recovering leg is never in sync again", "R44", mutant.In((*group).resendToLeg,
-		`m.left--
+		`m.untilProbe--
 		}
 	}
-	g.deliver(i, done)
+	g.deliver(i, cursorAtNxt)
 	return true`,
-		`m.left--
+		`m.untilProbe--
 		}
 	}
 	return true`)),
 	mutant.New("more is repaired than there is room for", "R44", mutant.In((*Output).resendsExhausted,
-		"return o.MaxRepairs != 0 && o.repairs >= o.MaxRepairs",
-		"return o.MaxRepairs < 0")),
+		"return o.MaxResends != 0 && o.resends >= o.MaxResends",
+		"return o.MaxResends < 0")),
 	mutant.New("what there was no room for is forgotten", "R44", mutant.In((*group).resend,
-		`		if !g.resendTo(now, i, out) {
-			g.tendBy(now)`,
-		`		if !g.resendTo(now, i, out) {
+		`		if !g.resendToLeg(now, i, out) {
+			g.armRecovery(now)`,
+		`		if !g.resendToLeg(now, i, out) {
 			`)),
 	mutant.New("a hole is skipped when repairing", "R44", mutant.In((*group).resendToLeg,
-		`		e := g.repair.store.find(m.next)
+		`		e := g.repair.store.find(m.cursor)
 		if e == nil {
 			return true
 		}
-		if out.full()`,
-		`		e := g.repair.store.find(m.next)
+		if out.resendsExhausted()`,
+		`		e := g.repair.store.find(m.cursor)
 		if e == nil {
-			m.$1(m.next)
+			m.$1(m.cursor)
 			continue
 		}
-		if out.full()`, (*recovery).advanceCursor)),
+		if out.resendsExhausted()`, (*recovery).advanceCursor)),
 	mutant.New("repairs have the source's numbers", "R44", mutant.In((*group).copyRetained,
 		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
 		"Frame: e.frame, PSN: psn}")),
@@ -179,20 +179,20 @@ var _ = []mutant.Mutant{
 		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
 		"Frame: e.frame, PSN: psn + rocev2.PSN(b.delta)}")),
 	mutant.New("repaired WRITEs keep the source's address", "R44", mutant.In((*group).copyRetained,
-		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
-		"if b.bits&rewrites != 0 && e.how != $1 && !g.translate(&c, e.how, e.va, psn) {", rewriteByWindow)),
+		"if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {",
+		"if b.flags&isConnected != 0 && e.rewrite != $1 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {", rewriteByWindow)),
 	mutant.New("repairs to other switches are translated", "R44", mutant.In((*group).copyRetained,
-		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
-		"if !g.translate(&c, e.how, e.va, psn) {")),
+		"if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {",
+		"if !g.rewriteCopy(&c, e.rewrite, e.va, psn) {")),
 	mutant.New("probes ask for no ACK", "R45", mutant.In((*group).copyRetained,
 		"if ask && !e.ackReq {",
 		"if ask && e.ackReq {")),
 	mutant.New("the end of a repair may be lost unnoticed", "R45", mutant.In((*group).resendToLeg,
-		"== await || m.next.Next() == g.fwd.hi || g.repair.store.find(m.next.Next()) == nil",
+		"== await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil",
 		"== await")),
 	mutant.New("a silent leg is probed for ever", "R45", mutant.In((*group).startProbe,
 		`case m.tries >= g.repair.tries:
-		g.deliver(i, exhausted)
+		g.deliver(i, triesExhausted)
 		return false
 	}`,
 		"}")),
@@ -203,179 +203,179 @@ var _ = []mutant.Mutant{
 		`	}
 	// Another one`)),
 	mutant.New("all that a silent leg may lack is sent again at once", "R45", mutant.In((*group).startProbe,
-		"m.next, m.quiet, m.burst, m.left = una, true, n, n",
-		"m.next, m.quiet, m.burst, m.left = una, true, n*0, n*0")),
+		"m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n, n",
+		"m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n*0, n*0")),
 	mutant.New("no leg is probed", "R45", mutant.In((*group).handleData,
 		`if g.repair.store != nil {
 			g.noteAckReq(now, psn)
 		}`,
 		"")),
 	mutant.New("a cursor among frames that were given up stays there", "R49", mutant.In((*group).startProbe,
-		`if b.a.Less(g.agg.a) {
-			e = behind
+		`if b.acked.Less(g.agg.acked) {
+			e = ptoUnaBehind
 		}`,
 		"")),
 	mutant.New("a leg that owes no ACK is probed", "R45", mutant.In((*group).recoveryTimer,
-		`if b.a.Less(m.watch) {
+		`if b.acked.Less(m.expectedACK) {
 			if t`,
-		`if b.a.Less($recv.$3.$1.$2()) {
+		`if b.acked.Less($recv.$3.$1.$2()) {
 			if t`, forwarding{}.nxt, rocev2.PSN.Prev, group{}.fwd)),
 	mutant.New("a leg that answers is probed as if it were silent", "R45", mutant.In((*group).handleFeedback,
-		"m.owed = max(m.owed, now)",
-		"m.owed = min(m.owed, now)")),
+		"m.expectedSince = max(m.expectedSince, now)",
+		"m.expectedSince = min(m.expectedSince, now)")),
 	mutant.New("who repeats what is old need not answer", "R45", mutant.In((*group).handleFeedback,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			return`,
-		`if !g.acked(now, i, psn, out) {
+		`if !g.ackReceived(now, i, psn, out) {
 			g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)
 			return`, group{}.activity, legActivity{}.recovery, recovery{}.expectedSince), mutant.In((*group).handleFeedback,
-		"} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {",
-		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		"} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {",
+		`} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {
 		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.activity, legActivity{}.recovery, recovery{}.expectedSince)),
 	mutant.New("an answer to a probe acknowledges all", "R45", mutant.In((*group).ackEvent,
-		`case una.Less(next):
-		return below
-	case una != next:`,
-		`case una.Less(next):
-		return below
-	case !una.Less(next):`)),
+		`case una.Less(cursor):
+		return ackBelowCursor
+	case una != cursor:`,
+		`case una.Less(cursor):
+		return ackBelowCursor
+	case !una.Less(cursor):`)),
 	mutant.New("each probe is one packet", "R45", mutant.In((*group).startProbe,
-		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
-		"n = min(m.burst, 1)")),
+		"n = min(max(m.probeEvery, 1)*burstGrowth, maxProbePackets)",
+		"n = min(m.probeEvery, 1)")),
 	mutant.New("probes grow without a bound", "R45", mutant.In((*group).startProbe,
-		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
-		"n = max(m.burst, 1) * burstGrowth")),
+		"n = min(max(m.probeEvery, 1)*burstGrowth, maxProbePackets)",
+		"n = max(m.probeEvery, 1) * burstGrowth")),
 	mutant.New("the first probe is a long one", "R45", mutant.In((*group).startProbe,
-		`if m.quiet {
+		`if m.unanswered {
 		n = min(`,
 		`if !m.$1 {
 		n = min(`, recovery{}.escalated)),
 	mutant.New("a leg that had more than the probe gets it all again", "R45", mutant.In((*group).onProgress,
-		"m.from(rocev2.MaxPSN(b.a.Next(), m.sent))",
-		"m.from($1(b.a.Next(), m.sent))", rocev2.MinPSN)),
+		"m.resendFrom(rocev2.MaxPSN(b.acked.Next(), m.firstUnsent))",
+		"m.resendFrom($1(b.acked.Next(), m.firstUnsent))", rocev2.MinPSN)),
 	mutant.New("what was sent is forgotten", "R45", mutant.In((*group).deliver,
-		`b.bits |= late
-		g.repair.nlate++
-		m.sent = g.fwd.hi`,
-		`b.bits |= late
-		g.repair.nlate++
-		m.sent = b.$1.$2()`, ackState{}.acked, rocev2.PSN.Next)),
+		`b.flags |= recovering
+		g.repair.numRecovering++
+		m.firstUnsent = g.fwd.nxt`,
+		`b.flags |= recovering
+		g.repair.numRecovering++
+		m.firstUnsent = b.$1.$2()`, ackState{}.acked, rocev2.PSN.Next)),
 	mutant.New("bursts do not grow", "R45", mutant.In((*recovery).growBurst,
-		"if m.burst *= burstGrowth; m.burst > burstMax {",
-		"if m.burst > burstMax {")),
+		"if m.probeEvery *= burstGrowth; m.probeEvery > maxBurst {",
+		"if m.probeEvery > maxBurst {")),
 	mutant.New("RNR is not waited for", "R46", mutant.In((*group).nakEvent,
 		`case sev == sevRNR:
-		return notReady
+		return rnrServed
 	}`,
 		"}")),
 	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).nakEvent,
-		"m.tries >= g.repair.tries || m.waited+wait > rnrPatience*g.repair.repairTimeout:",
+		"m.tries >= g.repair.tries || m.rnrWaited+wait > maxRNRWait*g.repair.timeout:",
 		"m.tries >= g.repair.tries:")),
 	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).serveNAK,
-		"m.waited += wait",
-		"m.waited = 0")),
+		"m.rnrWaited += wait",
+		"m.rnrWaited = 0")),
 	mutant.New("the sequence NAK after an RNR NAK ends the wait", "R46", mutant.In((*group).nakEvent,
-		"m.state == waiting && e == m.next:",
-		"m.state == waiting && e == m.next && m.$1:", recovery{}.escalated)),
+		"m.state == waiting && e == m.cursor:",
+		"m.state == waiting && e == m.cursor && m.$1:", recovery{}.escalated)),
 	mutant.New("who was not ready never becomes so", "R46", mutant.In((*group).recoveryTimer,
-		"if now < m.hold {",
-		"if now < m.hold || m.$1 > 0 {", recovery{}.rnrWaited)),
+		"if now < m.resumeAt {",
+		"if now < m.resumeAt || m.$1 > 0 {", recovery{}.rnrWaited)),
 	mutant.New("the source is asked for retained packets", "R47", mutant.In((*group).requestFromSource,
-		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
-		"g.coming(m.next) {"), mutant.In((*group).resendToLeg,
-		`if out.full() {
+		"g.repair.store.find(m.cursor) != nil || g.expectedFromSource(m.cursor) {",
+		"g.expectedFromSource(m.cursor) {"), mutant.In((*group).resendToLeg,
+		`if out.resendsExhausted() {
 			return false
 		}
 		if room < 0`,
-		`if out.full() {
+		`if out.resendsExhausted() {
 			return true
 		}
 		if room < 0`)),
 	mutant.New("the source is asked for packets that it is about to pass", "R47", mutant.In((*group).requestFromSource,
-		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
-		"g.repair.store.find(m.next) != nil {")),
+		"g.repair.store.find(m.cursor) != nil || g.expectedFromSource(m.cursor) {",
+		"g.repair.store.find(m.cursor) != nil {")),
 	mutant.New("a NAK for a recovering leg goes out of turn", "R47", mutant.In((*group).requestFromSource,
-		"!m.serves(b) || m.next != b.a.Next()",
-		"!m.serves(b)")),
+		"!m.storeServes(b) || m.cursor != b.acked.Next()",
+		"!m.storeServes(b)")),
 	mutant.New("no NAK asks for the packets that a recovering leg lacks", "R47", mutant.In((*group).requestFromSource,
-		`g.setPend(b, sevSequence, rocev2.SyndromeNAKSequence)
+		`g.setPending(b, sevSequence, rocev2.SyndromeNAKSequence)
 	return true`,
 		"return false")),
 	mutant.New("what the source sends again goes to all that lack it", "R48", mutant.In((*group).forward,
-		"if g.repair.store != nil && (b.bits&late != 0 || again && g.repair.store.bytes != 0) {",
-		"if g.repair.store != nil && b.bits&late != 0 {")),
+		"if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {",
+		"if g.repair.store != nil && b.flags&recovering != 0 {")),
 	mutant.New("the source's retransmission goes to recovering legs out of turn", "R48", mutant.In((*group).takesFromSource,
-		"!first, m.state != inSync && !first && psn != m.next:",
+		"!first, m.state != inSync && !first && psn != m.cursor:",
 		"!first:"), mutant.In((*group).takesFromSource,
-		`case here:
+		`case retained:
 		return false, false`,
-		`case here && !here:
+		`case retained && !retained:
 		return false, false`)),
 	mutant.New("what the source sends again is never passed on", "R48", mutant.In((*group).takesFromSource,
 		"case m.state == inSync && !first,",
 		"case m.state == inSync,")),
 	mutant.New("the source's retransmission is no probe", "R48", mutant.In((*group).takesFromSource,
-		`g.arm(now, i)
+		`g.armProbe(now, i)
 		return true, true`,
-		`g.arm(now, i)
+		`g.armProbe(now, i)
 		return true, false`)),
 	mutant.New("who is behind a quorum waits for what is gone", "R48", mutant.In((*group).takesFromSource,
 		"first = true",
 		"first = false")),
 	mutant.New("what a quorum has is not kept for the others", "R49", mutant.In((*group).freeUnneeded,
 		`if g.policy.quorum != 0 {
-		for i := range g.branches {`,
+		for i := range g.acks {`,
 		`if g.policy.quorum > 1000 {
-		for i := range g.branches {`)),
+		for i := range g.acks {`)),
 	mutant.New("a straggler is removed though what it lacks is kept", "R49", mutant.In((*group).canServe,
-		"g.repair.store.low.LessEq(e) || e.LessEq(g.agg.a) && g.repair.store.find(e) != nil",
-		"g.repair.store.low.LessEq(e)")),
+		"g.repair.store.first.LessEq(e) || e.LessEq(g.agg.acked) && g.repair.store.find(e) != nil",
+		"g.repair.store.first.LessEq(e)")),
 	mutant.New("frames above A go when room is short", "R49", mutant.In((*store).retain,
-		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
-		"!s.fits(p.Bytes) {")),
+		"!s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {",
+		"!s.hasRoom(p.RetainBytes) {")),
 	mutant.New("frames at or below A stay when room is short", "R49", mutant.In((*store).retain,
-		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
-		"!s.fits(p.Bytes) && s.low.$1(s.low) {", rocev2.PSN.Less)),
+		"!s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {",
+		"!s.hasRoom(p.RetainBytes) && s.first.$1(s.first) {", rocev2.PSN.Less)),
 	mutant.New("a copy that was not sent is not sent later", "R51", mutant.In((*Switch).Requeue,
-		"if m.state == inSync || psn.Less(m.next) {",
-		"if m.state == inSync && psn.Less(m.next) {")),
+		"if m.state == inSync || psn.Less(m.cursor) {",
+		"if m.state == inSync && psn.Less(m.cursor) {")),
 	mutant.New("a full queue is not waited for", "R51", mutant.In((*Switch).Requeue,
-		"g.holdFor(m, until)",
-		"g.holdFor(m, 0)")),
+		"g.resumeAfter(m, until)",
+		"g.resumeAfter(m, 0)")),
 	mutant.New("a copy that is not kept is thought to be", "R51", mutant.In((*Switch).Requeue,
-		"|| !m.serves(b) || g.repair.store.find(psn) == nil {",
-		"|| !m.serves(b) {")),
+		"|| !m.storeServes(b) || g.repair.store.find(psn) == nil {",
+		"|| !m.storeServes(b) {")),
 	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Requeue,
-		`case psn.Less(m.sent):
-		m.sent = psn`,
+		`case psn.Less(m.firstUnsent):
+		m.firstUnsent = psn`,
 		"")),
 	mutant.New("the probe timeout has no bound", "R45", mutant.In((*group).probeTimeout,
-		"d := min(max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPatience*g.repair.repairTimeout)",
-		"d := max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar)")),
+		"d := min(max(g.repair.timeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPTOFactor*g.repair.timeout)",
+		"d := max(g.repair.timeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar)")),
 	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).takesFromSource,
-		"(m.state == inSync || psn.Less(m.next)):",
-		"(m.state == inSync || psn.Less(m.next) && m.$1):", recovery{}.escalated)),
+		"(m.state == inSync || psn.Less(m.cursor)):",
+		"(m.state == inSync || psn.Less(m.cursor) && m.$1):", recovery{}.escalated)),
 	mutant.New("what the source repeats goes to those that are not ready", "R56", mutant.In(recoveryTable,
-		`[events][states]transition{
-	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
-		`[events][states]transition{
-	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, f}},`)),
+		`[numRecoveryEvents][numRecoveryStates]transition{
+	unaRetained: {{probing, probe}, {resending, nothing}, {probing, probeAgain}, {settling, probeAgain}, {waiting, nothing}},`,
+		`[numRecoveryEvents][numRecoveryStates]transition{
+	unaRetained: {{probing, probe}, {resending, nothing}, {probing, probeAgain}, {settling, probeAgain}, {waiting, probeAgain}},`)),
 	mutant.New("what is being sent again comes from the source as well", "R56", mutant.In(recoveryTable,
-		`[events][states]transition{
-	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
-		`[events][states]transition{
-	here: {{a, b}, {c, f}, {e, f}, {g, h}, {i, j}},`)),
+		`[numRecoveryEvents][numRecoveryStates]transition{
+	unaRetained: {{probing, probe}, {resending, nothing}, {probing, probeAgain}, {settling, probeAgain}, {waiting, nothing}},`,
+		`[numRecoveryEvents][numRecoveryStates]transition{
+	unaRetained: {{probing, probe}, {resending, probeAgain}, {probing, probeAgain}, {settling, probeAgain}, {waiting, nothing}},`)),
 	mutant.New("what the source repeats as a probe does not ask", "R56", mutant.In((*group).takesFromSource,
-		`g.probed(now, i, psn)
+		`g.noteProbe(now, i, psn)
 		return true, true`,
-		`g.probed(now, i, psn)
+		`g.noteProbe(now, i, psn)
 		return true, false`)),
 	mutant.New("dead_after bounds no wait", "R57", mutant.In((*group).withinDeadAfter,
-		"d = min(d, g.deadAfterOf(i)/livenessProbes)",
-		"d = min(d, g.deadAfterOf(i)*livenessProbes)")),
+		"d = min(d, g.livenessTimeout(i)/livenessProbes)",
+		"d = min(d, g.livenessTimeout(i)*livenessProbes)")),
 	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).noteAckReq,
-		"g.tendBy(now + first)",
-		"g.tendBy(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
+		"g.armRecovery(now + first)",
+		"g.armRecovery(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
 	mutant.New("an escalated leg is not probed", "R57", mutant.In((*group).sendLivenessProbe,
 		"if e == nil {",
 		"if e != nil {")),
@@ -390,37 +390,37 @@ var _ = []mutant.Mutant{
 			continue`)),
 	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).recoveryTimer,
 		`&& !g.sendLivenessProbe(now, i, out) {
-				g.tendBy(now) // no more room in this call
+				g.armRecovery(now) // no more room in this call
 				continue`,
 		`&& !g.sendLivenessProbe(now, i, out) {
-				g.tendBy(now) // no more room in this call`)),
+				g.armRecovery(now) // no more room in this call`)),
 	mutant.New("a probe of liveness overruns the room", "R57", mutant.In((*group).sendLivenessProbe,
-		`if out.full() {
+		`if out.resendsExhausted() {
 		return false
 	}
-	g.probed(`,
-		"g.probed(")),
+	g.noteProbe(`,
+		"g.noteProbe(")),
 	mutant.New("the switch's pauses are a receiver's silence", "R58", mutant.In((*group).applyPauses,
-		`	l.unheard += d
-	l.watched += d
-	l.heard += d
-	l.marked += d`,
-		`	l.unheard += d
+		`	l.pausesApplied += d
+	l.livenessSince += d
+	l.lastHeard += d
+	l.lagSince += d`,
+		`	l.pausesApplied += d
 	
-	l.marked += d`)),
+	l.lagSince += d`)),
 	mutant.New("the switch's pauses count toward the lag", "R58", mutant.In((*group).applyPauses,
-		`	l.heard += d
-	l.marked += d
-	l.mend.owed += d`,
-		`	l.heard += d
+		`	l.lastHeard += d
+	l.lagSince += d
+	l.recovery.expectedSince += d`,
+		`	l.lastHeard += d
 	
-	l.mend.owed += d`)),
+	l.recovery.expectedSince += d`)),
 	mutant.New("the switch's pauses count toward a probe", "R58", mutant.In((*group).applyPauses,
-		`l.mend.owed += d`,
+		`l.recovery.expectedSince += d`,
 		"")),
 	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).newPauses,
-		"return g.sw.ports.at(g.legs[i].port).paused - g.activity[i].pausesApplied",
-		"return g.sw.ports.at(0).paused - g.activity[i].pausesApplied")),
+		"return g.sw.ports.port(g.legs[i].port).paused - g.activity[i].pausesApplied",
+		"return g.sw.ports.port(0).paused - g.activity[i].pausesApplied")),
 	mutant.New("a round trip of a repeated packet is measured", "R59", mutant.In((*group).handleData,
 		"if !again && (g.repair.store != nil ||",
 		"if (again || !again) && (g.repair.store != nil ||")),
@@ -434,11 +434,11 @@ var _ = []mutant.Mutant{
 		"return d + delay",
 		"return d")),
 	mutant.New("dead_after does not follow the round trips", "R59", mutant.In((*group).livenessTimeout,
-		`if r == 0 || r > g.live.deadMost {
-			r = g.live.deadMost`,
-		`if r > g.live.deadMost {
-			r = g.live.deadMost`)),
+		`if r == 0 || r > g.live.deadAfterMax {
+			r = g.live.deadAfterMax`,
+		`if r > g.live.deadAfterMax {
+			r = g.live.deadAfterMax`)),
 	mutant.New("dead_after follows the round trips without a bound", "R59", mutant.In((*group).livenessTimeout,
-		"if r == 0 || r > g.live.deadMost {",
+		"if r == 0 || r > g.live.deadAfterMax {",
 		"if r == 0 {")),
 }

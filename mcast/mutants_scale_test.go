@@ -30,14 +30,14 @@ var _ = []mutant.Mutant{
 			g.deactivate()`,
 		"case g.idle(now):")),
 	mutant.New("memory is taken from a group with data in flight", "R82", mutant.In((*group).idle,
-		"g.quiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) &&",
+		"g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) &&",
 		"")),
 	mutant.New("a group has the memory for data from the beginning", "R82", mutant.In((*Switch).newGroup,
 		"g.repair.store = &store{limit: r.Bytes, sw: s}",
 		`g.repair.store = &store{limit: r.Bytes, sw: s}
 		g.repair.store.$1(1 << 5)`, (*store).reach)),
 	mutant.New("a group that was idle is not made ready for a change", "R82", mutant.In((*Switch).updateMembers,
-		"if g.tracks == nil && g.src.member != nobody {",
+		"if g.activity == nil && g.src.member != none {",
 		"if false {")),
 	mutant.New("what grew is left behind", "R82", mutant.In((*store).reach,
 		`s.ring = ring

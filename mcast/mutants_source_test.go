@@ -13,10 +13,10 @@ import (
 // Wrong ways to change the source.
 var _ = []mutant.Mutant{
 	mutant.New("the source is waited for", "R15", mutant.In((*group).startTurn,
-		"join := int32(i) != g.src.srcLeg && l.members != 0",
+		"join := int32(i) != g.src.leg && l.members != 0",
 		"join := l.members != 0")),
 	mutant.New("the source's feedback counts", "R15", mutant.In((*group).legOf,
-		`case int32(i) == g.src.srcLeg:
+		`case int32(i) == g.src.leg:
 		return 0, FromSource`,
 		"")),
 	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).beginTurn,
@@ -30,39 +30,39 @@ var _ = []mutant.Mutant{
 		"if d < 0 {",
 		"if d < 0 && !$recv.$1() {", (*group).isQuiescent)),
 	mutant.New("the source is known without its switch", "R17", mutant.In((*group).handleRequest,
-		"rocev2.KeyOf(p.Src) == g.src.srcKey && p.Neighbor == g.src.srcNbr {",
-		"rocev2.KeyOf(p.Src) == g.src.srcKey {")),
+		"rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {",
+		"rocev2.KeyOf(p.Src) == g.src.addr {")),
 	mutant.New("another source's feedback between switches counts", "R18", mutant.In((*group).legOf,
-		"case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.srcKey:",
+		"case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.addr:",
 		"case p.Neighbor != 0 && !p.Src.$1():", netip.Addr.IsValid)),
 	mutant.New("a new source may be behind any switch", "R17", mutant.In((*group).requestOfNonSource,
 		"if p.Neighbor != g.legs[m.leg].neighbor {",
 		"if p.Neighbor > 100 {")),
 	mutant.New("a receiver's queue is thought to be where it began", "R18", mutant.In((*group).stopReceiving,
-		"g.members[l.member].r = b.a.Add(1 + int32(b.delta))",
+		"g.members[l.member].ePSN = b.acked.Add(1 + int32(b.delta))",
 		"")),
 	mutant.New("a receiver's queue is off by one after an epoch", "R18", mutant.In((*group).stopReceiving,
-		"b.a.Add(1 + int32(b.delta))",
-		"b.a.Add(int32(b.delta))")),
+		"b.acked.Add(1 + int32(b.delta))",
+		"b.acked.Add(int32(b.delta))")),
 	mutant.New("a source begins again where it first began", "R18", mutant.In((*group).endTurn,
-		"m.p, m.msgs, m.past = g.fwd.hi, g.agg.msgs.done, g.src.past",
-		"m.msgs, m.past = g.agg.msgs.done, g.src.past")),
+		"m.sqPSN, m.messages, m.ackedCount = g.fwd.nxt, g.agg.messages.completed, g.src.ackedCount",
+		"m.messages, m.ackedCount = g.agg.messages.completed, g.src.ackedCount")),
 	mutant.New("a source's MSN begins again", "R20", mutant.In((*group).startTurn,
-		"g.agg.msgs.start(m.msgs)",
-		"g.agg.msgs.start(0)")),
+		"g.agg.messages.reset(m.messages)",
+		"g.agg.messages.reset(0)")),
 	mutant.New("the source changes with packets in flight", "R29", mutant.In((*group).isComplete,
-		"g.agg.a == g.fwd.hi.Prev() && !g.fwd.open",
-		"!g.fwd.open")),
+		"g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage",
+		"!g.fwd.midMessage")),
 	mutant.New("the source changes inside a message", "R29", mutant.In((*group).isComplete,
-		"g.agg.a == g.fwd.hi.Prev() && !g.fwd.open",
-		"g.agg.a == g.fwd.hi.Prev()")),
+		"g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage",
+		"g.agg.acked == g.fwd.nxt.Prev()")),
 	mutant.New("a rewound message end does not open its message", "R29", mutant.In((*group).noteForwarded,
 		`if d == -1 {
-			g.fwd.open = !ends
+			g.fwd.midMessage = !ends
 		}`,
 		"")),
 	mutant.New("a delayed duplicate gets the current source's acked", "R29", mutant.In((*group).answerFormerSource,
-		"PSN: m.p.Prev(), Syndrome: rocev2.SyndromeACK, MSN: g.msnTo(k, m.messages),",
+		"PSN: m.sqPSN.Prev(), Syndrome: rocev2.SyndromeACK, MSN: g.msnTo(k, m.messages),",
 		"PSN: $recv.$2.$1, Syndrome: rocev2.SyndromeACK, MSN: g.msnTo(k, m.messages),", aggregation{}.acked, group{}.agg)),
 	mutant.New("a delayed duplicate's answer goes to the current source", "R29", mutant.In((*group).answerFormerSource,
 		"Group: g.id, To: k, Op: rocev2.Acknowledge,",
@@ -72,8 +72,8 @@ var _ = []mutant.Mutant{
 		out.NeedVerify = true
 		return None
 	}
-	if !quiescent`,
-		"if !quiescent")),
+	if !free`,
+		"if !free")),
 	mutant.New("a NAK of the old epoch silences the new one's", "R18", mutant.In((*group).startTurn,
 		"g.agg.request, g.src.hasLastPSN, g.fwd.midMessage = request{}, false, false",
 		"g.src.hasLastPSN, g.fwd.midMessage = false, false")),
@@ -81,49 +81,49 @@ var _ = []mutant.Mutant{
 		"if !ok || !g.members[k].live {",
 		"if !ok {")),
 	mutant.New("a packet after a gap is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
-		"return !g.src.hasPrev || g.src.prev != psn.Prev() || now-g.src.prevAt",
-		"return !g.src.hasPrev || now-g.src.prevAt")),
+		"return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt",
+		"return !g.src.hasLastPSN || now-g.src.lastPSNAt")),
 	mutant.New("a packet after a pause is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
-		"|| now-g.src.prevAt > certain ||",
+		"|| now-g.src.lastPSNAt > MaxInOrderGap ||",
 		"||")),
 	mutant.New("a source that was asked to go back is believed to go on", "R64", mutant.In((*group).mayBeDamaged,
 		`|| g.agg.request.isOpen()
 }`,
 		"}")),
 	mutant.New("a source may stall for ever", "R65", mutant.In((*group).sourceTimedOut,
-		"if now-g.turn.awaited < g.turn.stallTime {",
-		"if now-g.turn.awaited < 1000*g.turn.stallTime {")),
+		"if now-g.turn.silentSince < g.turn.sourceTimeout {",
+		"if now-g.turn.silentSince < 1000*g.turn.sourceTimeout {")),
 	mutant.New("a source that sends is given up", "R65", mutant.In((*group).noteReceived,
-		"g.src.prev, g.src.prevAt, g.src.hasPrev, g.turn.awaited = psn, now, true, 0",
-		"g.src.prev, g.src.prevAt, g.src.hasPrev = psn, now, true")),
+		"g.src.lastPSN, g.src.lastPSNAt, g.src.hasLastPSN, g.turn.silentSince = psn, now, true, 0",
+		"g.src.lastPSN, g.src.lastPSNAt, g.src.hasLastPSN = psn, now, true")),
 	mutant.New("the next source begins inside a message", "R65", mutant.In((*group).abandonSource,
-		"if g.fwd.open || whole < g.policy.keep {",
-		`g.fwd.open = false
-	if whole < g.policy.keep {`)),
+		"if g.fwd.midMessage || complete < g.policy.minReceivers {",
+		`g.fwd.midMessage = false
+	if complete < g.policy.minReceivers {`)),
 	mutant.New("a stalled source's receivers are removed under any policy", "R65", mutant.In((*group).abandonSource,
-		"if g.fwd.open || whole < g.policy.keep {",
-		"if g.fwd.open || whole < 1 {")),
+		"if g.fwd.midMessage || complete < g.policy.minReceivers {",
+		"if g.fwd.midMessage || complete < 1 {")),
 	mutant.New("a receiver that lacks something stays without its source", "R65", mutant.In((*group).abandonSource,
-		`		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
+		`		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(last) {
 			g.evict(i, Stranded, out)`,
-		`		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
-			g.branches[i].a = last`)),
+		`		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(last) {
+			g.acks[i].acked = last`)),
 	mutant.New("anything of another member is a request to send", "R65", mutant.In((*group).requestOfNonSource,
-		"if !quiescent && psn != m.p {",
-		"if !quiescent && false {")),
+		"if !free && psn != m.sqPSN {",
+		"if !free && false {")),
 	mutant.New("who waits for its turn hears nothing", "R66", mutant.In((*group).deferSource,
 		`m := &g.members[k]
-	g.count.FeedbackOut++`,
+	g.counters.FeedbackOut++`,
 		`m := &g.members[k]
 	if m.$1 {
 		return
 	}
-	g.count.FeedbackOut++`, member{}.live)),
+	g.counters.FeedbackOut++`, member{}.live)),
 	mutant.New("a member that has to wait is not told", "R66", mutant.In((*group).requestOfNonSource,
 		`if m.live {
-			g.askToWait`,
+			g.waitForTurn`,
 		`if !m.live {
-			g.askToWait`)),
+			g.waitForTurn`)),
 	mutant.New("an ONLY may have fewer bytes than it says", "R67", mutant.In((*group).lengthAgrees,
 		"return p.DMALen == uint32(p.Payload)",
 		"return p.DMALen >= uint32(p.Payload)")),
@@ -137,24 +137,24 @@ var _ = []mutant.Mutant{
 		"return left > int64(p.Payload)",
 		"return left > 0")),
 	mutant.New("the length of a damaged FIRST stays", "R67", mutant.In((*group).noteMessageStart,
-		`if !g.fwd.write.known || psn != g.fwd.write.first || write == g.fwd.write {
+		`if !g.fwd.writeMessage.known || psn != g.fwd.writeMessage.first || write == g.fwd.writeMessage {
 			return // a later message may have begun unseen
 		}
-		if g.fwd.write = write; psn.Less(g.refused.psn) {
+		if g.fwd.writeMessage = write; psn.Less(g.refusal.psn) {
 			g.setRefusal(refusal{}) // by what it seemed to say
 		}`,
 		"return")),
 	mutant.New("a FIRST that passes again is the newest message's, though a later one began unseen", "R67", mutant.In((*group).noteMessageStart,
-		"if !g.fwd.write.known || psn",
+		"if !g.fwd.writeMessage.known || psn",
 		"if psn")),
 	mutant.New("what a damaged FIRST had refused stays refused", "R67", mutant.In((*group).noteMessageStart,
 		"g.setRefusal(refusal{})",
 		"g.$3.$1.$2 = true", forwarding{}.writeMessage, writeMessage{}.known, group{}.fwd)),
 	mutant.New("a LAST after a gap is judged by an earlier FIRST", "R67", mutant.In((*group).noteMessageStart,
 		`default:
-		g.fwd.write.known = false`,
+		g.fwd.writeMessage.known = false`,
 		`default:
-		g.fwd.write.known = g.fwd.write.known || false`), mutant.In((*group).lengthAgrees,
-		"before <= 0 || g.fwd.hi.Less(psn) {",
+		g.fwd.writeMessage.known = g.fwd.writeMessage.known || false`), mutant.In((*group).lengthAgrees,
+		"before <= 0 || g.fwd.nxt.Less(psn) {",
 		"before <= 0 {")),
 }

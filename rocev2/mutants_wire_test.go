@@ -35,7 +35,7 @@ var _ = []mutant.Mutant{
 		"for ; optLen >= 4; optLen -= 4 {",
 		"for ; optLen > 4; optLen -= 4 {")),
 	mutant.New("the upper half of VA is not in the incremental ICRC", "2", mutant.In(Fields.RETH,
-		"c ^= o.z.Shift(lo, o.n-4)",
+		"c ^= o.zero.Shift(lo, o.count-4)",
 		"c ^= 0")),
 	mutant.New("a partial checksum is complemented", "Checksum offload", mutant.In((*Frame).PartialUDPChecksum,
 		"u.Checksum() == fold(f.udpPseudoSum())",

@@ -12,12 +12,12 @@ import (
 // Wrong ways for several workers to share a switch. dataplane/doc.go has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("a full ring is written over", "Several workers", mutant.In((*Ring[int]).Put,
-		"if r.put-r.freed == uint32(len(r.entries)) && r.Room(1) == 0 {",
-		"if r.put-r.freed > uint32(len(r.entries)) && r.Room(1) == 0 {")),
+		"if r.tailLocal-r.headSeen == uint32(len(r.entries)) && r.Room(1) == 0 {",
+		"if r.tailLocal-r.headSeen > uint32(len(r.entries)) && r.Room(1) == 0 {")),
 	mutant.New("an entry is seen before it is published", "Several workers", mutant.In((*Ring[int]).Put,
-		`r.put++
+		`r.tailLocal++
 	return true`,
-		`r.put++
-	r.$1.$2(r.put)
+		`r.tailLocal++
+	r.$1.$2(r.tailLocal)
 	return true`, &(&Ring[int]{}).tail, (*atomic.Uint32).Store)),
 }

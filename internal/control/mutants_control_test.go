@@ -32,18 +32,18 @@ var _ = []mutant.Mutant{
 	}`,
 		"")),
 	mutant.New("all registrations have one generation", "Outcomes", mutant.In((*directory).Install,
-		"d.count++",
+		"d.generations++",
 		"")),
 	mutant.New("an evicted member keeps its slot", "Outcomes", mutant.In((*group).newOutcomes,
-		`g.leaves(i)
+		`g.markGone(i)
 			ds`,
 		"ds")),
 	mutant.New("a turn is told again and again", "Outcomes", mutant.In((*group).newTurns,
-		`func (g *group) learnTurns(o *mcast.Outcomes) (ds []decision) {
-	if n := o.Turns - g.known.turns; n > 0 {
-		g.known.turns = o.Turns`,
-		`func (g *group) learnTurns(o *mcast.Outcomes) (ds []decision) {
-	if n := o.Turns - g.known.turns; n > 0 {
+		`func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
+	if n := o.Turns - g.applied.turns; n > 0 {
+		g.applied.turns = o.Turns`,
+		`func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
+	if n := o.Turns - g.applied.turns; n > 0 {
 		`)),
 	mutant.New("the host of an evicted member stays one of a member", "Outcomes", mutant.In((*control).applyOutcomes,
 		"c.dir.hosts.slotGone(g, int(d.Member))",
@@ -59,25 +59,25 @@ var _ = []mutant.Mutant{
 		"case d.pending[a.reg.Group] == nil:")),
 	mutant.New("the registrar does not hear of evictions", "Outcomes", mutant.In((*control).applyOutcomes,
 		`c.dir.hosts.slotGone(g, int(d.Member))
-			c.reg.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)`,
+			c.registrar.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)`,
 		`c.dir.hosts.slotGone(g, int(d.Member))
 			c.out = $1{}`, envelope.Output{})),
 	mutant.New("a registration that is replaced has no last words", "Outcomes", mutant.In((*directory).Install,
-		`d.ends(g, &d.last, envelope.Replaced)
+		`d.onEnd(g, &d.scratch, envelope.Replaced)
 	} else {`,
 		"} else {")),
 	mutant.New("a deleted group has no last words", "Outcomes", mutant.In((*directory).Remove,
-		"d.ends(g, &d.last, why)",
+		"d.onEnd(g, &d.scratch, why)",
 		"_ = why")),
 	mutant.New("a member that is replaced has no last words", "Outcomes", mutant.In((*directory).update,
-		"d.memberGoes(g, int(m))",
+		"d.reportLastOutcome(g, int(m))",
 		"_ = m")),
 	mutant.New("a turn is told of who has the slot now", "Outcomes", mutant.In((*directory).update,
-		"for _, x := range g.learnTurns(&d.last.outcomes) {",
-		"for _, x := range g.learnTurns(&$1{}) {", mcast.Outcomes{})),
+		"for _, x := range g.newTurns(&d.scratch.Outcomes) {",
+		"for _, x := range g.newTurns(&$1{}) {", mcast.Outcomes{})),
 	mutant.New("groups that have gone are remembered for ever", "Outcomes", mutant.In((*control).groupEnded,
-		"c.gone = slices.Delete(c.gone, 0, i+1)",
-		"c.gone = slices.Delete(c.gone, 0, 0)")),
+		"c.endedGroups = slices.Delete(c.endedGroups, 0, i+1)",
+		"c.endedGroups = slices.Delete(c.endedGroups, 0, 0)")),
 	mutant.New("slots are not used again", "Outcomes", mutant.In((*directory).planMembers,
 		"if s.isHere() && len(free) > 0 {",
 		"if s.isHere() && len(free) > 0 && $arg2 == nil {")),

@@ -11,7 +11,7 @@ var _ = []mutant.Mutant{
 		"p.neighbour, p.fresh = mac, true",
 		"p.neighbour = mac")),
 	mutant.New("an unchanged count of the guard is an offence", "guard", mutant.In((*portGuardLog).poll,
-		"if err != nil || n == p.seen[r] {",
+		"if err != nil || n == p.counted[r] {",
 		"if err != nil || n == 0 {")),
 	mutant.New("the guard's watch tells of each look", "guard", mutant.In((*portGuardLog).poll,
 		"+int(r), o); report {",

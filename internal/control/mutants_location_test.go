@@ -13,8 +13,8 @@ import (
 // Wrong ways to ask where members are. doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.New("the locator keeps the control loop waiting", "Places", mutant.In((*lookupQueue).submit,
-		"a.questions <- q",
-		`a.questions <- q
+		"a.requests <- q",
+		`a.requests <- q
 	for range 2000 {
 		if len(a.$1) > 0 {
 			break
@@ -22,25 +22,25 @@ var _ = []mutant.Mutant{
 		$2($3)
 	}`, lookupQueue{}.results, time.Sleep, time.Millisecond)),
 	mutant.New("registrations wait for the queue of changes", "Places", mutant.In((*hosts).enqueue,
-		`case h.wanted(x.now):
-		x.urge(h)`,
+		`case h.isWanted(x.now):
+		x.enqueueUrgent(h)`,
 		""), mutant.In((*hosts).enqueueUrgent,
-		`if !h.asked && !h.first {
-		h.first = true
+		`if !h.lookupPending && !h.urgent {
+		h.urgent = true
 		x.urgent = append(x.urgent, h)
 	}`,
-		`if !h.asked && !h.$1 {
+		`if !h.lookupPending && !h.$1 {
 		h.$1 = true
 		x.$2 = append(x.$2, h)
 	}`, host{}.queued, hosts{}.queue)),
 	mutant.New("changes cause lookups of hosts without bound", "Places", mutant.In(maxChangeLookups,
-		"const relocationRate = 2000",
-		"const relocationRate = 2000_000")),
+		"const maxChangeLookups = 2000",
+		"const maxChangeLookups = 2000_000")),
 	mutant.New("an answer of before a change is the last word", "Places", mutant.In((*hosts).enqueue,
-		`	case h.asked:
-		h.again = true`,
-		`	case h.asked:
-		h.again = false`)),
+		`	case h.lookupPending:
+		h.lookupAgain = true`,
+		`	case h.lookupPending:
+		h.lookupAgain = false`)),
 	mutant.New("envelopes bring guests without bound", "Places", mutant.In((*hosts).guest,
 		"if len(x.guests) >= room {",
 		"if len(x.guests)/2 >= room {")),

@@ -9,49 +9,49 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // rules.
 var _ = []mutant.Mutant{
 	mutant.New("that a host is being resolved is a change", "Places", mutant.In((*hosts).applyChanges,
-		`x.doubt(h, now)
+		`x.retryLater(h, now)
 			case len`,
 		`x.$1(h)
 			case len`, (*hosts).enqueue)),
 	mutant.New("a refreshed entry is a change", "Places", mutant.In((*hosts).applyChanges,
-		"case len(h.known.MAC) == 0 || n.MAC != locate.MAC(h.known.MAC):",
+		"case len(h.dependsOn.MAC) == 0 || n.MAC != locate.MAC(h.dependsOn.MAC):",
 		"default:")),
 	mutant.New("an unanswered host is looked up each second", "Places", mutant.In((*hosts).scheduleRetry,
-		"h.tries++",
-		"h.tries = max(h.tries, 1)")),
+		"h.attempts++",
+		"h.attempts = max(h.attempts, 1)")),
 	mutant.New("an unanswered host is never looked up again", "Places", mutant.In((*hosts).enqueueRetries,
-		"for len(x.unanswered) > 0 && x.unanswered[0].retry <= now {",
-		"for len(x.unanswered) > 0 && x.unanswered[0].retry < 0 {")),
+		"for len(x.unanswered) > 0 && x.unanswered[0].retryAt <= now {",
+		"for len(x.unanswered) > 0 && x.unanswered[0].retryAt < 0 {")),
 	mutant.New("hosts that one change of an interface loses stay lost", "Places", mutant.In((*hosts).applyChanges,
-		"x.askAll(x.lost)",
+		"x.enqueueAll(x.unlocated)",
 		"")),
 	mutant.New("a change of an interface concerns nobody", "Places", mutant.In((*hosts).applyChanges,
-		"x.askAll(x.byLink[i])",
+		"x.enqueueAll(x.byLink[i])",
 		"_ = i")),
 	mutant.New("a change of one interface concerns everybody", "Places", mutant.In((*hosts).applyChanges,
-		"x.askAll(x.byLink[i])",
+		"x.enqueueAll(x.byLink[i])",
 		`for _, l := range x.byLink {
-			x.askAll(l)
+			x.enqueueAll(l)
 		}
 		_ = i`)),
 	mutant.New("hosts without a group stay in memory", "Places", mutant.In((*hosts).forget,
-		`x.depend(h, locate.Location{}, locate.Location{})
+		`x.setDependencies(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)`,
 		"delete(x.byIP, h.ip)")),
 	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).setGroupLocations,
-		`d.moved(g, h)
+		`d.onMoved(g, h)
 	}`,
-		`d.moved(g, h)
+		`d.onMoved(g, h)
 		break
 	}`)),
 	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).noteStaleTable,
 		"d.staleTables = append(d.staleTables, g)",
 		"")),
 	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
-		"p.gap = min(2*p.gap, longestSettle)",
+		"p.gap = min(2*p.gap, maxSettleTime)",
 		"p.gap = $1", settleTime)),
 	mutant.New("links wait for the pace", "Places", mutant.In((*changePacer).noteChange,
-		"p.at = min(p.at, now+settle)",
+		"p.at = min(p.at, now+settleTime)",
 		"p.$1 += 0", changePacer{}.gap)),
 	mutant.New("registrations go by the old MTU", "Places", mutant.In((*control).mtuChanged,
 		"p.mtu = mtu",
@@ -60,10 +60,10 @@ var _ = []mutant.Mutant{
 		"if c.plane.SetMTU(pi, mtu) != nil {",
 		"if pi < 0 {")),
 	mutant.New("groups that do not fit say nothing", "Places", mutant.In((*control).checkPMTU,
-		`	was := g.narrow
-	g.narrow = narrow`,
-		`	was := g.narrow
-	g.narrow = was`)),
+		`	was := g.mtuText
+	g.mtuText = narrow`,
+		`	was := g.mtuText
+	g.mtuText = was`)),
 	mutant.New("a member that moves behind a narrow port says nothing", "Places", mutant.In(newControl,
 		`c.checkIsolation(g)
 		c.checkPMTU(g)
@@ -77,19 +77,19 @@ var _ = []mutant.Mutant{
 		"len(xs) < announceBatch &&",
 		"")),
 	mutant.New("an announcement is sent once", "Places", mutant.In((*announcer).due,
-		"if i+1 < len(a.turns) {",
+		"if i+1 < len(a.rounds) {",
 		"if i+1 < 1 {")),
 	mutant.New("announcements heap up", "Places", mutant.In((*announcer).add,
-		"if !a.wanted[x] {",
+		"if !a.queued[x] {",
 		"if true {")),
 	mutant.New("registered groups are not announced", "Places", mutant.In((*control).report,
-		`			c.separate(g)
+		`			c.checkIsolation(g)
 			c.announceGroup(g)
 		}`,
-		`			c.separate(g)
+		`			c.checkIsolation(g)
 			
 		}`)),
 	mutant.New("groups of other ports are announced", "Places", mutant.In((*control).announcePort,
-		"for h := range c.dir.hosts.byLink[p.ifindex] {",
+		"for h := range c.dir.hosts.byLink[p.Ifindex] {",
 		"for _, h := range c.dir.hosts.$1 {", hosts{}.byIP)),
 }

@@ -22,36 +22,36 @@ var _ = []mutant.Mutant{
 		"return at, recent && own == own")),
 	mutant.New("an old proof of another place counts", "Proofs", mutant.In((*directory).provenLocation,
 		`case recent:
-		return p.at, true`,
+		return p.location, true`,
 		`case !recent || recent:
-		return p.at, true`)),
+		return p.location, true`)),
 	mutant.New("an answer from another port is a proof", "Proofs", mutant.In((*control).handleProof,
-		"if s.port != a.spot.port || s.mac != a.spot.mac {",
-		"if s.mac != a.spot.mac {")),
+		"if s.Port != a.origin.Port || s.MAC != a.origin.MAC {",
+		"if s.MAC != a.origin.MAC {")),
 	mutant.New("an answer from another MAC address is a proof", "Proofs", mutant.In((*control).handleProof,
-		"if s.port != a.spot.port || s.mac != a.spot.mac {",
-		"if s.port != a.spot.port {")),
+		"if s.Port != a.origin.Port || s.MAC != a.origin.MAC {",
+		"if s.Port != a.origin.Port {")),
 	mutant.New("any number is a proof", "Proofs", mutant.In((*control).handleProof,
 		"a.location.Known() && a.nonce == e.Nonce",
 		"a.location.Known()")),
 	mutant.New("a member that answers from elsewhere gets no inquiry there", "Proofs", mutant.In((*control).requestAtNewOrigin,
-		"p.asks[1] = c.newAsk(at)",
-		"_ = c.newAsk(at)")),
+		"p.requests[1] = c.newLocationRequest(at)",
+		"_ = c.newLocationRequest(at)")),
 	mutant.New("inquiries go where no route leads", "Proofs", mutant.In((*control).requestAtNewOrigin,
-		"!c.bridged(&base, s.port) {",
+		"!c.sameBridge(&base, s.Port) {",
 		"false {")),
 	mutant.New("the kernel's second thoughts are not followed", "Proofs", mutant.In((*control).renewLocationRequest,
 		"if !at.Known() || sameLocation(at, p.requests[0].location) {",
 		"if !at.Known() || p.requests[0].location.Known() {")),
 	mutant.New("inquiries go out though no registration waits", "Proofs", mutant.In((*control).sendProofs,
 		`if !wanted {
-			x.end(p)
+			x.remove(p)
 			continue
 		}`,
 		"_ = wanted")),
 	mutant.New("inquiries for proofs have no bound", "Proofs", mutant.In((*locationProofs).nextDue,
-		"if !p.over && !x.pace.take(now) {",
-		"if !p.over && x == nil {")),
+		"if !p.ended && !x.policer.Allow(now) {",
+		"if !p.ended && x == nil {")),
 	mutant.New("the kernel's answer is taken for the member's", "Proofs", mutant.In((*directory).hostLocated,
 		`if its != l {
 			continue

@@ -13,22 +13,22 @@ import (
 // is not known yet.
 var _ = []mutant.Mutant{
 	mutant.New("every refused envelope is a line", "Refusals", mutant.In((*sampler[int]).add,
-		"if k.reported && now < k.until {",
+		"if k.reported && now < k.quietUntil {",
 		"if k.reported && now < 0 {")),
 	mutant.New("what was suppressed is forgotten", "Refusals", mutant.In((*sampler[int]).add,
-		"suppressed = k.held",
+		"suppressed = k.suppressed",
 		"")),
 	mutant.New("the end of a flood is never told", "Refusals", mutant.In((*sampler[int]).next,
-		"if k := &s.kinds[i]; k.held > 0 && (!ok",
-		"if k := &s.kinds[i]; k.held > 1 && (!ok")),
+		"if k := &s.kinds[i]; k.suppressed > 0 && (!ok",
+		"if k := &s.kinds[i]; k.suppressed > 1 && (!ok")),
 	mutant.New("an answer to an unknown neighbour is lost", "Refusals", mutant.In((*parkedEnvelopes).retry,
 		`default:
 			keep = append(keep, x)`,
 		`case false:
 			keep = append(keep, x)`)),
 	mutant.New("answers wait without bound", "Refusals", mutant.In((*parkedEnvelopes).hasRoom,
-		"len(k.waiting) < parkRoom",
-		"len(k.waiting) < 2*parkRoom")),
+		"len(k.waiting) < maxParked",
+		"len(k.waiting) < 2*maxParked")),
 	mutant.New("answers wait for ever", "Refusals", mutant.In((*parkedEnvelopes).retry,
 		"case now >= x.until:",
 		"case now >= x.until+$1:", time.Hour)),

@@ -41,7 +41,7 @@ var _ = []mutant.Mutant{
 		"d.linkMTU(r, d.lowestMTU(places))",
 		"d.lowestMTU(places)")),
 	mutant.New("the neighbour's end of a link takes packets of any length", "Between switches", mutant.In((*directory).linkMTU,
-		"most = min(most, l.mtu)",
+		"most = min(most, l.MTU)",
 		"")),
 	mutant.New("a member elsewhere speaks by any port", "EnvelopesOfMembersElsewhere", mutant.In((*directory).FromMember,
 		"g.remote[host]; behind {",

@@ -8,6 +8,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to tell operators and users what is going on.
 var _ = []mutant.Mutant{
 	mutant.New("a receiver that saw all at once has a rate of its own", "user", mutant.In(received,
-		"res.Seconds <= r.seconds/atOnce",
+		"res.Seconds <= r.seconds/concurrently",
 		"res.Seconds <= 0")),
 }

@@ -16,9 +16,9 @@ import (
 // Wrong ways to ask where members are. internal/control/doc.go, Places, has the rules.
 var _ = []mutant.Mutant{
 	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).learnt,
-		"e, err := l.k.learnt(br.Index, at.MAC, in)",
+		"e, err := l.kernel.learnt(br.Index, at.MAC, in)",
 		`_, _ = l.$1.$2(0, $3)
-	e, err := l.k.learnt(br.Index, at.MAC, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
+	e, err := l.kernel.learnt(br.Index, at.MAC, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
 	mutant.New("a range of VLANs is its first one", "Places", mutant.In((*vlans).parse,
 		"r.last = binary.NativeEndian.Uint16(a.Value)",
 		"")),
