@@ -60,7 +60,7 @@
 //	forwarding                 nxt, the window: what copies are made of           forwarding.go, targets.go
 //	aggregation, policyParams  acked, the last NAK; for how many it stands        aggregation.go, policy.go
 //	receivers                  which legs get copies, and which wait to           receivers.go
-//	localRepair                the store, its timer, each leg's state             repair.go, store.go, recovery_machine.go
+//	localRepair                the store, its timer, each leg's state             repair.go, repair_store.go, recovery_machine.go
 //	liveness, lagLimit         receivers that are silent, or too far behind       liveness.go
 //	numbering                  the verification of receivers' PSNs                numbering.go, verification.go
 //	cnpFilter                  which congestion signals pass                      feedback.go
