@@ -164,7 +164,8 @@ static:
 		echo "$(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/..."; $(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/...; \
 	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; [ "$$GLEAM_REQUIRE_ROOT" != 1 ]; fi
 
-generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
+generate: ## rebuild the encodings of states and the committed BPF objects (clang-14, installed if it can be)
+	$(GO) run ./test/statecode
 	@scripts/need generate
 	$(GO) generate ./bpf ./bpf/fastpath ./lab/bench/switchbench
 

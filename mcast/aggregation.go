@@ -138,12 +138,12 @@ func addAckedCount(past, n int32) int32 { return min(past+n, maxBehind) }
 // turn; it is the lowest acked of the receivers or, under Quorum, the highest PSN that the
 // quorum has.
 type aggregation struct {
-	acked         rocev2.PSN // all up to here is acknowledged, by every receiver or the quorum
-	numAtAcked    int32      // receivers that are not above acked; more than allowedBehind while acked cannot move
-	allowedBehind int32      // receivers that acked does not wait for: 0, except under Quorum
-	numPending    int32      // legs with a pending NAK
-	request       request    // what the source was asked for
-	messages      messages   // the MSN of the group's ACK
+	acked         rocev2.PSN `state:"encoded"`                          // all up to here is acknowledged, by every receiver or the quorum
+	numAtAcked    int32      `state:"encoded"`                          // receivers that are not above acked; more than allowedBehind while acked cannot move
+	allowedBehind int32      `state:"encoded if c.g.policy.quorum > 0"` // receivers that acked does not wait for: 0, except under Quorum
+	numPending    int32      `state:"encoded"`                          // legs with a pending NAK
+	request       request    `state:"encoded"`                          // what the source was asked for
+	messages      messages   `state:"encoded"`                          // the MSN of the group's ACK
 }
 
 // setPending replaces the pending NAK of b.
@@ -196,9 +196,9 @@ func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome,
 
 // request is the NAK that the source was sent last: it is asked for a packet, to wait, or told that it is in error.
 type request struct {
-	psn      rocev2.PSN
-	severity severity // sevNone: no NAK counts
-	served   bool     // the source has sent psn since
+	psn      rocev2.PSN `state:"encoded if x.severity != sevNone"`
+	severity severity   `state:"encoded"`                          // sevNone: no NAK counts
+	served   bool       `state:"encoded if x.severity != sevNone"` // the source has sent psn since
 }
 
 // isOpen reports whether the source has not sent what it was asked for. It waits out an RNR timer, or the NAK was lost.
@@ -217,9 +217,9 @@ func (r *request) serve(psn rocev2.PSN) {
 // refusal is a request of the source that is forwarded to nobody: the switch itself
 // answers it by a fatal NAK, as if it were one more receiver (R27, R28).
 type refusal struct {
-	psn      rocev2.PSN
-	syndrome rocev2.Syndrome // 0: nothing is refused
-	reason   Reason
+	psn      rocev2.PSN      `state:"encoded"`
+	syndrome rocev2.Syndrome `state:"encoded"` // 0: nothing is refused
+	reason   Reason          `state:"encoded"`
 }
 
 func (g *group) setRefusal(r refusal) {
@@ -241,16 +241,16 @@ const minEnds = 8
 // them: the MSN is then too low for a while. That is harmless with syndrome
 // 0x1F, which makes the requester ignore credits, the only use of a MSN.
 type messages struct {
-	completed rocev2.MSN   // messages that end at or before acked
-	first     uint16       // index in ends of the oldest entry
-	count     uint16       // number of entries
-	ends      []messageEnd // ring in PSN order; its length grows with the messages in flight, from minEnds to maxEnds
-	spare     *pool[messageEnd]
+	completed rocev2.MSN        `state:"encoded"`          // messages that end at or before acked
+	first     uint16            `state:"derived"`          // index in ends of the oldest entry
+	count     uint16            `state:"own(messageRing)"` // number of entries
+	ends      []messageEnd      `state:"own(messageRing)"` // ring in PSN order; its length grows with the messages in flight, from minEnds to maxEnds
+	spare     *pool[messageEnd] `state:"constant"`
 }
 
 type messageEnd struct {
-	psn   rocev2.PSN
-	count uint32 // messages that are complete when psn is acknowledged, at least 1
+	psn   rocev2.PSN `state:"encoded"`
+	count uint32     `state:"encoded"` // messages that are complete when psn is acknowledged, at least 1
 }
 
 func (m *messages) at(i uint16) *messageEnd { return &m.ends[m.place(i)] }

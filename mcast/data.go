@@ -162,16 +162,16 @@ func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, ou
 // source is the group's current source. acked - ackedCount < psn <= acked + maxAhead holds
 // for every packet that is served.
 type source struct {
-	addr             rocev2.AddrKey // its address
-	neighbor         Neighbor       // the switch that it is behind; 0: none
-	member           int32          // its MemberID, or none
-	leg              int32          // its LegID, or none
-	ackedCount       int32          // PSNs up to acked that were acknowledged to it since its registration; maxBehind: that many or more
-	lastPSN          rocev2.PSN     // PSN of its last packet, if hasLastPSN
-	hasLastPSN       bool
-	becnDue          bool          // BECN is to be set in the next ACK to it
-	lastPSNAt        time.Duration // when its last packet came
-	quarantinedUntil time.Duration // if quarantined
+	addr             rocev2.AddrKey `state:"derived"`                 // its address
+	neighbor         Neighbor       `state:"derived"`                 // the switch that it is behind; 0: none
+	member           int32          `state:"encoded"`                 // its MemberID, or none
+	leg              int32          `state:"derived"`                 // its LegID, or none
+	ackedCount       int32          `state:"encoded"`                 // PSNs up to acked that were acknowledged to it since its registration; maxBehind: that many or more
+	lastPSN          rocev2.PSN     `state:"encoded if x.hasLastPSN"` // PSN of its last packet, if hasLastPSN
+	hasLastPSN       bool           `state:"encoded"`
+	becnDue          bool           `state:"encoded"`                                   // BECN is to be set in the next ACK to it
+	lastPSNAt        time.Duration  `state:"past(c.g.oldestLastPSN()) if x.hasLastPSN"` // when its last packet came
+	quarantinedUntil time.Duration  `state:"ahead"`                                     // if quarantined
 }
 
 // quarantine is how long no packet of a member is served, and nothing is acknowledged to

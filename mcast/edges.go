@@ -19,14 +19,14 @@ import (
 
 // edgePositions is what a switch has and lacks of the positions at its edges.
 type edgePositions struct {
-	needed   []token.Member // by LegID: the source that the neighbour needs a position of
-	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
-	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
-	asked    int32          // the member whose data waits for its position, or none
-	askedPSN rocev2.PSN     // of that data
-	polledAt time.Duration  // when a neighbour was last asked
-	relay    relay          // a question that is passed on (R105)
-	rejoined bool           // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
+	needed   []token.Member `state:"own(needed)"`                // by LegID: the source that the neighbour needs a position of
+	unknown  []bool         `state:"list"`                       // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
+	learnt   []bool         `state:"list"`                       // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
+	asked    int32          `state:"encoded"`                    // the member whose data waits for its position, or none
+	askedPSN rocev2.PSN     `state:"encoded if x.asked != none"` // of that data
+	polledAt time.Duration  `state:"since(c.g.tree().retry())"`  // when a neighbour was last asked
+	relay    relay          `state:"encoded"`                    // a question that is passed on (R105)
+	rejoined bool           `state:"encoded"`                    // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
 }
 
 // isUnknown reports whether the position of member k is not known.
@@ -307,14 +307,14 @@ func (t *tree) joinTurn() {
 
 // relay is a question that is passed on to the switches below.
 type relay struct {
-	member int32       // whose position is asked for, or none
-	said   []edgeBound // answers of the switches below, by LegID
+	member int32       `state:"encoded"`   // whose position is asked for, or none
+	said   []edgeBound `state:"own(said)"` // answers of the switches below, by LegID
 }
 
 // edgeBound is what a neighbour has said: all behind it have everything before psn.
 type edgeBound struct {
-	known bool
-	psn   rocev2.PSN
+	known bool       `state:"encoded"`
+	psn   rocev2.PSN `state:"encoded"`
 }
 
 // passOn asks the switches below for the position of member k, which the switch toward k needs and

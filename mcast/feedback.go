@@ -291,10 +291,10 @@ const (
 
 // cnpFilter is the filter's state. Two CNPs to the source are at least cnpGap apart.
 type cnpFilter struct {
-	leg      int32         // the leg whose signals pass, or none
-	passed   bool          // passedAt is set
-	legAt    time.Duration // the last signal of leg
-	passedAt time.Duration // when the last CNP passed
+	leg      int32         `state:"encoded"`                           // the leg whose signals pass, or none
+	passed   bool          `state:"encoded"`                           // passedAt is set
+	legAt    time.Duration `state:"time if x.leg != none || x.passed"` // the last signal of leg
+	passedAt time.Duration `state:"time if x.leg != none || x.passed"` // when the last CNP passed
 }
 
 // decayedWeight returns weight w after d: halved for every whole half-life, and linearly

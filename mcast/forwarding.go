@@ -13,16 +13,16 @@ import (
 // new, and what differs from member to member. Every PSN below nxt went to every receiver
 // that lacked it, or was lost before the switch.
 type forwarding struct {
-	nxt              rocev2.PSN // the highest PSN forwarded, plus 1
-	pmtu             uint16
-	midMessage       bool     // the message of nxt-1 is not complete
-	hasWindow        bool     // window is set
-	numWithoutWindow int32    // receiving connected legs whose member has no window
-	targetKey        uint32   // the R_Key of target messages
-	targets          *targets // nil unless there is a targetKey
-	window           Window   // what the source's WRITEs address
-	writeMessage     writeMessage
-	limit            rocev2.PSN // data from here on waits until newer positions are stored; unlimited: never
+	nxt              rocev2.PSN   `state:"encoded"` // the highest PSN forwarded, plus 1
+	pmtu             uint16       `state:"constant"`
+	midMessage       bool         `state:"encoded"`  // the message of nxt-1 is not complete
+	hasWindow        bool         `state:"constant"` // window is set
+	numWithoutWindow int32        `state:"encoded"`  // receiving connected legs whose member has no window
+	targetKey        uint32       `state:"constant"` // the R_Key of target messages
+	targets          *targets     `state:"encoded"`  // nil unless there is a targetKey
+	window           Window       `state:"constant"` // what the source's WRITEs address
+	writeMessage     writeMessage `state:"encoded"`
+	limit            rocev2.PSN   `state:"own(limit)"` // data from here on waits until newer positions are stored; unlimited: never
 }
 
 // forward makes the copies of p for the legs that lack it.
@@ -156,9 +156,9 @@ func lengthFits(f rocev2.OpFlags, payload, pmtu uint16) bool {
 // writeMessage is the source's newest message, if that is a WRITE of several packets, with
 // the length from the RETH of its FIRST. A responder remembers the same.
 type writeMessage struct {
-	known  bool
-	first  rocev2.PSN
-	length uint32
+	known  bool       `state:"encoded"`
+	first  rocev2.PSN `state:"encoded if x.known"`
+	length uint32     `state:"encoded if x.known"`
 }
 
 // lengthAgrees reports whether the payload of a packet of a WRITE agrees with the length

@@ -19,77 +19,77 @@ const none = -1
 // own file. What a packet touches lies together: it comes first, up to the first fields of
 // numbering.
 type group struct {
-	ip   rocev2.AddrKey
-	src  source
-	agg  aggregation
-	fwd  forwarding
-	recv receivers
+	ip   rocev2.AddrKey `state:"constant"`
+	src  source         `state:"encoded"`
+	agg  aggregation    `state:"encoded"`
+	fwd  forwarding     `state:"encoded"`
+	recv receivers      `state:"encoded"`
 
-	qpn rocev2.QPN
-	id  GroupID
-	gates
-	refusal  refusal
-	policy   policyParams
-	acks     []ackState // by LegID; nil before the group's first data
-	legs     []leg      // by LegID
-	sw       *Switch
-	counters tally
+	qpn      rocev2.QPN `state:"constant"`
+	id       GroupID    `state:"constant"`
+	gates    `state:"encoded"`
+	refusal  refusal      `state:"encoded if x.is(refused) else refusal{}"`
+	policy   policyParams `state:"constant"`
+	acks     []ackState   `state:"encoded"` // by LegID; nil before the group's first data
+	legs     []leg        `state:"encoded"` // by LegID
+	sw       *Switch      `state:"constant"`
+	counters tally        `state:"ignored"`
 
-	due    deadlines
-	repair localRepair
-	rtt    rttMeasurement
-	live   liveness
-	lag    lagLimit
+	due    deadlines      `state:"time"`
+	repair localRepair    `state:"encoded if x.repair.store != nil"`
+	rtt    rttMeasurement `state:"encoded if x.repair.store != nil || x.live.deadAfterMax > 0"`
+	live   liveness       `state:"encoded"`
+	lag    lagLimit       `state:"encoded"`
 
-	activity  []legActivity // by LegID; nil unless the group is active
-	cost      *costs        // nil before the group's first data
-	members   []member      // by MemberID
-	byIP      memberIndex
-	turn      turn
-	numbering numbering
-	storage   storage
+	activity  []legActivity `state:"encoded"` // by LegID; nil unless the group is active
+	cost      *costs        `state:"ignored"` // nil before the group's first data
+	members   []member      `state:"encoded"` // by MemberID
+	byIP      memberIndex   `state:"constant"`
+	turn      turn          `state:"encoded"`
+	numbering numbering     `state:"encoded if x.notesGaps()"`
+	storage   storage       `state:"encoded if x.mayResume() else storage{}"`
 
-	cnp        cnpFilter
-	failure    failure
-	generation uint64    // GroupSpec.Generation
-	outcomes   *Outcomes // nil: none yet
-	extra      *extra    // nil: it is empty
+	cnp        cnpFilter `state:"encoded"`
+	failure    failure   `state:"encoded if x.is(failed) else failure{}"`
+	generation uint64    `state:"constant"`   // GroupSpec.Generation
+	outcomes   *Outcomes `state:"ignored"`    // nil: none yet
+	extra      *extra    `state:"own(extra)"` // nil: it is empty
 }
 
 // member is a member's state between its turns.
 type member struct {
-	ip         rocev2.AddrKey
-	qpn        rocev2.QPN
-	leg        LegID
-	live       bool
-	role       role  // as registered
-	ackedCount int32 // PSNs before sqPSN that were acknowledged to it; as source.ackedCount
+	ip         rocev2.AddrKey `state:"constant"`
+	qpn        rocev2.QPN     `state:"constant"`
+	leg        LegID          `state:"constant"`
+	live       bool           `state:"encoded"`
+	role       role           `state:"constant"` // as registered
+	ackedCount int32          `state:"encoded"`  // PSNs before sqPSN that were acknowledged to it; as source.ackedCount
 
-	sqPSN    rocev2.PSN // next PSN of its send queue; current while it is not the source
-	ePSN     rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
-	messages rocev2.MSN // messages that it sent and that are acknowledged; current when sqPSN is
+	sqPSN    rocev2.PSN `state:"encoded"` // next PSN of its send queue; current while it is not the source
+	ePSN     rocev2.PSN `state:"encoded"` // next PSN its receive queue expects; current while it is not a receiver
+	messages rocev2.MSN `state:"encoded"` // messages that it sent and that are acknowledged; current when sqPSN is
 }
 
 // memberHistory is the part of a member's state that most members never need.
 type memberHistory struct {
-	quarantinedUntil time.Duration // none of its packets is served before (R68); as source.quarantinedUntil
-	waits            time.Duration // since when it has waited for its turn; 0: it does not wait
-	refusalReported  bool          // an event has reported that the member, registered to receive only, sent data
+	quarantinedUntil time.Duration `state:"ahead"`             // none of its packets is served before (R68); as source.quarantinedUntil
+	waits            time.Duration `state:"time = c.waits(x)"` // since when it has waited for its turn; 0: it does not wait
+	refusalReported  bool          `state:"encoded"`           // an event has reported that the member, registered to receive only, sent data
 }
 
 // extra is the part of a group's state that most groups never need.
 type extra struct {
-	forwards []LegID         // the forwarded legs
-	levels   []uint8         // of each of them (LegSpec.Levels)
-	history  []memberHistory // by MemberID; members beyond its end have no history
-	resume   resume
-	firstPSN []rocev2.PSN              // by MemberID: RQPSN as registered; only of a group that was put with positions
-	numbers  []token.Member            // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
-	byNumber map[token.Member]MemberID // the same, by number
-	highest  token.Member              // the highest number of a member whose MemberID another one has taken over
-	tree     *tree                     // nil unless there are forwarded legs
-	replies  replies                   // if policyParams.replies
-	offload  *offload                  // nil unless the group may be offloaded
+	forwards []LegID                   `state:"constant"`     // the forwarded legs
+	levels   []uint8                   `state:"constant"`     // of each of them (LegSpec.Levels)
+	history  []memberHistory           `state:"own(history)"` // by MemberID; members beyond its end have no history
+	resume   resume                    `state:"encoded if c.g.is(resumes) else resume{}"`
+	firstPSN []rocev2.PSN              `state:"constant"` // by MemberID: RQPSN as registered; only of a group that was put with positions
+	numbers  []token.Member            `state:"constant"` // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
+	byNumber map[token.Member]MemberID `state:"constant"` // the same, by number
+	highest  token.Member              `state:"constant"` // the highest number of a member whose MemberID another one has taken over
+	tree     *tree                     `state:"encoded"`  // nil unless there are forwarded legs
+	replies  replies                   `state:"constant"` // if policyParams.replies
+	offload  *offload                  `state:"encoded"`  // nil unless the group may be offloaded
 }
 
 func (g *group) newExtra() *extra {
@@ -165,23 +165,23 @@ const (
 // so that 64 legs are 12 cache lines. A pending NAK needs no PSN of its own: NAK(e)
 // acknowledges e-1, and an acknowledgement of e ends it, so e is always acked+1.
 type ackState struct {
-	acked           rocev2.PSN // the leg has acknowledged all up to here; in the source's space
-	delta           uint32     // added to a PSN toward a connected leg, modulo 2^24
-	flags           uint8
-	pending         severity        // of the pending NAK; sevNone without one
-	pendingSyndrome rocev2.Syndrome // of the pending NAK
+	acked           rocev2.PSN      `state:"encoded if x.flags&isReceiver != 0"` // the leg has acknowledged all up to here; in the source's space
+	delta           uint32          `state:"encoded if x.flags&isReceiver != 0"` // added to a PSN toward a connected leg, modulo 2^24
+	flags           uint8           `state:"encoded"`
+	pending         severity        `state:"encoded if x.flags&isReceiver != 0"` // of the pending NAK; sevNone without one
+	pendingSyndrome rocev2.Syndrome `state:"encoded if x.flags&isReceiver != 0"` // of the pending NAK
 }
 
 // leg is the part of a leg's state that a group without data has too: 24 bytes.
 type leg struct {
-	base     uint64   // first address of the member's window, if windowed
-	rkey     uint32   // of the member's window
-	neighbor Neighbor // 0: the leg is connected
-	port     Port
-	member   MemberID // the first member behind it; the only one if connected
-	members  uint16   // live members behind it
-	windowed bool     // connected, and the member has a window
-	joining  bool     // receives from the next message that begins
+	base     uint64   `state:"constant"` // first address of the member's window, if windowed
+	rkey     uint32   `state:"constant"` // of the member's window
+	neighbor Neighbor `state:"constant"` // 0: the leg is connected
+	port     Port     `state:"constant"`
+	member   MemberID `state:"encoded"`  // the first member behind it; the only one if connected
+	members  uint16   `state:"encoded"`  // live members behind it
+	windowed bool     `state:"constant"` // connected, and the member has a window
+	joining  bool     `state:"encoded"`  // receives from the next message that begins
 }
 
 func newLeg(spec LegSpec) leg { return leg{neighbor: spec.Neighbor, port: spec.Port} }

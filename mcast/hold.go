@@ -18,12 +18,12 @@ import (
 // held has the packets of a group that wait. Their frames are retained within the budgets of
 // the store.
 type held struct {
-	packets []Packet // those before first were served
-	first   int
-	bytes   int64 // packet memory of the frames
-	lost    bool  // a packet behind them was dropped
-	serving bool  // a packet that was held is being served
-	since   time.Duration
+	packets []Packet      `state:"own(heldPackets)"` // those before first were served
+	first   int           `state:"derived"`
+	bytes   int64         `state:"derived"`  // packet memory of the frames
+	lost    bool          `state:"encoded"`  // a packet behind them was dropped
+	serving bool          `state:"constant"` // a packet that was held is being served
+	since   time.Duration `state:"time if c.g.is(holding)"`
 }
 
 // mayHold reports whether the group may have packets that it holds.

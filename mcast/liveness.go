@@ -13,11 +13,11 @@ import (
 // liveness is the check for receivers that are silent. It is armed whenever data is in
 // flight and period is set.
 type liveness struct {
-	deadAfter     time.Duration // the time that a receiver may be silent; 0: any time
-	deadAfterMax  time.Duration // if above deadAfter: the timeout follows the round trips, up to this
-	period        time.Duration // between two checks; 0: neither deadAfter nor a lag limit in time is set
-	sourceRewound bool          // the source has retransmitted since the last check
-	allDeadMS     uint32        // allDeadAfter in ms
+	deadAfter     time.Duration `state:"constant"` // the time that a receiver may be silent; 0: any time
+	deadAfterMax  time.Duration `state:"constant"` // if above deadAfter: the timeout follows the round trips, up to this
+	period        time.Duration `state:"constant"` // between two checks; 0: neither deadAfter nor a lag limit in time is set
+	sourceRewound bool          `state:"encoded"`  // the source has retransmitted since the last check
+	allDeadMS     uint32        `state:"constant"` // allDeadAfter in ms
 }
 
 // livenessChecks is the number of checks in each deadAfter. A receiver's silence is counted from
@@ -202,9 +202,9 @@ func (g *group) isBehind(i int) bool {
 // lagLimit is how far a receiver may be behind another one (R38). No receiver is further
 // behind floor+psns than its limit, if psns is set.
 type lagLimit struct {
-	psns  int32         // limit in PSNs of a connected leg; 0: none
-	floor rocev2.PSN    // a lower bound, so that the legs are scanned rarely
-	time  time.Duration // limit in time of a connected leg; 0: none
+	psns  int32         `state:"constant"`              // limit in PSNs of a connected leg; 0: none
+	floor rocev2.PSN    `state:"encoded if x.psns > 0"` // a lower bound, so that the legs are scanned rarely
+	time  time.Duration `state:"constant"`              // limit in time of a connected leg; 0: none
 }
 
 // lagPSNsOf returns the limit in PSNs of leg i: doubled with each level of switches behind it,

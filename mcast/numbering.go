@@ -44,17 +44,17 @@ type Probe struct {
 
 // numbering is the state of a group's verification.
 type numbering struct {
-	checks     []verification // by LegID; nil if nothing is verified
-	numPending int32          // legs that are not verified yet
-	gap        bool           // some PSNs of the source may not have passed: gapFrom to gapNext - 1
+	checks     []verification `state:"encoded"` // by LegID; nil if nothing is verified
+	numPending int32          `state:"encoded"` // legs that are not verified yet
+	gap        bool           `state:"encoded"` // some PSNs of the source may not have passed: gapFrom to gapNext - 1
 
-	gapFrom, gapNext rocev2.PSN
+	gapFrom, gapNext rocev2.PSN `state:"encoded if x.gap"`
 
-	nextLeg       LegID         // the next leg to be probed in this round
-	rounds        uint8         // rounds since the first one, or since data began to wait; at most maxIdleRounds
-	interval      time.Duration // the first wait for an answer; 0: nothing is verified
-	backoff       time.Duration // the present wait between two rounds of probes
-	deferredUntil time.Duration // the earliest time at which a leg of this round may be probed, or has been silent for DeadAfter; 0: there is none
+	nextLeg       LegID         `state:"encoded"`  // the next leg to be probed in this round
+	rounds        uint8         `state:"encoded"`  // rounds since the first one, or since data began to wait; at most maxIdleRounds
+	interval      time.Duration `state:"constant"` // the first wait for an answer; 0: nothing is verified
+	backoff       time.Duration `state:"duration"` // the present wait between two rounds of probes
+	deferredUntil time.Duration `state:"time"`     // the earliest time at which a leg of this round may be probed, or has been silent for DeadAfter; 0: there is none
 }
 
 // noteGap keeps account of gaps in the source's packets that have passed. hi is the

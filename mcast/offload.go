@@ -88,11 +88,11 @@ var offloadTable = [numOffloadEvents][numOffloadStates]offloadState{
 
 // offload is what a group that may be offloaded has.
 type offload struct {
-	spec         FastPathSpec
-	drainUntil   time.Duration // of draining
-	grantFrom    time.Duration // no grant before
-	gatesChanged bool          // a leg's gate may have to be opened or shut
-	copies       uint64        // counter: copies that the fast path has made, of Counters.Copies
+	spec         FastPathSpec  `state:"constant"`
+	drainUntil   time.Duration `state:"ahead = c.drainUntil(x)"` // of draining
+	grantFrom    time.Duration `state:"ahead"`                   // no grant before
+	gatesChanged bool          `state:"derived = false"`         // a leg's gate may have to be opened or shut
+	copies       uint64        `state:"ignored"`                 // counter: copies that the fast path has made, of Counters.Copies
 }
 
 // deliverOffload gives the group an event. It is the only function that changes who

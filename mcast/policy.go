@@ -130,8 +130,8 @@ func orDefault(d, standard time.Duration) time.Duration {
 // the group has failed: it forwards nothing and acknowledges nothing more, its store is
 // empty, and no timer of it runs.
 type failure struct {
-	psn      rocev2.PSN      // the source's packet with this PSN is answered with the NAK
-	syndrome rocev2.Syndrome // 0: no NAK was sent
+	psn      rocev2.PSN      `state:"encoded"` // the source's packet with this PSN is answered with the NAK
+	syndrome rocev2.Syndrome `state:"encoded"` // 0: no NAK was sent
 }
 
 // fatalSent acts on a fatal NAK that was sent to the source. A receiver's NAK ends the

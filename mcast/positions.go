@@ -50,8 +50,8 @@ type Positions struct {
 // storage is about the positions that were reported last, of a group that is stored.
 // forwarding.limit is where data waits for newer ones.
 type storage struct {
-	reported rocev2.PSN // the source's position
-	number   uint32
+	reported rocev2.PSN `state:"encoded"` // the source's position
+	number   uint32     `state:"encoded"`
 }
 
 // reportPositions makes the positions due.

@@ -10,10 +10,10 @@ import (
 // receivers counts the legs that get copies (isReceiver), and those that wait to. It is
 // the sum of the legs' flags.
 type receivers struct {
-	count          int32      // receiving legs
-	joining        int32      // legs that receive from the next message on
-	joinedInFlight int32      // receiving legs that joined while earlier data was in flight (R36)
-	inFlightUntil  rocev2.PSN // joinedInFlight ends when acked has come here
+	count          int32      `state:"encoded"`                         // receiving legs
+	joining        int32      `state:"encoded"`                         // legs that receive from the next message on
+	joinedInFlight int32      `state:"encoded"`                         // receiving legs that joined while earlier data was in flight (R36)
+	inFlightUntil  rocev2.PSN `state:"encoded if x.joinedInFlight > 0"` // joinedInFlight ends when acked has come here
 }
 
 // startReceiving makes leg i receive from the message that begins at psn.

@@ -34,33 +34,33 @@ const recovering uint8 = 1 << 6
 // recovery is the state of one leg's local repair, and what counts within the state. The
 // first fields are of a leg that is not inSync: an ACK of the usual leg touches the rest.
 type recovery struct {
-	cursor      rocev2.PSN    // unless inSync: the PSN to send next
-	firstUnsent rocev2.PSN    // unless inSync: the first PSN that was never sent to the leg
-	resumeAt    time.Duration // settling, waiting: nothing is sent before; else 0
-	probeEvery  uint8         // number of packets from one probe to the next; 0: no probes
-	untilProbe  uint8         // number of packets up to and including the next probe
+	cursor      rocev2.PSN    `state:"encoded if x.state != inSync"` // unless inSync: the PSN to send next
+	firstUnsent rocev2.PSN    `state:"encoded if x.state != inSync"` // unless inSync: the first PSN that was never sent to the leg
+	resumeAt    time.Duration `state:"time if x.state != inSync"`    // settling, waiting: nothing is sent before; else 0
+	probeEvery  uint8         `state:"encoded if x.state != inSync"` // number of packets from one probe to the next; 0: no probes
+	untilProbe  uint8         `state:"encoded if x.state != inSync"` // number of packets up to and including the next probe
 
-	state         recoveryState // only deliver writes it
-	burst         uint8         // of a leg to another switch: the number of packets that were sent again together, below burstEnd
-	escalated     bool          // the store sends nothing in any state: the leg gets what the source sends, when the source sends it
-	unanswered    bool          // the last probe was sent because the PTO had passed, and has had no answer
-	tries         uint8         // times that packets were sent again without progress
-	fault         Fault         // what the leg has shown last
-	faultUntil    rocev2.PSN    // the newest packet when fault was found: fault ends when the leg has that
-	ackReqPSN     rocev2.PSN    // the highest PSN that was sent again with AckReq
-	resentPSN     rocev2.PSN    // the highest PSN that was sent again
-	burstEnd      rocev2.PSN    // if burst is not 0: the PSN behind the last one of those
-	expectedACK   rocev2.PSN    // the PSN that the receiver has to acknowledge within the PTO
-	rnrWaited     time.Duration // sum of the RNR timers since the leg last acknowledged new data
-	expectedSince time.Duration // start of the PTO
-	lossAt        time.Duration // when the leg last sent a NAK, or got what it had sent one for
-	rttFrom       time.Duration // when the store last sent the leg, for the first time, a packet whose round trip was measured
-	rtt           time.Duration // smoothed round trip; 0: never measured
-	rttVar        time.Duration // mean deviation of the round trip
+	state         recoveryState `state:"encoded"`                                            // only deliver writes it
+	burst         uint8         `state:"encoded"`                                            // of a leg to another switch: the number of packets that were sent again together, below burstEnd
+	escalated     bool          `state:"encoded"`                                            // the store sends nothing in any state: the leg gets what the source sends, when the source sends it
+	unanswered    bool          `state:"encoded"`                                            // the last probe was sent because the PTO had passed, and has had no answer
+	tries         uint8         `state:"encoded"`                                            // times that packets were sent again without progress
+	fault         Fault         `state:"ignored"`                                            // what the leg has shown last
+	faultUntil    rocev2.PSN    `state:"ignored"`                                            // the newest packet when fault was found: fault ends when the leg has that
+	ackReqPSN     rocev2.PSN    `state:"encoded"`                                            // the highest PSN that was sent again with AckReq
+	resentPSN     rocev2.PSN    `state:"encoded"`                                            // the highest PSN that was sent again
+	burstEnd      rocev2.PSN    `state:"encoded if x.burst != 0"`                            // if burst is not 0: the PSN behind the last one of those
+	expectedACK   rocev2.PSN    `state:"encoded = c.expectedACK(x)"`                         // the PSN that the receiver has to acknowledge within the PTO
+	rnrWaited     time.Duration `state:"duration"`                                           // sum of the RNR timers since the leg last acknowledged new data
+	expectedSince time.Duration `state:"past(c.g.probeTimeout(c.Index)) if c.timesProbe(x)"` // start of the PTO
+	lossAt        time.Duration `state:"time = c.lossAt()"`                                  // when the leg last sent a NAK, or got what it had sent one for
+	rttFrom       time.Duration `state:"time = c.rttFrom(x)"`                                // when the store last sent the leg, for the first time, a packet whose round trip was measured
+	rtt           time.Duration `state:"duration"`                                           // smoothed round trip; 0: never measured
+	rttVar        time.Duration `state:"duration"`                                           // mean deviation of the round trip
 
-	gateOpen   bool          // of an offloaded group: the driver was told to open the leg's gate (R98)
-	shutNow    bool          // the leg has left the fast path, and nothing was sent from the store since
-	drainUntil time.Duration // nothing goes out from the store before: copies of the fast path are on their way
+	gateOpen   bool          `state:"encoded if c.g.hasFastPath()"` // of an offloaded group: the driver was told to open the leg's gate (R98)
+	shutNow    bool          `state:"encoded if c.g.hasFastPath()"` // the leg has left the fast path, and nothing was sent from the store since
+	drainUntil time.Duration `state:"ahead if c.g.hasFastPath()"`   // nothing goes out from the store before: copies of the fast path are on their way
 }
 
 // storeServes reports whether the store may send to a leg at all: no NAK of the leg waits

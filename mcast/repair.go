@@ -13,12 +13,12 @@ import (
 // localRepair is the part of a group that sends lost packets again. It is armed whenever a
 // leg waits for a time.
 type localRepair struct {
-	store         *store        // nil without local repair
-	ackReqPSN     rocev2.PSN    // the highest PSN that the receivers were sent with AckReq
-	numRecovering int32         // recovering legs
-	tries         uint8         // RepairSpec.Tries
-	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
-	timeout       time.Duration // RepairSpec.Timeout
+	store         *store        `state:"encoded"`                                 // nil without local repair
+	ackReqPSN     rocev2.PSN    `state:"encoded"`                                 // the highest PSN that the receivers were sent with AckReq
+	numRecovering int32         `state:"encoded"`                                 // recovering legs
+	tries         uint8         `state:"constant"`                                // RepairSpec.Tries
+	path          offloadState  `state:"encoded = c.path() if c.g.hasFastPath()"` // who forwards new packets; only a group with a store may be offloaded
+	timeout       time.Duration `state:"constant"`                                // RepairSpec.Timeout
 }
 
 // RepairSpec sets the local repair of a group. The zero value means none.
@@ -147,12 +147,12 @@ func (o *Output) portRoom(id GroupID, leg LegID) (copies int, until time.Duratio
 // rttMeasurement is the packet whose round trip is being measured. At most one is, and it
 // was sent once (Karn's rule, RFC 6298 §3).
 type rttMeasurement struct {
-	pending bool
-	alone   bool // nothing was outstanding when psn was sent
-	kept    bool // the round trips are kept in the costs
-	psn     rocev2.PSN
-	sentAt  time.Duration // when psn was sent
-	pauses  uint64        // the switch's count of pauses at that time
+	pending bool          `state:"encoded"`
+	alone   bool          `state:"ignored"` // nothing was outstanding when psn was sent
+	kept    bool          `state:"ignored"` // the round trips are kept in the costs
+	psn     rocev2.PSN    `state:"encoded if x.pending"`
+	sentAt  time.Duration `state:"time if x.pending"`           // when psn was sent
+	pauses  uint64        `state:"derived = c.sw.ports.pauses"` // the switch's count of pauses at that time
 }
 
 // startRTT begins to measure the round trip of psn, which goes out for the first time and

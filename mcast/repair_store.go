@@ -12,12 +12,12 @@ import (
 // retained is a retained frame of the source, with the fields that a copy for any leg
 // needs.
 type retained struct {
-	va       uint64
-	frame    Handle
-	bytes    uint32     // packet memory that the frame takes; 0: no frame
-	passedAt rocev2.PSN // nxt when the PSN first passed: its own, or a higher one if it came late (R106)
-	rewrite  rewriteKind
-	ackReq   bool
+	va       uint64      `state:"encoded"`
+	frame    Handle      `state:"encoded"`
+	bytes    uint32      `state:"encoded"` // packet memory that the frame takes; 0: no frame
+	passedAt rocev2.PSN  `state:"encoded"` // nxt when the PSN first passed: its own, or a higher one if it came late (R106)
+	rewrite  rewriteKind `state:"encoded"`
+	ackReq   bool        `state:"encoded"`
 }
 
 // budget is the packet memory, in bytes, that all groups of a switch together may retain.
@@ -27,14 +27,14 @@ type budget struct{ limit, used int64 }
 // repaired from here (R42). It is a ring by PSN, with holes where a frame was lost before
 // the switch or did not fit.
 type store struct {
-	ring           []retained // by PSN modulo its length, a power of two that grows with what is in flight, up to size
-	first          rocev2.PSN // the lowest PSN that the ring spans
-	contiguousFrom rocev2.PSN // everything from here to nxt-1 is retained
-	bytes          int64      // packet memory of the retained frames
-	limit          int64      // of bytes
-	peakBytes      int64      // the highest value of bytes
-	held           held
-	sw             *Switch
+	ring           []retained `state:"own(frames)"` // the frames, by PSN modulo its length, a power of two that grows with what is in flight, up to size
+	first          rocev2.PSN `state:"encoded"`     // the lowest PSN that the ring spans
+	contiguousFrom rocev2.PSN `state:"encoded"`     // everything from here to nxt-1 is retained
+	bytes          int64      `state:"derived"`     // packet memory of the retained frames
+	limit          int64      `state:"constant"`    // maximum of bytes
+	peakBytes      int64      `state:"ignored"`     // the highest value of bytes
+	held           held       `state:"encoded if c.g.mayHold() else held{}"`
+	sw             *Switch    `state:"constant"`
 }
 
 // Bounds of a store's ring. A frame takes at least minFrameBytes bytes of packet memory,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
 	"pgregory.net/rapid"
 )
 
@@ -42,9 +43,9 @@ func restore(t fatalReporter, s *Switch, now time.Duration, rng func(int) int) {
 			return
 		}
 		var w strings.Builder
-		settled(&w, reflect.ValueOf(s.groups))
+		settled(&w, "groups", reflect.ValueOf(s.groups))
 		if s.anyVerifies() {
-			settled(&w, reflect.ValueOf(&s.departures))
+			settled(&w, "departures", reflect.ValueOf(&s.departures))
 		}
 		fmt.Fprintln(&w, "used", s.repair.used)
 		if first == "" {
@@ -69,28 +70,32 @@ func difference(a, b string) string {
 
 // settled writes the values of all fields of v that SetState sets. Rings are left out:
 // some of their entries are not in use.
-func settled(w *strings.Builder, v reflect.Value) {
+func settled(w *strings.Builder, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			settled(w, v.Elem())
+			settled(w, name, v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			if v.Type() != reflect.TypeFor[[]messageEnd]() {
-				settled(w, v.Index(i))
+				settled(w, name, v.Index(i))
 			}
 		}
+	case reflect.Array:
 	case reflect.Struct:
-		fields := stateFields[v.Type()]
 		for i := range v.NumField() {
-			switch name := v.Type().Field(i).Name; fields[name] {
-			case deeper:
-				settled(w, v.Field(i))
-			case encoded, derived:
-				fmt.Fprintf(w, "%v.%s %v\n", v.Type(), name, v.Field(i))
+			switch f := v.Type().Field(i); kindOf(f) {
+			case "constant", "ignored":
+			case "":
+				fmt.Fprintf(w, "%s %v\n", name, v)
+				return
+			default:
+				settled(w, v.Type().String()+"."+f.Name, v.Field(i))
 			}
 		}
+	default:
+		fmt.Fprintf(w, "%s %v\n", name, v)
 	}
 }
 
@@ -101,7 +106,7 @@ func scramble(s *Switch, rng func(int) int) {
 			continue
 		}
 		s.timers.arm(g.id, -time.Hour)
-		for _, part := range []any{&g.src, &g.fwd, &g.agg, &g.recv, &g.lag, &g.live, &g.turn, &g.cnp, &g.failure, &g.refusal, &g.gates} {
+		for _, part := range []any{&g.src, &g.fwd, &g.agg, &g.recv, &g.lag, &g.live, &g.turn, &g.cnp, &g.failure, &g.refusal, &g.gates, &g.due} {
 			overwrite(reflect.ValueOf(part).Elem(), rng)
 		}
 		for _, part := range []any{g.acks, g.activity, g.legs, g.members} {
@@ -109,9 +114,6 @@ func scramble(s *Switch, rng func(int) int) {
 		}
 		if g.extra != nil {
 			overwrite(reflect.ValueOf(g.extra).Elem(), rng)
-		}
-		if x := g.tree(); x != nil { // a machine that knows nothing
-			x.machine = token.New(token.Config{Group: g.ip.Addr(), Epoch: x.place.Epoch, Root: x.place.Parent == 0, Retry: x.place.Retry, Switch: x})
 		}
 		if g.numbering.interval > 0 {
 			overwrite(reflect.ValueOf(&g.numbering).Elem(), rng)
@@ -142,10 +144,14 @@ func overwrite(v reflect.Value, rng func(int) int) {
 			overwrite(v.Index(i), rng)
 		}
 	case reflect.Struct:
-		fields := stateFields[v.Type()]
 		for i := range v.NumField() {
-			switch fields[v.Type().Field(i).Name] {
-			case encoded, derived, deeper:
+			switch kindOf(v.Type().Field(i)) {
+			case "constant", "ignored":
+			case "":
+				if t := v.Type(); t == reflect.TypeFor[rocev2.AddrKey]() || t == reflect.TypeFor[token.Report]() {
+					overwrite(v.Field(i), rng)
+				}
+			default:
 				overwrite(v.Field(i), rng)
 			}
 		}

@@ -15,15 +15,15 @@ import (
 
 // resume is the state of a group that resumes.
 type resume struct {
-	source     MemberID // of the turn that goes on
-	unknownEnd bool     // whether nxt-1 ends a message is not known
-	lacking    bool     // receivers lacked something when forwarding began, and the source has not sent it since
+	source     MemberID `state:"encoded"` // of the turn that goes on
+	unknownEnd bool     `state:"encoded"` // whether nxt-1 ends a message is not known
+	lacking    bool     `state:"encoded"` // receivers lacked something when forwarding began, and the source has not sent it since
 	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
 	// members there may have more.
-	unconfirmed bool
-	goneBack    uint8 // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+	unconfirmed bool  `state:"encoded"`
+	goneBack    uint8 `state:"encoded"` // times in a row that the source has gone back to a PSN beyond what a receiver lacks
 	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
-	lowest rocev2.PSN
+	lowest rocev2.PSN `state:"encoded if x.goneBack != 0"`
 }
 
 // strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks

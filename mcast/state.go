@@ -4,11 +4,12 @@
 package mcast
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/statecode"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -16,218 +17,13 @@ import (
 // form: two switches with the same groups behave alike from now on if their encodings are
 // equal. Times are relative to now. State without further influence (a former source's
 // address, the NAK before last) is left out, and so are counters. AppendState is for model
-// checking, not for storage: the form may change at any time.
+// checking, not for storage: the form may change at any time. The tags of the fields say
+// what is encoded (package internal/statecode). It may bring s up to date, without effect
+// on what s does.
 func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
-	for _, g := range s.groups {
-		if g != nil {
-			at, armed := s.timers.deadline(g.id)
-			b = g.appendState(appendDeadline(b, now, at, armed), now)
-		}
-	}
-	if s.anyVerifies() {
-		b = s.departures.appendState(b, now, &s.ports)
-	}
-	return b
-}
-
-func (g *group) appendState(b []byte, now time.Duration) []byte {
-	if g.src.member != none {
-		g.activate(now)
-	}
-	b = append(appendCounts(b, int(g.src.member)+1), g.flags())
-	b = appendPSN(b, g.agg.acked)
-	b = appendPSN(b, g.fwd.nxt)
-	b = binary.AppendUvarint(b, uint64(g.src.ackedCount))
-	b = appendAhead(append(b, bit(g.is(quarantined), 0)), now, g.src.quarantinedUntil)
-	if g.src.hasLastPSN {
-		b = appendPSN(b, g.src.lastPSN)
-		b = appendTime(b, now, max(g.src.lastPSNAt, now-g.oldestLastPSN()))
-	}
-	b = appendPast(b, now, g.turn.silentSince, g.turn.sourceTimeout)
-	b = g.appendTurn(b, now)
-	b = append(b, byte(g.agg.request.severity))
-	if r := &g.agg.request; r.severity != sevNone {
-		b = append(b, bit(r.served, 0))
-		b = appendPSN(b, r.psn)
-	}
-	b = appendCounts(b, int(g.agg.numAtAcked), int(g.recv.count), int(g.agg.numPending), int(g.recv.joining), int(g.fwd.numWithoutWindow), int(g.recv.joinedInFlight))
-	if g.policy.quorum > 0 {
-		b = binary.AppendVarint(b, int64(g.agg.allowedBehind))
-	}
-	if g.lag.psns > 0 {
-		b = appendPSN(b, g.lag.floor)
-	}
-	if g.recv.joinedInFlight > 0 {
-		b = appendPSN(b, g.recv.inFlightUntil)
-	}
-	b = appendDeadline(b, now, g.due.at(livenessCheck), g.due.armed(livenessCheck))
-	for i := range g.legs {
-		b = g.appendLeg(b, now, i)
-	}
-	for i := range g.members {
-		m := &g.members[i]
-		h := g.historyOf(MemberID(i))
-		b = append(b, bit(m.live, 0)|bit(h.refusalReported, 1))
-		b = binary.AppendUvarint(b, uint64(m.ackedCount))
-		b = appendAhead(b, now, h.quarantinedUntil)
-		b = appendPSN(b, m.sqPSN)
-		b = appendPSN(b, m.ePSN)
-		b = binary.AppendUvarint(b, uint64(m.messages))
-	}
-	b = binary.AppendUvarint(b, uint64(g.agg.messages.completed))
-	b = binary.AppendUvarint(b, uint64(g.agg.messages.count))
-	for i := range g.agg.messages.count {
-		e := g.agg.messages.at(i)
-		b = appendPSN(b, e.psn)
-		b = binary.AppendUvarint(b, uint64(e.count))
-	}
-	b = append(b, bit(g.fwd.writeMessage.known, 0))
-	if g.fwd.writeMessage.known {
-		b = appendPSN(b, g.fwd.writeMessage.first)
-		b = binary.AppendUvarint(b, uint64(g.fwd.writeMessage.length))
-	}
-	if g.seldom()&seldomRefused != 0 {
-		b = append(b, byte(g.refusal.syndrome), byte(g.refusal.reason))
-		b = appendPSN(b, g.refusal.psn)
-	}
-	if g.is(failed) {
-		b = append(b, byte(g.failure.syndrome))
-		b = appendPSN(b, g.failure.psn)
-	}
-	if g.seldom()&seldomCNP != 0 {
-		b = append(appendCounts(b, int(g.cnp.leg)+1), bit(g.cnp.passed, 0))
-		b = appendTime(b, now, g.cnp.legAt)
-		b = appendTime(b, now, g.cnp.passedAt)
-	}
-	if g.fwd.targets != nil {
-		b = g.fwd.targets.appendState(b)
-	}
-	if g.repair.store != nil {
-		b = g.appendStore(b, now)
-	} else if g.live.deadAfterMax > 0 {
-		b = g.appendRoundTrips(b, now)
-	}
-	if g.notesGaps() {
-		b = g.appendNumbering(b, now)
-	} else {
-		b = append(b, bit(g.is(asking), 0))
-	}
-	if g.mayResume() {
-		b = g.appendResume(b)
-	}
-	return b
-}
-
-// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags.
-const (
-	legJoining  = 1 << 2
-	legWeight   = 1 << 3
-	legLiveness = 1 << 4
-)
-
-// appendLeg appends the state of leg i that is current. The PSNs of a leg that does not
-// receive are those of its member.
-func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
-	r, l, t := g.ackStateOf(i), &g.legs[i], g.activityOf(i)
-	watched := g.due.armed(livenessCheck) && r.flags&isReceiver != 0
-	b = append(b, r.flags|bit(l.joining, 2)|bit(t.cnpWeight != 0, 3)|bit(watched, 4))
-	b = appendCounts(b, int(l.members), int(l.member))
-	if r.flags&isReceiver != 0 {
-		b = appendPSN(b, r.acked)
-		b = binary.AppendUvarint(b, uint64(r.delta))
-		b = append(b, byte(r.pending), byte(r.pendingSyndrome))
-	}
-	if t.cnpWeight != 0 {
-		b = binary.AppendUvarint(b, uint64(t.cnpWeight))
-		b = appendTime(b, now, t.cnpWeightAt)
-	}
-	if g.policy.quorum > 0 {
-		b = append(b, bit(t.repeatedSinceNAK, 0))
-		if t.repeatedSinceNAK {
-			b = appendPSN(appendPSN(b, t.repeatFirst), t.repeatLast)
-		}
-	}
-	if watched {
-		g.applyPauses(i)
-		b = appendPSN(b, t.livenessPSN)
-		most := max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter()) + 2*g.sw.ports.port(l.port).txDelay // of livenessTimeout
-		b = appendSince(b, now, t.livenessSince, most)
-		b = appendSince(b, now, t.lastHeard, most)
-		b = appendPSN(b, t.lagPSN)
-		b = appendSince(b, now, t.lagSince, g.lagTimeOf(i))
-	}
-	return b
-}
-
-// Bits of seldom: parts of a group's state that most groups do not have.
-const (
-	seldomRefused = 1 << 6
-	seldomCNP     = 1 << 7
-)
-
-func (g *group) seldom() byte {
-	return bit(g.refusal != refusal{}, 6) | bit(g.cnp.leg != none || g.cnp.passed, 7)
-}
-
-func (g *group) flags() byte {
-	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.is(failed), 2) | bit(g.src.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
-}
-
-func bit(v bool, n uint) byte {
-	if v {
-		return 1 << n
-	}
-	return 0
-}
-
-func appendCounts(b []byte, counts ...int) []byte {
-	for _, n := range counts {
-		b = binary.AppendUvarint(b, uint64(n))
-	}
-	return b
-}
-
-func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
-
-// appendTime appends a time as its distance from now, and 0, which means never, as 0.
-func appendTime(b []byte, now, t time.Duration) []byte {
-	if t == 0 {
-		return append(b, 0)
-	}
-	return binary.AppendVarint(append(b, 1), int64(t-now))
-}
-
-// appendSince is appendTime for a time that is used for one test only: whether at least
-// limit has passed since. If so, the time has the same effect as never.
-func appendSince(b []byte, now, t, limit time.Duration) []byte {
-	if now-t >= limit {
-		t = 0
-	}
-	return appendTime(b, now, t)
-}
-
-// appendPast is appendTime for a time that is used for two tests only: whether it is set,
-// and whether at least limit has passed since.
-func appendPast(b []byte, now, t, limit time.Duration) []byte {
-	if t != 0 {
-		t = max(t, now-limit, 1)
-	}
-	return appendTime(b, now, t)
-}
-
-// appendAhead is appendTime for a time that has no effect once it has come.
-func appendAhead(b []byte, now, t time.Duration) []byte {
-	if t <= now {
-		t = 0
-	}
-	return appendTime(b, now, t)
-}
-
-func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {
-	if !armed {
-		return append(b, 0)
-	}
-	return binary.AppendVarint(append(b, 1), int64(t-now))
+	c := stateCode{Code: statecode.Code{Bytes: b, Now: now}, sw: s}
+	c.groups()
+	return c.Bytes
 }
 
 // errForeignState reports an encoding that AppendState did not make for these groups.
@@ -237,212 +33,268 @@ var errForeignState = errors.New("mcast: not the state of a switch with these gr
 // relative to now, and returns the bytes after the encoding. s must have been given the
 // same groups by the same operations. After an error the state of s is undefined.
 func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
-	r := stateReader{b: b, now: now}
 	s.repair.used = 0
 	s.timers.reset()
-	for _, g := range s.groups {
-		if g != nil {
-			if armed, at := r.deadline(); armed {
-				s.timers.arm(g.id, at)
-			}
-			r.group(g)
-		}
-	}
-	if s.anyVerifies() {
-		r.departed(&s.departures, &s.ports)
-	}
-	if r.malformed {
+	c := stateCode{Code: statecode.Code{Bytes: b, Now: now, Reading: true}, sw: s}
+	if c.groups(); c.Malformed {
 		return nil, fmt.Errorf("%w (%d bytes)", errForeignState, len(b))
 	}
-	return r.b, nil
+	return c.Rest(), nil
 }
 
-// stateReader reads the encoding of the append functions.
-type stateReader struct {
-	b         []byte
-	now       time.Duration
-	malformed bool
+// stateCode is the encoding of a switch, at one of its groups. The methods of structs are
+// generated. Here is what the tags cannot say.
+type stateCode struct {
+	statecode.Code
+	sw *Switch
+	g  *group
 }
 
-func (r *stateReader) group(g *group) {
-	g.activate(r.now)
-	g.src.member = int32(r.count()) - 1
-	f := r.byte()
-	g.src.hasLastPSN, g.fwd.midMessage, g.src.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&8 != 0, f&16 != 0, f&32 != 0
-	g.gates = 0
-	g.set(failed, f&4 != 0)
-	g.src.leg, g.src.addr, g.src.neighbor = none, rocev2.AddrKey{}, 0
-	if int(g.src.member) >= len(g.members) {
-		r.malformed = true
+// groups encodes the groups with their timers, and the departures.
+func (c *stateCode) groups() {
+	for _, g := range c.sw.groups {
+		if g == nil {
+			continue
+		}
+		c.g = g
+		c.deadline(g.id)
+		g.activate(c.Now)
+		if c.Reading {
+			g.readState(c)
+			c.derive()
+			continue
+		}
+		g.applyAllPauses()
+		g.rtt.pending = g.isTiming()
+		c.Bytes = g.appendState(c, c.Bytes)
+	}
+	if d := &c.sw.departures; !c.sw.anyVerifies() {
+	} else if c.Reading {
+		d.readState(c)
+	} else {
+		c.Bytes = d.appendState(c, c.Bytes)
+	}
+}
+
+// anyVerifies reports whether some group verifies the numberings of its receivers.
+func (s *Switch) anyVerifies() bool {
+	return slices.ContainsFunc(s.groups, func(g *group) bool { return g != nil && g.numbering.interval > 0 })
+}
+
+// deadline encodes the time in the timers, as that of deadlines.
+func (c *stateCode) deadline(id GroupID) {
+	var d deadlines
+	if at, armed := c.sw.timers.deadline(id); armed {
+		d.arm(0, at)
+	}
+	if c.Time(&d[0]); c.Reading && d.armed(0) {
+		c.sw.timers.arm(id, d.at(0))
+	}
+}
+
+// derive sets the fields of a group that follow from those that were read, and refuses
+// what no encoding has.
+func (c *stateCode) derive() {
+	g := c.g
+	s, x := &g.src, g.tree()
+	isMember := func(k int32) bool { // or none
+		return k >= none && int(k) < len(g.members)
+	}
+	g.turn.misses = min(g.turn.misses, maxMisses)
+	if !isMember(s.member) || !isMember(g.turn.next) || !isMember(int32(g.extra.resume.source)) || x != nil && !(isMember(x.edges.asked) && isMember(x.edges.relay.member)) ||
+		g.repair.path >= numOffloadStates || g.is(holding) && (!g.mayHold() || s.member == none) {
+		c.Malformed = true
 		return
 	}
-	if g.src.member != none {
-		m := &g.members[g.src.member]
-		g.src.leg, g.src.addr, g.src.neighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
+	s.leg, s.addr, s.neighbor = none, rocev2.AddrKey{}, 0
+	if s.member != none {
+		m := &g.members[s.member]
+		s.leg, s.addr, s.neighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
 	}
-	g.agg.acked, g.fwd.nxt, g.src.ackedCount, g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
-	g.set(quarantined, r.byte() != 0)
-	g.src.quarantinedUntil = r.time()
-	if g.src.hasLastPSN {
-		g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.time()
+	for i := range g.acks {
+		b, state := &g.acks[i], g.activity[i].recovery.state
+		c.Malformed = c.Malformed || state >= numRecoveryStates || g.repair.store != nil && (state == inSync) != (b.flags&recovering == 0 || b.flags&isReceiver == 0)
 	}
-	g.turn.silentSince = r.time()
-	r.turn(g)
-	g.agg.request = request{severity: severity(r.byte())}
-	if g.agg.request.severity != sevNone {
-		g.agg.request.served, g.agg.request.psn = r.byte() != 0, r.psn()
-	}
-	g.agg.numAtAcked, g.recv.count, g.agg.numPending, g.recv.joining, g.fwd.numWithoutWindow, g.recv.joinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
-	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil = 0, 0, 0
-	if g.policy.quorum > 0 {
-		g.agg.allowedBehind = int32(r.varint())
-	}
-	g.set(noReceivers, g.recv.count == 0)
-	g.set(joiners, g.recv.joining != 0)
-	g.set(tooFew, g.agg.allowedBehind < 0)
-	if g.lag.psns > 0 {
-		g.lag.floor = r.psn()
-	}
-	if g.recv.joinedInFlight > 0 {
-		g.recv.inFlightUntil = r.psn()
-	}
-	r.due(g, livenessCheck)
-	for i := range g.legs {
-		r.leg(g, i)
-	}
-	for i := range g.members {
-		m, v := &g.members[i], r.byte()
-		m.live, m.ackedCount = v&1 != 0, int32(r.uvarint())
-		h := g.historyOf(MemberID(i))
-		if h.quarantinedUntil, h.refusalReported = r.time(), v&2 != 0; h != g.historyOf(MemberID(i)) {
-			*g.newHistory(MemberID(i)) = h
+	if g.is(holding) {
+		for i := range g.repair.store.held.packets {
+			p := &g.repair.store.held.packets[i]
+			p.Group, p.Src, p.Neighbor, p.DestQP, p.Verified = g.ip.Addr(), s.addr.Addr(), s.neighbor, g.qpn, true
 		}
-		m.sqPSN, m.ePSN, m.messages = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
-	r.messages(&g.agg.messages)
-	g.fwd.writeMessage = writeMessage{known: r.byte() != 0}
-	if g.fwd.writeMessage.known {
-		g.fwd.writeMessage.first, g.fwd.writeMessage.length = r.psn(), uint32(r.uvarint())
+}
+
+// extra encodes what most groups have nothing of. A group without extra has an empty one.
+func (c *stateCode) extra(g *group) {
+	if c.Reading {
+		g.newExtra().readState(c)
+		return
 	}
-	g.refusal, g.failure.syndrome, g.failure.psn = refusal{}, 0, 0
-	if f&seldomRefused != 0 {
-		x := refusal{syndrome: rocev2.Syndrome(r.byte()), reason: Reason(r.byte())}
-		x.psn = r.psn()
-		g.setRefusal(x)
+	x := g.extra
+	if x == nil {
+		x = new(extra)
 	}
-	if g.is(failed) {
-		g.failure.syndrome, g.failure.psn = rocev2.Syndrome(r.byte()), r.psn()
+	c.Bytes = x.appendState(c, c.Bytes)
+}
+
+// history encodes the histories of all members, of which the table may have a part.
+func (c *stateCode) history(*extra) {
+	for i := range c.g.members {
+		c.Index = i
+		was := c.g.historyOf(MemberID(i))
+		is := c.Present(was.refusalReported || was.waits != 0 || was.quarantinedUntil > c.Now)
+		if !c.Reading {
+			if is {
+				c.Bytes = was.appendState(c, c.Bytes)
+			}
+			continue
+		}
+		h := memberHistory{}
+		if is {
+			h.readState(c)
+		}
+		if h.waits > c.Now { // as waits says
+			h.waits = 1
+		}
+		if h != was {
+			*c.g.newHistory(MemberID(i)) = h
+		}
 	}
-	g.cnp.leg, g.cnp.passed, g.cnp.legAt, g.cnp.passedAt = none, false, 0, 0
-	if f&seldomCNP != 0 {
-		g.cnp.leg, g.cnp.passed = int32(r.count())-1, r.byte() != 0
-		g.cnp.legAt, g.cnp.passedAt = r.time(), r.time()
+}
+
+// waits is the time since which a member waits. That of the next member has no effect: it
+// has waited longest. That of another one decides which of them is next after it; in a tree
+// the token's machine has their order.
+func (c *stateCode) waits(h *memberHistory) time.Duration {
+	switch {
+	case h.waits != 0 && int32(c.Index) == c.g.turn.next:
+		return c.Now + 1
+	case h.waits != 0 && c.g.tree() != nil:
+		return max(h.waits, c.Now-turnReserved, 1)
 	}
-	if g.fwd.targets != nil {
-		r.targets(g.fwd.targets)
+	return h.waits
+}
+
+// oldestLastPSN returns the age from which on the time of the source's last packet has the
+// same effect.
+func (g *group) oldestLastPSN() time.Duration {
+	if g.tree() != nil {
+		return max(MaxInOrderGap+1, g.turn.sourceTimeout)
+	}
+	return MaxInOrderGap + 1
+}
+
+// longestTurn returns the time from which on it makes no difference how long members have
+// waited.
+func (g *group) longestTurn() time.Duration {
+	d := g.turn.time << g.turn.misses
+	if g.tree() == nil {
+		return d
+	}
+	return max(d, turnReserved, g.turn.sourceTimeout)
+}
+
+// mayResume reports whether g can be in a turn that has begun without this switch.
+func (g *group) mayResume() bool { return g.numbering.interval > 0 || g.tree() != nil }
+
+// hasFastPath reports whether g may be offloaded.
+func (g *group) hasFastPath() bool { return g.extra != nil && g.extra.offload != nil }
+
+// notesGaps reports whether gaps in the source's packets have an influence: receivers are
+// verified (R53), or losses repaired (R92).
+func (g *group) notesGaps() bool { return g.numbering.interval > 0 || g.repair.store != nil }
+
+// receives reports whether the leg is a receiver.
+func (c *stateCode) receives() bool { return c.g.acks[c.Index].flags&isReceiver != 0 }
+
+// watched reports whether the times of the leg's silence and lag have an influence.
+func (c *stateCode) watched() bool { return c.g.due.armed(livenessCheck) && c.receives() }
+
+// silence is the longest time that the leg may be silent.
+func (c *stateCode) silence() time.Duration {
+	g, i := c.g, c.Index
+	return max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter()) + 2*c.sw.ports.port(g.legs[i].port).txDelay // of livenessTimeout
+}
+
+// patience is the longest time that the leg may be silent while it is probed.
+func (c *stateCode) patience() time.Duration {
+	return max(c.g.probePatience(c.Index), c.g.live.allDeadAfter())
+}
+
+// probedFrom is legActivity.probedFrom, where it has an influence.
+func (c *stateCode) probedFrom(t *legActivity) time.Duration {
+	if v := &c.g.numbering.checks[c.Index]; v.pending && (v.probesSent == 0 && v.returning || v.probesSent > 0 && c.g.is(blocked)) {
+		return t.probedFrom
+	}
+	return 0
+}
+
+// legRecovery encodes the local repair of the leg. Without a store its round trips may count.
+func (c *stateCode) legRecovery(t *legActivity) {
+	g, m := c.g, &t.recovery
+	if c.Reading {
+		*m = recovery{}
 	}
 	if g.repair.store != nil {
-		r.store(g)
+		if c.receives() && c.Reading {
+			m.readState(c)
+		} else if c.receives() {
+			c.Bytes = m.appendState(c, c.Bytes)
+		}
 	} else if g.live.deadAfterMax > 0 {
-		r.roundTrips(g)
-	}
-	if g.notesGaps() {
-		r.numbering(g)
-	} else {
-		g.set(asking, r.byte() != 0)
-	}
-	r.resume(g)
-}
-
-func (r *stateReader) leg(g *group, i int) {
-	b, l, t := &g.acks[i], &g.legs[i], &g.activity[i]
-	f := r.byte()
-	*b = ackState{flags: f & (isReceiver | isConnected | joinedInFlight | recovering | isUnplaced)}
-	if f&isUnplaced != 0 {
-		g.set(unplaced, true)
-	}
-	*t = legActivity{pausesApplied: g.sw.ports.port(l.port).paused}
-	l.joining, l.members, l.member = f&legJoining != 0, uint16(r.count()), MemberID(r.count())
-	if b.flags&isReceiver != 0 {
-		b.acked, b.delta = r.psn(), uint32(r.uvarint())
-		b.pending, b.pendingSyndrome = severity(r.byte()), rocev2.Syndrome(r.byte())
-	}
-	if f&legWeight != 0 {
-		t.cnpWeight, t.cnpWeightAt = uint32(r.uvarint()), r.time()
-	}
-	if g.policy.quorum > 0 {
-		if t.repeatedSinceNAK = r.byte() != 0; t.repeatedSinceNAK {
-			t.repeatFirst, t.repeatLast = r.psn(), r.psn()
+		lossAt := c.lossAt()
+		c.Time(&lossAt)
+		statecode.Int(&c.Code, &m.rtt)
+		if statecode.Int(&c.Code, &m.rttVar); c.Reading {
+			m.lossAt, m.resentPSN = lossAt, g.acks[c.Index].acked
 		}
 	}
-	if f&legLiveness != 0 {
-		t.livenessPSN, t.livenessSince, t.lastHeard = r.psn(), r.time(), r.time()
-		t.lagPSN, t.lagSince = r.psn(), r.time()
-	}
 }
 
-func (r *stateReader) byte() byte {
-	if len(r.b) == 0 {
-		r.malformed = true
-		return 0
+// lossAt is recovery.lossAt, of which it counts only whether it makes the measurement under
+// way void for the leg.
+func (c *stateCode) lossAt() time.Duration {
+	if c.g.rttVoid(c.Index) {
+		return c.g.rtt.sentAt + 1
 	}
-	v := r.b[0]
-	r.b = r.b[1:]
-	return v
+	return 0
 }
 
-func (r *stateReader) psn() rocev2.PSN {
-	if len(r.b) < 3 {
-		r.malformed, r.b = true, nil
-		return 0
+// rttFrom is recovery.rttFrom, where it makes the measurement under way count from later on.
+func (c *stateCode) rttFrom(m *recovery) time.Duration {
+	if c.g.isTiming() && c.g.rtt.sentAt < m.rttFrom && !c.g.rttVoid(c.Index) {
+		return m.rttFrom
 	}
-	v := rocev2.PSN(r.b[0]) | rocev2.PSN(r.b[1])<<8 | rocev2.PSN(r.b[2])<<16
-	r.b = r.b[3:]
-	return v
+	return 0
 }
 
-func (r *stateReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.malformed, r.b = true, nil
-		return 0
+func (c *stateCode) expectedACK(m *recovery) rocev2.PSN {
+	if a := c.g.acks[c.Index].acked; !a.Less(m.expectedACK) {
+		return a
 	}
-	r.b = r.b[n:]
-	return v
+	return m.expectedACK
 }
 
-// count reads a number of legs or members, or an index among them.
-func (r *stateReader) count() int {
-	v := r.uvarint()
-	if v > maxIndex+1 {
-		r.malformed = true
-		return 0
-	}
-	return int(v)
+// timesProbe reports whether the leg's PTO may pass. A leg that is escalated and may be
+// silent for ever is not probed before its next feedback.
+func (c *stateCode) timesProbe(m *recovery) bool {
+	return c.g.acks[c.Index].acked.Less(m.expectedACK) && (!m.escalated || c.g.live.deadAfter > 0)
 }
 
-func (r *stateReader) count32() int32 { return int32(r.count()) }
+// limit encodes forwarding.limit, which may be no PSN.
+func (c *stateCode) limit(f *forwarding) { statecode.Uint(&c.Code, &f.limit) }
 
-func (r *stateReader) varint() time.Duration {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.malformed, r.b = true, nil
-		return 0
+// path is localRepair.path. Copies that have drained are of no account.
+func (c *stateCode) path() offloadState {
+	if p := c.g.repair.path; p != draining || c.Now < c.g.extra.offload.drainUntil {
+		return p
 	}
-	r.b = r.b[n:]
-	return time.Duration(v)
+	return corePath
 }
 
-func (r *stateReader) time() time.Duration {
-	if r.byte() == 0 {
-		return 0
+// drainUntil is offload.drainUntil, where copies drain.
+func (c *stateCode) drainUntil(x *offload) time.Duration {
+	if c.g.repair.path == draining {
+		return x.drainUntil
 	}
-	return r.now + r.varint()
-}
-
-func (r *stateReader) deadline() (bool, time.Duration) {
-	if r.byte() == 0 {
-		return false, 0
-	}
-	return true, r.now + r.varint()
+	return 0
 }

@@ -6,9 +6,11 @@ package mcast
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/statecode"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -175,86 +177,58 @@ func TestSetStateTakesNoNonsense(t *testing.T) {
 	}
 }
 
-// TestStateReaderBounds: counts up to their bounds are read, and greater ones are refused.
-func TestStateReaderBounds(t *testing.T) {
-	read := func(f func(r *stateReader), counts ...uint64) bool {
-		r := stateReader{now: stateNow}
-		for _, n := range counts {
-			r.b = binary.AppendUvarint(r.b, n)
-		}
-		r.b = append(r.b, make([]byte, 1<<16)...)
-		f(&r)
-		return !r.malformed
-	}
-	var d departures
-	departed := func(n int) bool {
-		r := stateReader{now: stateNow}
-		for range n {
-			r.b = append(appendTime(r.b, stateNow, stateNow+1), make([]byte, 1+4*8)...)
-		}
-		r.b = append([]byte{0}, append(r.b, 0)...)
-		r.departed(&d, new(portTimes))
-		return !r.malformed && d.count == uint32(n) && len(r.b) == 0
-	}
+// TestStateBounds: numbers of entries up to their bounds are read, and greater ones are
+// refused.
+func TestStateBounds(t *testing.T) {
 	s := fullState(t)
-	g := s.groups[0]
-	for _, c := range []struct {
-		name string
-		got  bool
-		want bool
+	s.groups[0].fwd.nxt = 9
+	read := func(f func(c *stateCode), b ...byte) bool {
+		c := stateCode{Code: statecode.Code{Bytes: append(b, make([]byte, 1<<16)...), Now: stateNow, Reading: true}, sw: s, g: s.groups[0]}
+		f(&c)
+		return !c.Malformed
+	}
+	frames := s.groups[0].repair.store.size()
+	for name, c := range map[string]struct {
+		most int
+		read func(c *stateCode)
 	}{
-		{"index", read(func(r *stateReader) { r.count() }, maxIndex+1), true},
-		{"index", read(func(r *stateReader) { r.count() }, maxIndex+2), false},
-		{"ends of messages", read(func(r *stateReader) { r.messages(&messages{spare: &s.pools.ends}) }, 0, maxEnds), true},
-		{"ends of messages", read(func(r *stateReader) { r.messages(&messages{spare: &s.pools.ends}) }, 0, maxEnds+1), false},
-		{"target messages", read(func(r *stateReader) { r.targets(newTargets(2)) }, maxTargetMessages), true},
-		{"target messages", read(func(r *stateReader) { r.targets(newTargets(2)) }, maxTargetMessages+1), false},
-		{"departures", departed(0), true},
-		{"departures", departed(maxDepartures), true},
-		{"departures", departed(maxDepartures + 1), false},
-		{"next member", read(func(r *stateReader) { r.turn(g) }, uint64(len(g.members))), true},
-		{"next member", read(func(r *stateReader) { r.turn(g) }, uint64(len(g.members))+1), false},
-		{"member that waits", read(func(r *stateReader) { r.turn(g) }, 0, 1, 0, uint64(len(g.members))-1), true},
-		{"member that waits", read(func(r *stateReader) { r.turn(g) }, 0, 1, 0, uint64(len(g.members))), false},
-		{"state of a leg's recovery", read(func(r *stateReader) { r.recovery(g, 1) }, uint64(numRecoveryStates)-1), true},
-		{"state of a leg's recovery", read(func(r *stateReader) { r.recovery(g, 1) }, uint64(numRecoveryStates)), false},
-		{"recovery of a leg that is in sync", read(func(r *stateReader) { r.recovery(g, 1) }, uint64(inSync)), false},
+		"ends of messages": {maxEnds, func(c *stateCode) { c.messageRing(&messages{spare: &s.pools.ends}) }},
+		"target messages":  {maxTargetMessages, func(c *stateCode) { c.targetRing(newTargets(2)) }},
+		"frames":           {frames, func(c *stateCode) { c.frames(c.g.repair.store) }},
+		"held packets":     {frames, func(c *stateCode) { c.heldPackets(&c.g.repair.store.held) }},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: read %v, want %v", c.name, c.got, c.want)
-		}
-	}
-	for name, f := range map[string]func(r *stateReader) int{
-		"byte":    func(r *stateReader) int { return int(r.byte()) },
-		"PSN":     func(r *stateReader) int { return int(r.psn()) },
-		"word":    func(r *stateReader) int { return int(r.word()) },
-		"uvarint": func(r *stateReader) int { return int(r.uvarint()) },
-		"varint":  func(r *stateReader) int { return int(r.varint()) },
-	} {
-		for _, b := range [][]byte{nil, {0x80}} {
-			if name == "byte" && b != nil {
-				continue
-			}
-			if r := (stateReader{b: b}); f(&r) != 0 || !r.malformed || len(r.b) > 0 {
-				t.Errorf("%s: more than the bytes that there are is read", name)
+		for n := c.most; n <= c.most+1; n++ {
+			if ok := read(c.read, binary.AppendUvarint(nil, uint64(n))...); ok != (n <= c.most) {
+				t.Errorf("%d %s: read %v", n, name, ok)
 			}
 		}
 	}
-	if r := (stateReader{b: binary.AppendUvarint(nil, maxIndex+2)}); r.count() != 0 {
-		t.Error("an index beyond the bound is not read as 0")
-	}
-	slots := func(n int) bool {
-		r := stateReader{now: stateNow, b: append(make([]byte, 1+1+1+3+3+3), binary.AppendUvarint(nil, uint64(n))...)}
-		r.b = append(r.b, make([]byte, 1<<16)...)
-		g := fullState(t).groups[0]
-		for i := range g.acks {
-			g.acks[i].flags = 0
+	for n := maxDepartures; n <= maxDepartures+1; n++ {
+		var d departures
+		b := bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0}, n) // there is one, four words, a port, never
+		if ok := read(func(c *stateCode) { c.departureRing(&d) }, b...); ok != (n <= maxDepartures) || ok && d.count != uint32(n) {
+			t.Errorf("%d departures: read %v, %d", n, ok, d.count)
 		}
-		r.store(g)
-		return !r.malformed
 	}
-	if n := g.repair.store.size(); !slots(n) || slots(n+1) {
-		t.Errorf("a store of %d frames: read %v, one of %d: read %v", n, slots(n), n+1, slots(n+1))
+}
+
+// TestSetStateRefusesIndexes: an index of a member, or a state, that there is not is refused.
+func TestSetStateRefusesIndexes(t *testing.T) {
+	for name, change := range map[string]func(g *group){
+		"source":               func(g *group) { g.src.member = 3 },
+		"no source":            func(g *group) { g.src.member = none - 1 },
+		"next":                 func(g *group) { g.turn.next = 3 },
+		"no next":              func(g *group) { g.turn.next = none - 1 },
+		"source that resumes":  func(g *group) { g.extra.resume.source = 3 },
+		"recovery":             func(g *group) { g.activity[1].recovery.state = numRecoveryStates },
+		"leg in sync":          func(g *group) { g.activity[1].recovery.state = inSync },
+		"leg that recovers":    func(g *group) { g.acks[1].flags &^= recovering },
+		"path":                 func(g *group) { g.repair.path = numOffloadStates },
+		"packets of no source": func(g *group) { g.src.member = none },
+	} {
+		if _, err := fullState(t).SetState(encodingWith(t, func(_ *Switch, g *group) { change(g) }), stateNow); !errors.Is(err, errForeignState) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 
 // Switch is the groups of one switch. New makes one.
 type Switch struct {
-	limits      Limits
-	byIP        groupIndex
-	repair      budget
-	ports       portTimes
-	departures  departures
-	groups      []*group // by GroupID; nil if free
-	timers      timers
-	pools       pools
-	blank       legActivity // the activity of a leg of a group that is not active
-	actives     actives
-	sortScratch []int32      // for quorumAcked: one entry for each leg
-	tokens      token.Output // of the token machine that was called last
+	limits      Limits       `state:"constant"`
+	byIP        groupIndex   `state:"constant"`
+	repair      budget       `state:"derived"`
+	ports       portTimes    `state:"constant"`
+	departures  departures   `state:"own(groups)"`
+	groups      []*group     `state:"own(groups)"` // by GroupID; nil if free
+	timers      timers       `state:"own(groups)"`
+	pools       pools        `state:"ignored"`
+	blank       legActivity  `state:"constant"` // the activity of a leg of a group that is not active
+	actives     actives      `state:"ignored"`
+	sortScratch []int32      `state:"ignored"` // for quorumAcked: one entry for each leg
+	tokens      token.Output `state:"ignored"` // of the token machine that was called last
 }
 
 // New returns a Switch without groups.

@@ -26,24 +26,24 @@ const maxTargetMessages = 32
 // names, also when the WRITE is retransmitted after later target messages. The result is a
 // pure function of the source's packets, whatever their order.
 type targets struct {
-	acked []target // by LegID: the targets of target messages at or below the group's acked
-	ring  [maxTargetMessages]targetMessage
-	first uint32 // index in ring of the oldest target message
-	count uint32
-	named bool // the present source has named targets
+	acked []target                         `state:"encoded"` // by LegID: the targets of target messages at or below the group's acked
+	ring  [maxTargetMessages]targetMessage `state:"own(targetRing)"`
+	first uint32                           `state:"derived"` // index in ring of the oldest target message
+	count uint32                           `state:"own(targetRing)"`
+	named bool                             `state:"encoded"` // the present source has named targets
 }
 
 // targetMessage is one target message, above the group's acked.
 type targetMessage struct {
-	psn  rocev2.PSN
-	legs []target // by LegID
+	psn  rocev2.PSN `state:"encoded"`
+	legs []target   `state:"encoded"` // by LegID
 }
 
 // target is a Target of one leg, if set is true.
 type target struct {
-	va   uint64
-	rkey uint32
-	set  bool
+	va   uint64 `state:"encoded if x.set"`
+	rkey uint32 `state:"encoded if x.set"`
+	set  bool   `state:"encoded"`
 }
 
 // newTargets returns the tables for a group with the given number of legs.

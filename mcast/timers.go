@@ -45,15 +45,15 @@ func (d *deadlines) earliest() (time.Duration, bool) {
 // to a later time, does not change it: a packet then costs no operation on the heap. When
 // the time has come, the group is served, and waits for its next deadline from then on.
 type timers struct {
-	heap      []timer // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
-	heapIndex []int32 // by GroupID: the group's index in heap, or notWaiting
-	due       []GroupID
+	heap      []timer   `state:"own(deadline)"` // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
+	heapIndex []int32   `state:"derived"`       // by GroupID: the group's index in heap, or notWaiting
+	due       []GroupID `state:"ignored"`
 }
 
 // timer is a group that waits. Four of them are a cache line.
 type timer struct {
-	at time.Duration
-	id GroupID
+	at time.Duration `state:"own(deadline)"`
+	id GroupID       `state:"derived"`
 }
 
 const notWaiting = -1

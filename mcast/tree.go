@@ -17,10 +17,10 @@ import (
 
 // tree is a group's part in the agreement of its switches on who may send.
 type tree struct {
-	g       *group
-	place   TreeSpec
-	machine *token.Machine
-	edges   edgePositions
+	g       *group         `state:"constant"`
+	place   TreeSpec       `state:"constant"`
+	machine *token.Machine `state:"encoded"`
+	edges   edgePositions  `state:"encoded"`
 }
 
 // newTree makes the tree of g, which has a forwarded leg now. A source with data in flight

@@ -290,37 +290,37 @@ func (UpdateMembers) op() {}
 // Packet is one received RoCEv2 packet for a group address, as a value. Fields
 // of headers that Op does not carry are zero.
 type Packet struct {
-	Group    netip.Addr // IP destination
-	Src      netip.Addr // IP source
-	Port     Port
-	Neighbor Neighbor // the switch that it came from; 0: a host
-	Op       rocev2.Opcode
-	AckReq   bool
-	BECN     bool
+	Group    netip.Addr    `state:"constant"` // IP destination
+	Src      netip.Addr    `state:"derived"`  // IP source
+	Port     Port          `state:"encoded"`
+	Neighbor Neighbor      `state:"derived"` // the switch that it came from; 0: a host
+	Op       rocev2.Opcode `state:"encoded"`
+	AckReq   bool          `state:"encoded"`
+	BECN     bool          `state:"encoded"`
 	// Verified means that the driver has checked the ICRC. Input asks for the check
 	// (Output.NeedVerify) only where the packet would leave a lasting mark: data in
 	// order is forwarded with an incremental ICRC instead.
-	Verified bool
-	DestQP   rocev2.QPN
-	PSN      rocev2.PSN
-	Payload  uint16 // bytes, without pad
+	Verified bool       `state:"constant"`
+	DestQP   rocev2.QPN `state:"constant"`
+	PSN      rocev2.PSN `state:"encoded"`
+	Payload  uint16     `state:"encoded"` // bytes, without pad
 
-	VA     uint64 // RETH
-	RKey   uint32 // RETH, or IETH of a SEND with invalidate
-	DMALen uint32 // RETH
+	VA     uint64 `state:"encoded"` // RETH
+	RKey   uint32 `state:"encoded"` // RETH, or IETH of a SEND with invalidate
+	DMALen uint32 `state:"encoded"` // RETH
 
-	Syndrome rocev2.Syndrome // AETH
-	MSN      rocev2.MSN      // AETH
+	Syndrome rocev2.Syndrome `state:"constant"` // AETH
+	MSN      rocev2.MSN      `state:"constant"` // AETH
 
 	// Targets are the records of a target message (Switch.IsTargetMessage), as the
 	// driver has parsed them; empty if they are malformed. The core does not retain
 	// the slice.
-	Targets []Target
+	Targets []Target `state:"constant"`
 
-	Frame Handle
+	Frame Handle `state:"encoded"`
 	// RetainBytes is the packet memory that Frame takes while it is retained; 0: it
 	// cannot be retained.
-	RetainBytes uint32
+	RetainBytes uint32 `state:"encoded"`
 }
 
 // CopyFlags are the changes that a Copy makes to the frame, besides the PSN.

@@ -11,21 +11,21 @@ import (
 
 // verification is the state of a receiver's verification.
 type verification struct {
-	answeredPSN       rocev2.PSN // the ePSN that its last answer shows, if wrongAnswer; in the member's space
-	messagesBefore    rocev2.MSN // the source's messages before the receiver's first one, if acceptedNothing
-	pending           bool       // the receiver has not shown the registered PSN yet, and gets no data
-	acceptedNothing   bool       // it had accepted nothing, so that its answer did not show its ePSN: MSN has to prove it
-	wrongAnswer       bool       // its last answer shows another PSN than the registered one
-	probesSinceAnswer uint8      // probes sent since the first answer with answeredPSN, at most wrongAnswerProbes
-	isRXE             bool       // it is rdma_rxe, which answers with PSN ffffff before it has accepted anything
-	probesSent        uint8      // probes in all, at most 255
-	emptyAnswers      uint8      // answers with PSN ffffff and MSN 0 that came after its first data, if isRXE; at most 255
+	answeredPSN       rocev2.PSN `state:"encoded if x.wrongAnswer || x.positioned"` // the ePSN that its last answer shows, if wrongAnswer; in the member's space
+	messagesBefore    rocev2.MSN `state:"encoded if x.acceptedNothing"`             // the source's messages before the receiver's first one, if acceptedNothing
+	pending           bool       `state:"encoded"`                                  // the receiver has not shown the registered PSN yet, and gets no data
+	acceptedNothing   bool       `state:"encoded"`                                  // it had accepted nothing, so that its answer did not show its ePSN: MSN has to prove it
+	wrongAnswer       bool       `state:"encoded"`                                  // its last answer shows another PSN than the registered one
+	probesSinceAnswer uint8      `state:"encoded if x.wrongAnswer"`                 // probes sent since the first answer with answeredPSN, at most wrongAnswerProbes
+	isRXE             bool       `state:"encoded"`                                  // it is rdma_rxe, which answers with PSN ffffff before it has accepted anything
+	probesSent        uint8      `state:"encoded"`                                  // probes in all, at most 255
+	emptyAnswers      uint8      `state:"encoded if x.isRXE"`                       // answers with PSN ffffff and MSN 0 that came after its first data, if isRXE; at most 255
 
-	returning    bool // it was a member lately (R73): no probe before legActivity.probedFrom
-	answeredOnce bool // it has given the right answer once
-	probedAgain  bool // it was probed after that answer
-	restored     bool // it was a member before the switch restarted, and its number is that of the file (R83)
-	positioned   bool // it had data of the turn that goes on, so that the answer shows how much (R83)
+	returning    bool `state:"encoded"` // it was a member lately (R73): no probe before legActivity.probedFrom
+	answeredOnce bool `state:"encoded"` // it has given the right answer once
+	probedAgain  bool `state:"encoded"` // it was probed after that answer
+	restored     bool `state:"encoded"` // it was a member before the switch restarted, and its number is that of the file (R83)
+	positioned   bool `state:"encoded"` // it had data of the turn that goes on, so that the answer shows how much (R83)
 }
 
 // startVerification begins the verification of leg i, which leads to a new member.
@@ -211,17 +211,17 @@ const maxDepartures = 256
 // delay of their ports, the oldest first. All groups of a switch share the list: a group
 // that is deleted may be put again.
 type departures struct {
-	ring          [maxDepartures]departure
-	first         uint32 // the oldest; its slot is modulo maxDepartures
-	count         uint32
-	overflowUntil time.Duration // until then any receiver may be one of them
+	ring          [maxDepartures]departure `state:"own(departureRing)"`
+	first         uint32                   `state:"derived"` // the oldest; its slot is modulo maxDepartures
+	count         uint32                   `state:"own(departureRing)"`
+	overflowUntil time.Duration            `state:"ahead"` // until then any receiver may be one of them
 }
 
 type departure struct {
-	group, member rocev2.AddrKey
-	port          Port
-	until         time.Duration // packets of its membership may be on their way
-	pausesApplied time.Duration // pauses of the port that until includes
+	group, member rocev2.AddrKey `state:"own(keys)"`
+	port          Port           `state:"encoded"`
+	until         time.Duration  `state:"time = x.endsAt(&c.sw.ports)"`             // packets of its membership may be on their way
+	pausesApplied time.Duration  `state:"derived = c.sw.ports.port(x.port).paused"` // pauses of the port that until includes
 }
 
 // endsAt returns until when packets of e's membership may be on their way. The switch's

@@ -77,12 +77,12 @@ type Stats struct {
 
 // QP is an RC queue pair. See the package comment for how to drive it.
 type QP struct {
-	cfg               Config
-	state             State
-	stats             Stats
-	requester         requester
-	responder         responder
-	notificationPoint dcqcn.NotificationPoint // with cfg.Congestion
+	cfg               Config                  `state:"constant"`
+	state             State                   `state:"encoded"`
+	stats             Stats                   `state:"ignored"`
+	requester         requester               `state:"encoded"`
+	responder         responder               `state:"encoded"`
+	notificationPoint dcqcn.NotificationPoint `state:"encoded if x.cfg.paced()"` // with cfg.Congestion
 }
 
 // New returns a QP in RTS, or every fault of cfg at once.

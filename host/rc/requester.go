@@ -12,8 +12,8 @@ import (
 
 // sendWQE is a posted WR and the packets it takes.
 type sendWQE struct {
-	wr          WR
-	first, last int64 // sequence numbers of its first and last packet
+	wr          WR    `state:"own(request)"`
+	first, last int64 `state:"encoded"` // sequence numbers of its first and last packet
 }
 
 // requester is the sending half of a QP. It counts packets from 0 without
@@ -22,33 +22,33 @@ type sendWQE struct {
 // una <= nxt <= sent <= nextPost, except for an RXE QP that was acknowledged beyond what
 // it had sent, where una > nxt can hold.
 type requester struct {
-	cfg       *Config
-	sendQueue ring[sendWQE]
-	curWQE    int // index in sendQueue of the WQE that nxt belongs to; sendQueue.count if none
+	cfg       *Config       `state:"constant"`
+	sendQueue ring[sendWQE] `state:"own(sends)"`
+	curWQE    int           `state:"encoded"` // index in sendQueue of the WQE that nxt belongs to; sendQueue.count if none
 
-	una      int64 // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
-	nxt      int64 // sent next (rxe req.psn, qib s_psn)
-	sent     int64 // one above the highest ever sent (qib s_next_psn)
-	nextPost int64 // first of the next WR to be posted
+	una      int64 `state:"encoded"` // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
+	nxt      int64 `state:"encoded"` // sent next (rxe req.psn, qib s_psn)
+	sent     int64 `state:"encoded"` // one above the highest ever sent (qib s_next_psn)
+	nextPost int64 `state:"encoded"` // first of the next WR to be posted
 
-	sinceAckReq  int   // packets since the last AckReq
-	retries      uint8 // left
-	rnrRetries   uint8 // left
-	startedRetry bool  // RXE: restarted, and no ACK since
+	sinceAckReq  int   `state:"encoded"` // packets since the last AckReq
+	retries      uint8 `state:"encoded"` // left
+	rnrRetries   uint8 `state:"encoded"` // left
+	startedRetry bool  `state:"encoded"` // RXE: restarted, and no ACK since
 
-	timer    timer // retransmission
-	rnrTimer timer // armed: an RNR wait is under way
+	timer    timer `state:"encoded"` // retransmission
+	rnrTimer timer `state:"encoded"` // armed: an RNR wait is under way
 
 	// With cfg.paced only.
-	pacer         dcqcn.ReactionPoint
-	pacerTimer    timer         // armed: the pacer held the last Transmit back, until then
-	sinceAckReqAt time.Duration // when the first of sinceAckReq packets was sent
+	pacer         dcqcn.ReactionPoint `state:"encoded if x.cfg.paced()"`
+	pacerTimer    timer               `state:"encoded if x.cfg.paced() else timer{}"` // armed: the pacer held the last Transmit back, until then
+	sinceAckReqAt time.Duration       `state:"time if x.cfg.paced()"`                 // when the first of sinceAckReq packets was sent
 }
 
 // timer is one deadline.
 type timer struct {
-	at    time.Duration
-	armed bool
+	at    time.Duration `state:"time if x.armed"`
+	armed bool          `state:"encoded"`
 }
 
 func (t *timer) arm(at time.Duration) { t.at, t.armed = at, true }

@@ -27,22 +27,22 @@ const (
 
 // responder is the receiving half of a QP.
 type responder struct {
-	cfg       *Config
-	recvQueue ring[RecvWR]
+	cfg       *Config      `state:"constant"`
+	recvQueue ring[RecvWR] `state:"own(receives)"`
 
-	ePSN rocev2.PSN // expected (rxe resp.psn, qib r_psn)
+	ePSN rocev2.PSN `state:"encoded"` // expected (rxe resp.psn, qib r_psn)
 	// ackPSN is rxe's resp.ack_psn: ePSN once a packet has been accepted, but 0 before,
 	// so that an early duplicate is acknowledged with PSN 0xFFFFFF.
-	ackPSN   rocev2.PSN
-	msn      rocev2.MSN // messages completed
-	nakState nakState
+	ackPSN   rocev2.PSN `state:"encoded"`
+	msn      rocev2.MSN `state:"encoded"` // messages completed
+	nakState nakState   `state:"encoded"`
 
-	inMessage messageKind
-	placed    int    // sendMessage: bytes placed so far
-	mr        *MR    // writeMessage: nil if length is 0
-	mrOffset  int    // writeMessage: offset in mr of the next byte
-	bytesLeft uint32 // writeMessage: bytes to come
-	dmaLen    uint32 // writeMessage: DMALen
+	inMessage messageKind `state:"encoded"`
+	placed    int         `state:"encoded if x.inMessage == sendMessage"`  // sendMessage: bytes placed so far
+	mr        *MR         `state:"own(region)"`                            // writeMessage: nil if length is 0
+	mrOffset  int         `state:"encoded if x.inMessage == writeMessage"` // writeMessage: offset in mr of the next byte
+	bytesLeft uint32      `state:"encoded if x.inMessage == writeMessage"` // writeMessage: bytes to come
+	dmaLen    uint32      `state:"encoded if x.inMessage == writeMessage"` // writeMessage: DMALen
 }
 
 func (r *responder) init(cfg *Config) {

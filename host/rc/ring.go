@@ -6,10 +6,10 @@ package rc
 // ring is a bounded FIFO. Index 0 is the oldest element. Its memory grows with what is in it, so that
 // many queue pairs with little to do are small: it allocates when there is more in it than ever before.
 type ring[T any] struct {
-	buf   []T
-	head  int
-	count int
-	depth int // most elements
+	buf   []T `state:"own(length)"`
+	head  int `state:"derived"`
+	count int `state:"own(length)"`
+	depth int `state:"constant"` // most elements
 }
 
 // firstSlots is the length of a ring's memory at its first element.

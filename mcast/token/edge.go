@@ -7,20 +7,20 @@ import "time"
 
 // edge is this switch's end of an edge of the tree.
 type edge struct {
-	leg     Leg
-	session uint64 // 0: not up
+	leg     Leg    `state:"encoded"`
+	session uint64 `state:"encoded"` // 0: not up
 	// crossings is how often the token has crossed the edge in this term. It is on the
 	// child's side if that is odd.
-	crossings uint64
-	requests  bool   // the token is on the neighbour's side, and is waited for here
-	joined    bool   // of an edge to a child: everybody behind it has joined this term
-	reserved  Member // the member for which the token last crossed, toward the child
+	crossings uint64 `state:"encoded"`
+	requests  bool   `state:"encoded"` // the token is on the neighbour's side, and is waited for here
+	joined    bool   `state:"encoded"` // of an edge to a child: everybody behind it has joined this term
+	reserved  Member `state:"encoded"` // the member for which the token last crossed, toward the child
 
-	reported              Report // the newest one that was sent
-	sent, acked, received uint64 // sequence numbers: of that, of the last one acknowledged, of the neighbour's
-	reply, repeat, poll   bool
-	deadline              time.Duration
-	tries                 uint8
+	reported              Report        `state:"derived = Report{}"` // the newest one that was sent
+	sent, acked, received uint64        `state:"encoded if x.up()"`  // sequence numbers: of that, of the last one acknowledged, of the neighbour's
+	reply, repeat, poll   bool          `state:"derived = false"`
+	deadline              time.Duration `state:"time if x.unacknowledged()"`
+	tries                 uint8         `state:"encoded if x.unacknowledged()"`
 }
 
 func (e *edge) up() bool             { return e.session != 0 }

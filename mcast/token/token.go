@@ -102,25 +102,25 @@ type Outgoing struct {
 
 // Machine is one switch's part in the token of one group.
 type Machine struct {
-	cfg       Config
-	term      Term
-	outdated  Term // a term above this one is needed, if this is not below term
-	joined    bool // nobody at or below this switch serves in an older term
-	suspended bool // cut off from the root: nobody is served before the next term
-	serving   Member
-	reserved  Member // the member that the token is for, before all that wait
-	claim     Member // the unfinished source that this switch or one below it has reported
-	doubtful  bool   // the claim may be at rest
-	wanted    bool   // others wait for the end of the turn, and Wanted has been sent
-	queue     []waiter
-	parent    edge // of no use at the root
-	children  []edge
+	cfg       Config   `state:"constant"`
+	term      Term     `state:"encoded"`
+	outdated  Term     `state:"encoded"` // a term above this one is needed, if this is not below term
+	joined    bool     `state:"encoded"` // nobody at or below this switch serves in an older term
+	suspended bool     `state:"encoded"` // cut off from the root: nobody is served before the next term
+	serving   Member   `state:"encoded"`
+	reserved  Member   `state:"encoded"` // the member that the token is for, before all that wait
+	claim     Member   `state:"encoded"` // the unfinished source that this switch or one below it has reported
+	doubtful  bool     `state:"encoded"` // the claim may be at rest
+	wanted    bool     `state:"encoded"` // others wait for the end of the turn, and Wanted has been sent
+	queue     []waiter `state:"list"`
+	parent    edge     `state:"encoded if !x.cfg.Root else edge{}"` // of no use at the root
+	children  []edge   `state:"list"`
 }
 
 // waiter is an entry of the queue: a member of this switch, or else a leg.
 type waiter struct {
-	member Member
-	leg    Leg
+	member Member `state:"encoded"`
+	leg    Leg    `state:"encoded"`
 }
 
 // New makes the machine of a switch that knows the registration, and of the token nothing.

@@ -21,12 +21,13 @@ type room struct {
 // in this table.
 var rooms = []room{
 	{dir: "rocev2", pure: true, knows: []string{}},
-	{dir: "mcast/token", pure: true, knows: []string{}},
-	{dir: "mcast", pure: true, knows: []string{"rocev2", "mcast/token"}},
+	{dir: "internal/statecode", pure: true, knows: []string{}},
+	{dir: "mcast/token", pure: true, knows: []string{"internal/statecode"}},
+	{dir: "mcast", pure: true, knows: []string{"rocev2", "internal/statecode", "mcast/token"}},
 	{dir: "envelope", pure: true, knows: []string{"rocev2", "mcast"}},
 	{dir: "envelope/hello", pure: true, knows: []string{"rocev2", "envelope"}},
-	{dir: "host/rc/dcqcn", pure: true, knows: []string{}},
-	{dir: "host/rc", pure: true, knows: []string{"rocev2", "host/rc/dcqcn"}},
+	{dir: "host/rc/dcqcn", pure: true, knows: []string{"internal/statecode"}},
+	{dir: "host/rc", pure: true, knows: []string{"rocev2", "internal/statecode", "host/rc/dcqcn"}},
 	// Of the core, RDMA-CM uses only the record of a member, which it fills for the registration.
 	{dir: "envelope/cm", pure: true, knows: []string{"rocev2", "mcast"},
 		words: map[string]map[string]bool{"mcast": set("MemberRecord", "Window", "ReplyForwarded", "ReplyDiscarded")}},

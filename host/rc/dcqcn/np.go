@@ -10,8 +10,8 @@ import "time"
 // value has one sent for every mark; make others with NewNotificationPoint. It
 // belongs to one goroutine.
 type NotificationPoint struct {
-	interval time.Duration
-	due      time.Duration // no CNP before this
+	interval time.Duration `state:"constant"`
+	due      time.Duration `state:"ahead"` // no CNP before this
 }
 
 // NewNotificationPoint returns one that asks for at most one CNP in interval.

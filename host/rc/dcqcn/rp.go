@@ -12,21 +12,21 @@ import (
 // and bytes sent, and a pacer. Make one with NewReactionPoint. It belongs to one
 // goroutine.
 type ReactionPoint struct {
-	cfg   Config
-	stats Stats
+	cfg   Config `state:"constant"`
+	stats Stats  `state:"ignored"`
 
-	current float64 // R_C, bits/s
-	target  float64 // R_T, bits/s: what the rate was, and then some
-	alpha   float64 // 0..1
+	current float64 `state:"encoded"` // R_C, bits/s
+	target  float64 `state:"encoded"` // R_T, bits/s: what the rate was, and then some
+	alpha   float64 `state:"encoded"` // 0..1
 
-	belowLineRate bool          // below the line rate: the timers run
-	cutUntil      time.Duration // CNPs before this count with the last cut
-	next          time.Duration // the timer's next rise
-	sent          int64         // bytes since the byte counter's last rise
-	timerRises    int           // T: since the last cut
-	byteRises     int           // BC: likewise
-	credit        float64       // bytes that may be sent; at most one packet below 0, until the rate falls
-	creditUntil   time.Duration // the time that credit stands for
+	belowLineRate bool          `state:"encoded"`         // below the line rate: the timers run
+	cutUntil      time.Duration `state:"time"`            // CNPs before this count with the last cut
+	next          time.Duration `state:"time"`            // the timer's next rise
+	sent          int64         `state:"encoded"`         // bytes since the byte counter's last rise
+	timerRises    int           `state:"encoded"`         // T: since the last cut
+	byteRises     int           `state:"encoded"`         // BC: likewise
+	credit        float64       `state:"encoded"`         // bytes that may be sent; at most one packet below 0, until the rate falls
+	creditUntil   time.Duration `state:"derived = c.Now"` // the time that credit stands for
 }
 
 // Stats count what a reaction point did. All only grow.
