@@ -20,17 +20,17 @@ type legActivity struct {
 	pausesApplied time.Duration `state:"derived = c.sw.ports.port(c.g.legs[c.Index].port).paused"` // pauses of the leg's port that all times here and recovery.expectedSince include
 	lastHeard     time.Duration `state:"since(c.silence()) if c.watched()"`                        // time of the last feedback, if the leg can be evicted for silence
 	livenessSince time.Duration `state:"since(c.silence()) if c.watched()"`                        // start of the time in which the leg has to acknowledge livenessPSN
-	lagSince      time.Duration `state:"since(c.g.lagTimeOf(c.Index)) if c.watched()"`             // when the first receiver had acknowledged lagPSN, if LagTime is set
+	lagSince      time.Duration `state:"since(c.g.lagTimeOf(c.Index)) if c.watched()"`             // time of the first receiver's acknowledgement of lagPSN, if LagTime is set
 	livenessPSN   rocev2.PSN    `state:"encoded if c.watched()"`
 	lagPSN        rocev2.PSN    `state:"encoded if c.watched()"`
 
 	cnpWeight   uint32        `state:"encoded"`                  // CNP filter: number of congestion signals, decayed, in 1/256
-	cnpWeightAt time.Duration `state:"time if x.cnpWeight != 0"` // when cnpWeight was last brought up to date
+	cnpWeightAt time.Duration `state:"time if x.cnpWeight != 0"` // time of the last update of cnpWeight
 
-	repeatedSinceNAK        bool       `state:"encoded if c.g.policy.quorum > 0"`                       // under Quorum: these PSNs went to the leg again since its last NAK:
+	repeatedSinceNAK        bool       `state:"encoded if c.g.policy.quorum > 0"`                       // true, under Quorum: PSNs went to the leg again since its last NAK
 	repeatFirst, repeatLast rocev2.PSN `state:"encoded if c.g.policy.quorum > 0 && x.repeatedSinceNAK"` // the first and the last of them
 
-	probedFrom time.Duration `state:"since(c.patience()) = c.probedFrom(x) if c.g.numbering.checks != nil"` // of an unverified leg: no probe before (R73), and no earlier silence counts (R55)
+	probedFrom time.Duration `state:"since(c.patience()) = c.probedFrom(x) if c.g.numbering.checks != nil"` // beginning of the probes of an unverified leg (R73); no earlier silence counts (R55)
 }
 
 // pools hold the slices that groups without data flow have given back.

@@ -88,7 +88,7 @@ func TestR32_TheHeaviestLegPasses(t *testing.T) {
 		at    time.Duration
 		leg   int
 		times int
-		last  bool // whether the last of them passes
+		last  bool // true: the last of them passes
 		heavy int32
 	}
 	for name, steps := range map[string][]step{

@@ -21,12 +21,12 @@ type Fault uint8
 
 const (
 	NoFault     Fault = iota // nothing: it is the last one
-	Lost                     // it has sent a sequence NAK
-	NotReady                 // it has sent an RNR NAK
+	Lost                     // a sequence NAK has come from it
+	NotReady                 // an RNR NAK has come from it
 	PortFull                 // its port has taken no more packets
 	Probed                   // its acknowledgement was overdue, and it was asked once
-	ProbedAgain              // it was asked again
-	StoodStill               // it has not answered for Standstill, and nothing before explains that
+	ProbedAgain              // the same, and it was asked again
+	StoodStill               // no answer came for Standstill, and nothing before explains that
 	NumFaults
 )
 
@@ -39,15 +39,15 @@ type Cost struct {
 	RNRNAKs  uint64
 	Repaired uint64 // packets that were sent to it again from the store
 	Probes   uint64 // times that it was asked, as its acknowledgement was overdue
-	Spurious uint64 // of Probes, those that it has answered twice: it had acknowledged by itself
+	Spurious uint64 // the Probes that it has answered twice: it had acknowledged by itself
 	Waited   [NumFaults]time.Duration
 
-	RTTp50, RTTp99 time.Duration // of the lately measured round trips; 0: none was
+	RTTp50, RTTp99 time.Duration // percentiles of the lately measured round trips; 0: none was
 	RTT            time.Duration // smoothed; 0: never measured
 	PathRTT        time.Duration // smoothed, of packets before which nothing was outstanding; 0: never measured
-	Alone          time.Duration // for which the group's ACK waits for it alone now, of Waited; 0: it does not
+	Alone          time.Duration // time for which the group's ACK waits for it alone now, of Waited; 0: it does not
 	Overdue        bool          // Alone is longer than any round trip explains
-	Receives       bool          // it gets the data of the present source
+	Receives       bool          // true: it gets the data of the present source
 }
 
 // Total returns the time for which the group's ACK waited for the leg beyond the others.
@@ -60,9 +60,9 @@ func (c *Cost) Total() (d time.Duration) {
 
 // costs are those of a group's legs.
 type costs struct {
-	aloneSince time.Duration // since when acked waits for one receiver, while others have more; 0: it does not
-	keptAt     time.Duration // when the last packet was sent whose round trips are kept
-	legs       []legCost     // by LegID
+	aloneSince time.Duration // time from which on acked waits for one receiver, while others have more; 0: it does not
+	keptAt     time.Duration // time of the last packet whose round trips are kept
+	legs       []legCost     // the legs' costs, by LegID
 }
 
 // keptEvery is the least time between two packets whose round trips are kept: those of a fast group would
@@ -85,7 +85,7 @@ type legCost struct {
 	rnrNAKs          uint32
 	probes, spurious uint32
 	roundTrips       histogram
-	pathRTT          time.Duration // as Cost.PathRTT
+	pathRTT          time.Duration // Cost.PathRTT
 }
 
 // noteFault notes what leg i has shown. The last NAK says more than those before it, a full port

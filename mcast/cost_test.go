@@ -197,7 +197,7 @@ func TestStandstillIsAFault(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		show  func(x *costGroup)
-		other Fault // that the first second has, and all, if it explains a standstill
+		other Fault // the fault that the first second has, and all, if it explains a standstill
 		all   bool
 	}{
 		{"silence", func(*costGroup) {}, ProbedAgain, false},

@@ -170,8 +170,8 @@ type source struct {
 	lastPSN          rocev2.PSN     `state:"encoded if x.hasLastPSN"` // PSN of its last packet, if hasLastPSN
 	hasLastPSN       bool           `state:"encoded"`
 	becnDue          bool           `state:"encoded"`                                   // BECN is to be set in the next ACK to it
-	lastPSNAt        time.Duration  `state:"past(c.g.oldestLastPSN()) if x.hasLastPSN"` // when its last packet came
-	quarantinedUntil time.Duration  `state:"ahead"`                                     // if quarantined
+	lastPSNAt        time.Duration  `state:"past(c.g.oldestLastPSN()) if x.hasLastPSN"` // time of its last packet
+	quarantinedUntil time.Duration  `state:"ahead"`                                     // end of its quarantine, if quarantined
 }
 
 // quarantine is how long no packet of a member is served, and nothing is acknowledged to

@@ -19,12 +19,12 @@ import (
 
 // edgePositions is what a switch has and lacks of the positions at its edges.
 type edgePositions struct {
-	needed   []token.Member `state:"own(needed)"`                // by LegID: the source that the neighbour needs a position of
-	unknown  []bool         `state:"list"`                       // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
+	needed   []token.Member `state:"own(needed)"`                // the source that the neighbour needs a position of, by LegID
+	unknown  []bool         `state:"list"`                       // true, by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
 	learnt   []bool         `state:"list"`                       // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
 	asked    int32          `state:"encoded"`                    // the member whose data waits for its position, or none
-	askedPSN rocev2.PSN     `state:"encoded if x.asked != none"` // of that data
-	polledAt time.Duration  `state:"since(c.g.tree().retry())"`  // when a neighbour was last asked
+	askedPSN rocev2.PSN     `state:"encoded if x.asked != none"` // PSN of that data
+	polledAt time.Duration  `state:"since(c.g.tree().retry())"`  // time of the last question to a neighbour
 	relay    relay          `state:"encoded"`                    // a question that is passed on (R105)
 	rejoined bool           `state:"encoded"`                    // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
 }
@@ -307,7 +307,7 @@ func (t *tree) joinTurn() {
 
 // relay is a question that is passed on to the switches below.
 type relay struct {
-	member int32       `state:"encoded"`   // whose position is asked for, or none
+	member int32       `state:"encoded"`   // the member whose position is asked for, or none
 	said   []edgeBound `state:"own(said)"` // answers of the switches below, by LegID
 }
 

@@ -22,7 +22,7 @@ const (
 	VerdictDropped   Verdict = iota // not served, for Explanation.Reason, and not answered
 	VerdictForwarded                // copies of it go out
 	VerdictAnswered                 // no copies of it go out, and the switch answers
-	VerdictHeld                     // it waits in the switch
+	VerdictHeld                     // the packet waits in the switch
 	VerdictRecorded                 // feedback that changes the group's state
 )
 
@@ -41,8 +41,8 @@ type Step struct {
 // Explanation is what a switch does with a packet, and why.
 type Explanation struct {
 	Verdict Verdict
-	Reason  Reason // as Output.Drop
-	BadICRC bool   // it is dropped for its ICRC, with nothing changed
+	Reason  Reason // the reason in Output.Drop
+	BadICRC bool   // true: it is dropped for its ICRC, with nothing changed
 	Steps   []Step
 	ByXDP   []Copy // copies that the programs of the fast path make (R97); the others are in Output
 }
@@ -75,7 +75,7 @@ type explainer struct {
 	op     rocev2.OpFlags
 	psn    rocev2.PSN
 	out    *Output
-	was, g *group // before and after
+	was, g *group // the group before and after
 }
 
 func (x *explainer) add(rules []string, format string, args ...any) {

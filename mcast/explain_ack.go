@@ -15,14 +15,14 @@ import (
 
 // ACKExplanation is what the next acknowledgement of a group waits for.
 type ACKExplanation struct {
-	Steps []Step // of the group as a whole
-	Waits []Wait // for receivers; empty if it waits for none
+	Steps []Step // facts about the group as a whole
+	Waits []Wait // the receivers that it waits for; empty if it waits for none
 }
 
 // Wait is one receiver, or the members behind another switch, that the acknowledgement waits for.
 type Wait struct {
 	Leg    LegID
-	Member MemberID   // of a connected leg
+	Member MemberID   // the member of a connected leg
 	PSN    rocev2.PSN // the first one that it has not acknowledged; in the source's space
 	Behind int32      // packets that were forwarded and that it has not acknowledged
 	Why    []Step

@@ -294,7 +294,7 @@ type cnpFilter struct {
 	leg      int32         `state:"encoded"`                           // the leg whose signals pass, or none
 	passed   bool          `state:"encoded"`                           // passedAt is set
 	legAt    time.Duration `state:"time if x.leg != none || x.passed"` // the last signal of leg
-	passedAt time.Duration `state:"time if x.leg != none || x.passed"` // when the last CNP passed
+	passedAt time.Duration `state:"time if x.leg != none || x.passed"` // time of the last CNP that passed
 }
 
 // decayedWeight returns weight w after d: halved for every whole half-life, and linearly

@@ -27,11 +27,11 @@ const (
 	asking                           // a message waits no longer: the source is to be asked for it
 	tooFew                           // fewer receivers than the quorum
 	resumes                          // extra.resume is set
-	learning                         // after a restart: what the receivers have is not known yet (R83)
+	learning                         // the time after a restart: what the receivers have is not known yet (R83)
 	quarantined                      // nothing is acknowledged to the source before source.quarantinedUntil: it sent a PSN below all that its registration has seen
 	wanted                           // others in the tree wait for the end of a turn at this switch
 	messageRefused                   // the source has begun its next message, and was told to wait
-	lostNxt                          // of an offloaded group: the source goes on behind nxt, which was lost (R103)
+	lostNxt                          // the source of an offloaded group goes on behind nxt, which was lost (R103)
 
 	unstored // nxt is at forwarding.limit: data waits until newer positions are stored
 

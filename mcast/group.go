@@ -30,8 +30,8 @@ type group struct {
 	gates    `state:"encoded"`
 	refusal  refusal      `state:"encoded if x.is(refused) else refusal{}"`
 	policy   policyParams `state:"constant"`
-	acks     []ackState   `state:"encoded"` // by LegID; nil before the group's first data
-	legs     []leg        `state:"encoded"` // by LegID
+	acks     []ackState   `state:"encoded"` // the legs' acknowledgements, by LegID; nil before the group's first data
+	legs     []leg        `state:"encoded"` // the legs, by LegID
 	sw       *Switch      `state:"constant"`
 	counters tally        `state:"ignored"`
 
@@ -41,9 +41,9 @@ type group struct {
 	live   liveness       `state:"encoded"`
 	lag    lagLimit       `state:"encoded"`
 
-	activity  []legActivity `state:"encoded"` // by LegID; nil unless the group is active
+	activity  []legActivity `state:"encoded"` // the legs' activity, by LegID; nil unless the group is active
 	cost      *costs        `state:"ignored"` // nil before the group's first data
-	members   []member      `state:"encoded"` // by MemberID
+	members   []member      `state:"encoded"` // the members, by MemberID
 	byIP      memberIndex   `state:"constant"`
 	turn      turn          `state:"encoded"`
 	numbering numbering     `state:"encoded if x.notesGaps()"`
@@ -62,7 +62,7 @@ type member struct {
 	qpn        rocev2.QPN     `state:"constant"`
 	leg        LegID          `state:"constant"`
 	live       bool           `state:"encoded"`
-	role       role           `state:"constant"` // as registered
+	role       role           `state:"constant"` // its role as registered
 	ackedCount int32          `state:"encoded"`  // PSNs before sqPSN that were acknowledged to it; as source.ackedCount
 
 	sqPSN    rocev2.PSN `state:"encoded"` // next PSN of its send queue; current while it is not the source
@@ -73,22 +73,22 @@ type member struct {
 // memberHistory is the part of a member's state that most members never need.
 type memberHistory struct {
 	quarantinedUntil time.Duration `state:"ahead"`             // none of its packets is served before (R68); as source.quarantinedUntil
-	waits            time.Duration `state:"time = c.waits(x)"` // since when it has waited for its turn; 0: it does not wait
+	waits            time.Duration `state:"time = c.waits(x)"` // time from which on it has waited for its turn; 0: it does not wait
 	refusalReported  bool          `state:"encoded"`           // an event has reported that the member, registered to receive only, sent data
 }
 
 // extra is the part of a group's state that most groups never need.
 type extra struct {
 	forwards []LegID                   `state:"constant"`     // the forwarded legs
-	levels   []uint8                   `state:"constant"`     // of each of them (LegSpec.Levels)
-	history  []memberHistory           `state:"own(history)"` // by MemberID; members beyond its end have no history
+	levels   []uint8                   `state:"constant"`     // LegSpec.Levels of each of them
+	history  []memberHistory           `state:"own(history)"` // the members' histories, by MemberID; members beyond its end have none
 	resume   resume                    `state:"encoded if c.g.is(resumes) else resume{}"`
-	firstPSN []rocev2.PSN              `state:"constant"` // by MemberID: RQPSN as registered; only of a group that was put with positions
-	numbers  []token.Member            `state:"constant"` // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
+	firstPSN []rocev2.PSN              `state:"constant"` // RQPSN as registered, by MemberID; only of a group that was put with positions
+	numbers  []token.Member            `state:"constant"` // the members' numbers in the registration, by MemberID; those beyond its end are MemberID+1
 	byNumber map[token.Member]MemberID `state:"constant"` // the same, by number
 	highest  token.Member              `state:"constant"` // the highest number of a member whose MemberID another one has taken over
 	tree     *tree                     `state:"encoded"`  // nil unless there are forwarded legs
-	replies  replies                   `state:"constant"` // if policyParams.replies
+	replies  replies                   `state:"constant"` // what becomes of replies, if policyParams.replies
 	offload  *offload                  `state:"encoded"`  // nil unless the group may be offloaded
 }
 
@@ -157,7 +157,7 @@ const (
 const (
 	isReceiver     uint8 = 1 << iota // a live leg, not the source's: it gets copies, and counts for acked
 	isConnected                      // a connected leg
-	isUnplaced     uint8 = 1 << 7    // of a forwarded leg: has receivers, and what they have is not known yet (R89)
+	isUnplaced     uint8 = 1 << 7    // a forwarded leg that has receivers, and what they have is not known yet (R89)
 	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: not counted as a receiver of that data (R36)
 )
 
@@ -168,14 +168,14 @@ type ackState struct {
 	acked           rocev2.PSN      `state:"encoded if x.flags&isReceiver != 0"` // the leg has acknowledged all up to here; in the source's space
 	delta           uint32          `state:"encoded if x.flags&isReceiver != 0"` // added to a PSN toward a connected leg, modulo 2^24
 	flags           uint8           `state:"encoded"`
-	pending         severity        `state:"encoded if x.flags&isReceiver != 0"` // of the pending NAK; sevNone without one
-	pendingSyndrome rocev2.Syndrome `state:"encoded if x.flags&isReceiver != 0"` // of the pending NAK
+	pending         severity        `state:"encoded if x.flags&isReceiver != 0"` // severity of the pending NAK; sevNone without one
+	pendingSyndrome rocev2.Syndrome `state:"encoded if x.flags&isReceiver != 0"` // syndrome of the pending NAK
 }
 
 // leg is the part of a leg's state that a group without data has too: 24 bytes.
 type leg struct {
 	base     uint64   `state:"constant"` // first address of the member's window, if windowed
-	rkey     uint32   `state:"constant"` // of the member's window
+	rkey     uint32   `state:"constant"` // R_Key of the member's window
 	neighbor Neighbor `state:"constant"` // 0: the leg is connected
 	port     Port     `state:"constant"`
 	member   MemberID `state:"encoded"`  // the first member behind it; the only one if connected

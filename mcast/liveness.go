@@ -14,8 +14,8 @@ import (
 // flight and period is set.
 type liveness struct {
 	deadAfter     time.Duration `state:"constant"` // the time that a receiver may be silent; 0: any time
-	deadAfterMax  time.Duration `state:"constant"` // if above deadAfter: the timeout follows the round trips, up to this
-	period        time.Duration `state:"constant"` // between two checks; 0: neither deadAfter nor a lag limit in time is set
+	deadAfterMax  time.Duration `state:"constant"` // bound, if above deadAfter, of a timeout that follows the round trips
+	period        time.Duration `state:"constant"` // time between two checks; 0: neither deadAfter nor a lag limit in time is set
 	sourceRewound bool          `state:"encoded"`  // the source has retransmitted since the last check
 	allDeadMS     uint32        `state:"constant"` // allDeadAfter in ms
 }
@@ -257,7 +257,7 @@ const maxTXDelay = 10 * time.Second
 // portTimes has the pauses and delays of the ports, as the driver reports them, for all
 // groups of a switch.
 type portTimes struct {
-	ports  []portTime // by Port; a port beyond the end has neither pauses nor delay
+	ports  []portTime // the ports' times, by Port; a port beyond the end has neither pauses nor delay
 	pauses uint64     // number of pauses so far: a round trip during which one fell is not measured
 }
 

@@ -102,7 +102,7 @@ const (
 	fromNowhere   origin = iota
 	fromJoining          // receivers from the next message on
 	fromReceivers        // they have what is acknowledged
-	fromUpstream         // from where the source is: what they have is not known
+	fromUpstream         // members from where the source is: what they have is not known
 )
 
 // moveMembers puts members behind other legs.

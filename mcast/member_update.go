@@ -23,7 +23,7 @@ type memberChange struct {
 	joined  map[netip.Addr]int // index in Add
 	inTree  bool               // there is a leg to another switch
 	newTo   map[Neighbor]LegID // new legs to other switches
-	highest uint32             // of the numbers that members have had
+	highest uint32             // the highest of the numbers that members have had
 }
 
 // checkUpdate checks all of op before any part of it is applied.

@@ -60,7 +60,7 @@ type host struct {
 	maxOutstanding int // maximum of tries
 	top            int // highest index ever sent, plus 1
 	restarted      bool
-	deferred       bool // it waits for the timer of an RNR NAK
+	deferred       bool // true: it waits for the timer of an RNR NAK
 	timer          int  // generation: a newer timer cancels older ones
 
 	// Responder. got lists all accepted packets, as source<<20|index.
@@ -72,7 +72,7 @@ type host struct {
 	marked                          bool        // the next acknowledgement carries a BECN
 	failed                          bool        // its queue pair is in error, after a fatal NAK
 	offers, chances                 int         // packets that it would have got without repair, and did get: see network.evicted
-	in                              bool        // has been admitted, if it joined
+	in                              bool        // true: it has been admitted, if it joined
 	missed                          map[int]int // packets of each source that were sent before it joined, by host
 	rnrLeft                         int
 	transmitted, received, nakCount int
@@ -80,7 +80,7 @@ type host struct {
 
 	psnSkew int32                // difference between its ePSN and the registered rq_psn
 	queue   []func()             // packets that it has not served yet
-	pause   func() time.Duration // if set: the time that it takes for a packet
+	pause   func() time.Duration // time that it takes for a packet, if set
 
 	then func() // called after the last of ops is complete
 }
@@ -107,28 +107,28 @@ type network struct {
 	tb        fatalReporter
 	nodes     []*node
 	rng       func(n int) int
-	loss      int // in 1000
+	loss      int // lost packets in 1000
 	silenced  int // a host that falls silent, or -1
 	hosts     []*host
 	portRoom  []int   // room for copies of retained frames, one of these numbers at random
 	full      int     // one copy in this number meets a full queue; 0: none
-	frames    []frame // by Handle
+	frames    []frame // packets in the driver's memory, by Handle
 	link      []time.Duration
 	lost      map[int]int // number of lost packets, by link
 	naive     *naiveModel
-	firstPSN  rocev2.PSN                     // of every queue; 0: any
-	links     func(link int) int             // if set: loss of each link in 10000, without duplication
-	lossRand  func(link int) func(n int) int // if set: a link's own randomness
-	repair    *repairing                     // if set: the local repair of all groups
+	firstPSN  rocev2.PSN                     // the first PSN of every queue; 0: any
+	links     func(link int) int             // loss of each link in 10000, without duplication, if set
+	lossRand  func(link int) func(n int) int // a link's own randomness, if set
+	repair    *repairing                     // the local repair of all groups, if set
 	pace      time.Duration                  // time of a data packet on a link; 0: next to none
-	complete  time.Duration                  // when the source's last packet was complete, in testdata/treeloss
+	complete  time.Duration                  // time at which the source's last packet was complete, in testdata/treeloss
 	tiered    bool                           // legs to switches have LegSpec.Levels
 	maxSteps  int                            // events of a run; 0: 200,000
 	timer     time.Duration                  // timeout of requesters
 	rnrTimers bool                           // requesters wait for the timer of an RNR NAK, not for rnrDelay
 	trace     func(v ...any)                 // called for each packet to a host
 	passed    map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
-	session   uint64                         // of all switches of a tree with their neighbours
+	session   uint64                         // the session of all switches of a tree with their neighbours
 	reports   int                            // reports between switches
 	verify    bool                           // numberings are verified
 	restores  bool                           // the state of switches is restored before some calls
@@ -146,7 +146,7 @@ type network struct {
 	unfair        bool            // evictions of live hosts are counted, their causes not checked
 	failure       *Event          // the failure of the group
 
-	amend     func(*GroupSpec) // if set: changes the group before it is put
+	amend     func(*GroupSpec) // change of the group before it is put, if set
 	writes    bool             // sources send WRITEs into the group's window
 	congested int              // one accepted packet in this number causes a CNP or a BECN; 0: none
 }

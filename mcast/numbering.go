@@ -39,12 +39,12 @@ const (
 type Probe struct {
 	Group GroupID
 	Leg   LegID
-	PSN   rocev2.PSN // in the member's space
+	PSN   rocev2.PSN // PSN in the member's space
 }
 
 // numbering is the state of a group's verification.
 type numbering struct {
-	checks     []verification `state:"encoded"` // by LegID; nil if nothing is verified
+	checks     []verification `state:"encoded"` // the legs' verifications, by LegID; nil if nothing is verified
 	numPending int32          `state:"encoded"` // legs that are not verified yet
 	gap        bool           `state:"encoded"` // some PSNs of the source may not have passed: gapFrom to gapNext - 1
 

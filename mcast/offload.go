@@ -89,7 +89,7 @@ var offloadTable = [numOffloadEvents][numOffloadStates]offloadState{
 // offload is what a group that may be offloaded has.
 type offload struct {
 	spec         FastPathSpec  `state:"constant"`
-	drainUntil   time.Duration `state:"ahead = c.drainUntil(x)"` // of draining
+	drainUntil   time.Duration `state:"ahead = c.drainUntil(x)"` // end of draining
 	grantFrom    time.Duration `state:"ahead"`                   // no grant before
 	gatesChanged bool          `state:"derived = false"`         // a leg's gate may have to be opened or shut
 	copies       uint64        `state:"ignored"`                 // counter: copies that the fast path has made, of Counters.Copies
@@ -105,7 +105,7 @@ func (g *group) deliverOffload(e offloadEvent) {
 type Grant struct {
 	Nxt        rocev2.PSN // the first PSN to take
 	MidMessage bool       // the message of Nxt-1 is not complete
-	Limit      rocev2.PSN // as OffloadLimit
+	Limit      rocev2.PSN // the result of OffloadLimit
 }
 
 // OrderKind is the kind of an Order.
@@ -130,9 +130,9 @@ const (
 type Order struct {
 	Kind  OrderKind
 	Group GroupID
-	Leg   LegID      // of OpenGate, ShutGate
-	Next  rocev2.PSN // of OpenGate; in the source's space
-	Delta uint32     // of OpenGate: added to a PSN toward the leg, modulo 2^24
+	Leg   LegID      // the leg of OpenGate and ShutGate
+	Next  rocev2.PSN // the leg's first PSN, of OpenGate; in the source's space
+	Delta uint32     // number that is added to a PSN toward the leg, of OpenGate; modulo 2^24
 }
 
 // setFastPath offers the fast path to a new group.
@@ -282,7 +282,7 @@ type OffloadTable struct {
 // with a window.
 type OffloadLeg struct {
 	Leg     LegID
-	VADelta uint64 // is added to the address
+	VADelta uint64 // number that is added to the address
 	RKey    uint32
 }
 

@@ -31,7 +31,7 @@ type Outcomes struct {
 	Positions uint32 // number of the positions that are to be stored (Switch.Positions); 0: none are
 
 	MismatchesReported uint64       // number of NumberMismatch so far
-	Mismatches         []Mismatches // by MemberID; empty if MismatchesReported is 0
+	Mismatches         []Mismatches // the members' mismatches, by MemberID; empty if MismatchesReported is 0
 }
 
 // Outcomes writes the outcomes of a group into o, whose Evicted and Mismatches it reuses.
@@ -214,9 +214,9 @@ const conflictTime = time.Second
 // conflict is a disagreement on the source. It decides nothing.
 type conflict struct {
 	since    time.Duration // 0: there is none
-	with     MemberID      // whose data a neighbour sends
+	with     MemberID      // the member whose data a neighbour sends
 	source   int32         // the present source
-	acked    rocev2.PSN    // of source
+	acked    rocev2.PSN    // the group's acked, in source's space
 	reported bool
 }
 

@@ -26,7 +26,7 @@ const (
 
 // Position is that of a member's queue pair.
 type Position struct {
-	Known   bool       // without: the member receives from the next message on, and has its registered PSNs
+	Known   bool       // false: the member receives from the next message on, and has its registered PSNs
 	Send    rocev2.PSN // the next one of its send queue
 	Receive rocev2.PSN // the next one of its receive queue
 	// Joining: the source's data goes to the member, or to the switch that it is behind, from the next
@@ -44,7 +44,7 @@ type Position struct {
 type Positions struct {
 	HasSource bool
 	Source    MemberID
-	Members   []Position // by MemberID
+	Members   []Position // the members' positions, by MemberID
 }
 
 // storage is about the positions that were reported last, of a group that is stored.

@@ -28,12 +28,12 @@ type quorumReceiver struct {
 type quorumRun struct {
 	tb        *rapid.T
 	rng       func(int) int
-	loss      int // in 1000
+	loss      int // lost packets in 1000
 	sw        *Switch
 	out       Output
 	now       time.Duration
 	quorum    int
-	receivers []*quorumReceiver // by LegID-1
+	receivers []*quorumReceiver // the receivers, by LegID-1
 	una, nxt  int
 	idleTicks int // ticks without progress
 	retries   int // timeouts without progress
@@ -41,7 +41,7 @@ type quorumRun struct {
 	total     int
 	failed    bool
 	inbox     []Packet // packets from receivers to the switch
-	frames    []frame  // by handle
+	frames    []frame  // the packets in memory, by handle
 	unit      uint32   // bytes of memory that a retained frame takes
 	ledger    ledger
 }

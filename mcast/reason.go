@@ -48,10 +48,10 @@ const (
 
 // reasons has a row for each Reason, and a last one for all other values. docs/COUNTERS.md is made of it.
 var reasons = [NumReasons + 1]struct {
-	name   string   // under which packets are counted
-	text   string   // for an operator: the packet, and the usual cause of it
+	name   string   // the name that packets are counted under
+	text   string   // the text for an operator: the packet, and the usual cause of it
 	normal bool     // packets are not served for it in a sound network too
-	rules  []string // by which packets are not served
+	rules  []string // the rules by which packets are not served
 }{
 	None:               {name: "none", normal: true, text: "served"},
 	UnknownGroup:       {name: "unknown_group", text: "for an address in the group prefixes that no registered group has: the group is not registered yet, or not any more"},

@@ -41,7 +41,7 @@ type recovery struct {
 	untilProbe  uint8         `state:"encoded if x.state != inSync"` // number of packets up to and including the next probe
 
 	state         recoveryState `state:"encoded"`                                            // only deliver writes it
-	burst         uint8         `state:"encoded"`                                            // of a leg to another switch: the number of packets that were sent again together, below burstEnd
+	burst         uint8         `state:"encoded"`                                            // number of packets that were sent again together, below burstEnd, to another switch
 	escalated     bool          `state:"encoded"`                                            // the store sends nothing in any state: the leg gets what the source sends, when the source sends it
 	unanswered    bool          `state:"encoded"`                                            // the last probe was sent because the PTO had passed, and has had no answer
 	tries         uint8         `state:"encoded"`                                            // times that packets were sent again without progress
@@ -49,16 +49,16 @@ type recovery struct {
 	faultUntil    rocev2.PSN    `state:"ignored"`                                            // the newest packet when fault was found: fault ends when the leg has that
 	ackReqPSN     rocev2.PSN    `state:"encoded"`                                            // the highest PSN that was sent again with AckReq
 	resentPSN     rocev2.PSN    `state:"encoded"`                                            // the highest PSN that was sent again
-	burstEnd      rocev2.PSN    `state:"encoded if x.burst != 0"`                            // if burst is not 0: the PSN behind the last one of those
+	burstEnd      rocev2.PSN    `state:"encoded if x.burst != 0"`                            // the PSN behind the last one of those, if burst is not 0
 	expectedACK   rocev2.PSN    `state:"encoded = c.expectedACK(x)"`                         // the PSN that the receiver has to acknowledge within the PTO
 	rnrWaited     time.Duration `state:"duration"`                                           // sum of the RNR timers since the leg last acknowledged new data
 	expectedSince time.Duration `state:"past(c.g.probeTimeout(c.Index)) if c.timesProbe(x)"` // start of the PTO
-	lossAt        time.Duration `state:"time = c.lossAt()"`                                  // when the leg last sent a NAK, or got what it had sent one for
-	rttFrom       time.Duration `state:"time = c.rttFrom(x)"`                                // when the store last sent the leg, for the first time, a packet whose round trip was measured
+	lossAt        time.Duration `state:"time = c.lossAt()"`                                  // time at which the leg last sent a NAK, or got what it had sent one for
+	rttFrom       time.Duration `state:"time = c.rttFrom(x)"`                                // time at which the store last sent the leg, for the first time, a packet whose round trip was measured
 	rtt           time.Duration `state:"duration"`                                           // smoothed round trip; 0: never measured
 	rttVar        time.Duration `state:"duration"`                                           // mean deviation of the round trip
 
-	gateOpen   bool          `state:"encoded if c.g.hasFastPath()"` // of an offloaded group: the driver was told to open the leg's gate (R98)
+	gateOpen   bool          `state:"encoded if c.g.hasFastPath()"` // true, in an offloaded group: the driver was told to open the leg's gate (R98)
 	shutNow    bool          `state:"encoded if c.g.hasFastPath()"` // the leg has left the fast path, and nothing was sent from the store since
 	drainUntil time.Duration `state:"ahead if c.g.hasFastPath()"`   // nothing goes out from the store before: copies of the fast path are on their way
 }

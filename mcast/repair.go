@@ -151,7 +151,7 @@ type rttMeasurement struct {
 	alone   bool          `state:"ignored"` // nothing was outstanding when psn was sent
 	kept    bool          `state:"ignored"` // the round trips are kept in the costs
 	psn     rocev2.PSN    `state:"encoded if x.pending"`
-	sentAt  time.Duration `state:"time if x.pending"`           // when psn was sent
+	sentAt  time.Duration `state:"time if x.pending"`           // time at which psn was sent
 	pauses  uint64        `state:"derived = c.sw.ports.pauses"` // the switch's count of pauses at that time
 }
 

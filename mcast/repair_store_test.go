@@ -79,7 +79,7 @@ func (s *shelf) contiguousFrom() rocev2.PSN {
 // frames that a map of PSNs has, and frees the same ones in the same order.
 func TestStoreIsAMap(t *testing.T) {
 	for _, c := range []struct {
-		limit, total, taken int64 // of the group, of the switch, by other groups
+		limit, total, taken int64 // bytes: limits of the group and of the switch, and what other groups have taken
 		begin               rocev2.PSN
 		least, most         int // bytes of a frame
 	}{

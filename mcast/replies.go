@@ -25,8 +25,8 @@ const (
 type role uint8
 
 const (
-	maySend      role = iota // it becomes the source
-	receivesOnly             // it is refused (R76)
+	maySend      role = iota // the member becomes the source
+	receivesOnly             // the data is refused (R76)
 	leads                    // ReplyForwarded
 	follows                  // ReplyDiscarded
 )

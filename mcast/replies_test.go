@@ -16,7 +16,7 @@ type replyHost struct {
 	una, nxt, top, total int
 	sq, rq               rocev2.PSN
 	got                  int  // packets accepted, of the one stream that it gets
-	nakSent              bool // since the last packet in order
+	nakSent              bool // true: it has sent a NAK since the last packet in order
 }
 
 // replyNet is a switch with hosts, whose links lose and duplicate packets.
@@ -26,9 +26,9 @@ type replyNet struct {
 	out    Output
 	now    time.Duration
 	rng    func(int) int
-	loss   int // in 100
+	loss   int // lost packets in 100
 	hosts  []*replyHost
-	up     [][]Packet // by host
+	up     [][]Packet // packets to the switch, by host
 	down   [][]func()
 	frames []int // sender, by Handle
 }

@@ -15,8 +15,8 @@ import (
 
 // resume is the state of a group that resumes.
 type resume struct {
-	source     MemberID `state:"encoded"` // of the turn that goes on
-	unknownEnd bool     `state:"encoded"` // whether nxt-1 ends a message is not known
+	source     MemberID `state:"encoded"` // source of the turn that goes on
+	unknownEnd bool     `state:"encoded"` // true: it is not known whether nxt-1 ends a message
 	lacking    bool     `state:"encoded"` // receivers lacked something when forwarding began, and the source has not sent it since
 	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
 	// members there may have more.
@@ -180,7 +180,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	}
 	base := g.fwd.nxt
 	k := g.extra.resume.source
-	var joining, waiting []LegID // from the next message on, here and to other switches
+	var joining, waiting []LegID // legs from the next message on, to members here and to other switches
 	for i := range g.legs {
 		switch v, l := &g.numbering.checks[i], &g.legs[i]; {
 		case l.joining:

@@ -66,7 +66,7 @@ func TestR27_WhatIsRewritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		window, key, targets bool
 		p                    Packet
-		want                 [2]Copy // for B and C; Frame, Leg and PSN are left out
+		want                 [2]Copy // the copies for B and C; Frame, Leg and PSN are left out
 	}{
 		"a SEND":                            {true, true, true, Packet{Op: rocev2.SendOnly}, [2]Copy{}},
 		"a WRITE":                           {true, true, true, write(rocev2.WriteOnly, 0x1010, 7, 8), inWindow(0x10)},

@@ -63,13 +63,13 @@ type GroupStatus struct {
 	Nxt          rocev2.PSN // the next new PSN of the source
 	Failed       bool       // FailPSN, FailSyndrome, FailCause and FailMember are set
 	FailPSN      rocev2.PSN
-	FailSyndrome rocev2.Syndrome // of the NAK that the source got; 0: none
+	FailSyndrome rocev2.Syndrome // syndrome of the NAK that the source got; 0: none
 	FailCause    rocev2.Syndrome // the cause at FailMember; see Event.Cause
 	FailMember   MemberID
 	Retained     int64 // bytes of packet memory that the store retains
 	RetainedMax  int64 // the maximum of Retained so far
 	Counters     Counters
-	Members      []MemberStatus // by MemberID
+	Members      []MemberStatus // the members, by MemberID
 	InConflict   bool           // the switches disagree on the source: a neighbour sends data of Conflict
 	Conflict     MemberID
 	InTree       bool // the group has legs to other switches, and Token is set
@@ -109,7 +109,7 @@ type MemberStatus struct {
 	Leg        LegID
 	Live       bool
 	Joining    bool // receives from the source's next message on
-	Unplaced   bool // it is not known yet what the members behind its leg have (R89)
+	Unplaced   bool // true: it is not known yet what the members behind its leg have (R89)
 	Source     bool
 	Acked      rocev2.PSN
 	Lag        int32           // PSNs that were forwarded and that it has not acknowledged
@@ -200,8 +200,8 @@ func (s *Switch) SourcePSN(id GroupID, src netip.Addr, psn rocev2.PSN) (of rocev
 
 // Awaited is what a group's next ACK waits for.
 type Awaited struct {
-	Legs  int        // that have no more than what is acknowledged; 0: the ACK waits for nobody
-	Alone bool       // it waits for one leg, while another receiving leg has more
+	Legs  int        // number of legs that have no more than what is acknowledged; 0: the ACK waits for nobody
+	Alone bool       // true: it waits for one leg, while another receiving leg has more
 	PSN   rocev2.PSN // the first one that is not acknowledged, in the source's space
 }
 

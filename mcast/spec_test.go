@@ -37,7 +37,7 @@ func TestSpecBounds(t *testing.T) {
 	}
 	for i, c := range []struct {
 		set  func(*GroupSpec)
-		want string // of the error; "": accepted
+		want string // text of the error; "": accepted
 	}{
 		{func(s *GroupSpec) { s.ID = 9 }, ""},
 		{func(s *GroupSpec) { s.ID = 10 }, "the limit is 10 groups"},

@@ -19,13 +19,13 @@ type Switch struct {
 	repair      budget       `state:"derived"`
 	ports       portTimes    `state:"constant"`
 	departures  departures   `state:"own(groups)"`
-	groups      []*group     `state:"own(groups)"` // by GroupID; nil if free
+	groups      []*group     `state:"own(groups)"` // the groups, by GroupID; nil if free
 	timers      timers       `state:"own(groups)"`
 	pools       pools        `state:"ignored"`
 	blank       legActivity  `state:"constant"` // the activity of a leg of a group that is not active
 	actives     actives      `state:"ignored"`
-	sortScratch []int32      `state:"ignored"` // for quorumAcked: one entry for each leg
-	tokens      token.Output `state:"ignored"` // of the token machine that was called last
+	sortScratch []int32      `state:"ignored"` // scratch memory of quorumAcked: one entry for each leg
+	tokens      token.Output `state:"ignored"` // output of the token machine that was called last
 }
 
 // New returns a Switch without groups.

@@ -26,7 +26,7 @@ const maxTargetMessages = 32
 // names, also when the WRITE is retransmitted after later target messages. The result is a
 // pure function of the source's packets, whatever their order.
 type targets struct {
-	acked []target                         `state:"encoded"` // by LegID: the targets of target messages at or below the group's acked
+	acked []target                         `state:"encoded"` // the targets of target messages at or below the group's acked, by LegID
 	ring  [maxTargetMessages]targetMessage `state:"own(targetRing)"`
 	first uint32                           `state:"derived"` // index in ring of the oldest target message
 	count uint32                           `state:"own(targetRing)"`
@@ -36,7 +36,7 @@ type targets struct {
 // targetMessage is one target message, above the group's acked.
 type targetMessage struct {
 	psn  rocev2.PSN `state:"encoded"`
-	legs []target   `state:"encoded"` // by LegID
+	legs []target   `state:"encoded"` // the targets, by LegID
 }
 
 // target is a Target of one leg, if set is true.

@@ -22,7 +22,7 @@ func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 			psn rocev2.PSN
 			at  target
 		}
-		var said [legs][]entry // by leg, in no order, one entry for each PSN
+		var said [legs][]entry // entries by leg, in no order, one for each PSN
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:

@@ -46,7 +46,7 @@ func (d *deadlines) earliest() (time.Duration, bool) {
 // the time has come, the group is served, and waits for its next deadline from then on.
 type timers struct {
 	heap      []timer   `state:"own(deadline)"` // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
-	heapIndex []int32   `state:"derived"`       // by GroupID: the group's index in heap, or notWaiting
+	heapIndex []int32   `state:"derived"`       // the group's index in heap, by GroupID, or notWaiting
 	due       []GroupID `state:"ignored"`
 }
 

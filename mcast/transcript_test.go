@@ -71,13 +71,13 @@ type transcript struct {
 	bytes  uint32 // the bytes that a retained frame takes, with local repair
 	ledger ledger
 
-	peers    []*peer // of a group with fwd=
+	peers    []*peer // the neighbours of a group with fwd=
 	toSwitch []reportFrom
 	manual   bool // reports are printed, and come as commands
 
-	paused    [26]time.Duration // by port; each member has a port of its own
-	before    func()            // if set: called before each call of the switch
-	explained *explained        // if set: each packet is explained before it is served
+	paused    [26]time.Duration // the ports' pauses, by port; each member has a port of its own
+	before    func()            // called before each call of the switch, if set
+	explained *explained        // explanations of all packets before they are served, if set
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")

@@ -19,7 +19,7 @@ type peer struct {
 	s      *transcript
 	nbr    Neighbor
 	epoch  uint32
-	leg    token.Leg // of the switch, at the peer
+	leg    token.Leg // the leg of the switch, at the peer
 	m      *token.Machine
 	out    token.Output
 	behind map[token.Member]bool

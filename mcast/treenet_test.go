@@ -22,26 +22,26 @@ type treeNet struct {
 	timeline
 	tb     fatalReporter
 	rng    func(int) int
-	loss   int // in 1000
+	loss   int // lost packets in 1000
 	stored bool
 	probe  bool // members are probed, also if nothing is stored
 	repair RepairSpec
 	// patience is the retransmission timeout of the hosts, if it is not the usual one.
 	patience time.Duration
-	turnTime time.Duration             // of GroupSpec
+	turnTime time.Duration             // TurnTime of GroupSpec
 	window   int                       // packets that a host has in flight, if not the usual number
 	askAtEnd bool                      // only the last packet of a message has AckReq, not that of a window
 	silence  time.Duration             // DeadAfter of GroupSpec, with the policy Evict; 0: members are not evicted
-	evicted  func(h *treeHost)         // is told of members that are
+	evicted  func(h *treeHost)         // called for each member that is evicted
 	timeouts int                       // how often a host has gone back without having been told
 	reports  int                       // messages of the token that were sent
-	passes   func(at int, l *leg) bool // whether what switch at has for a leg goes out there; nil: all does
+	passes   func(at int, l *leg) bool // reports whether what switch at has for a leg goes out there; nil: all does
 	carried  map[[4]int]int            // how often a packet, of a source, went from a switch to another one; nil: not counted
 
 	switches []*treeSwitch
 	hosts    []*treeHost
 	frames   []treeFrame
-	parent   []int // of the present layout, as planned
+	parent   []int // the switches' parents in the present layout, as planned
 	layout   uint32
 	met      map[[2]int]uint64 // how often two switches have begun a session
 	busy     bool              // an update is under way
@@ -56,7 +56,7 @@ type treeSwitch struct {
 	sw      *Switch
 	out     Output
 	down    bool
-	parent  []int // of the layout that is installed here
+	parent  []int // the switches' parents in the layout that is installed here
 	layout  uint32
 	links   map[int]bool // the neighbours in the installed layout
 	durable *Positions
@@ -67,7 +67,7 @@ type treeSwitch struct {
 type treeFrame struct {
 	src, index int
 	op         rocev2.Opcode
-	ask        bool // has AckReq
+	ask        bool // true: it has AckReq
 }
 
 type treeHost struct {
@@ -75,7 +75,7 @@ type treeHost struct {
 	id  int
 	at  int
 	ip  netip.Addr
-	sq  rocev2.PSN // of packet 0
+	sq  rocev2.PSN // PSN of packet 0
 	rq  rocev2.PSN
 	ops []rocev2.Opcode
 
@@ -89,9 +89,9 @@ type treeHost struct {
 	nakSent bool
 	deafTo  time.Duration // its queue pair takes nothing before
 	msn     rocev2.MSN
-	out     bool   // is no member (yet, or any more)
-	begun   []bool // by source: of a host that has joined, got counts from its first packet on
-	owed    []int  // by source: the packet from which on it has to get all, since the join is installed at all switches
+	out     bool   // true: the host is no member (yet, or any more)
+	begun   []bool // true, by source, for a host that has joined: got counts from its first packet on
+	owed    []int  // the packet, by source, from which on it has to get all, since the join is installed at all switches
 }
 
 // hostOf returns the host that is member m of g.

@@ -38,17 +38,17 @@ const (
 // turn is the state of the source's turn, and of the members that wait for theirs.
 // endingSince is set while the turn is to end; over and drainedSince only then.
 type turn struct {
-	requestedAt    time.Duration `state:"past(turnReserved) if x.next != none"` // when the member next last sent its first packet
-	contendedSince time.Duration `state:"past(c.g.longestTurn())"`              // since when members have waited during the present turn; 0: no member has
-	drainedSince   time.Duration `state:"past(turnReserved)"`                   // since when all before the refused message is acknowledged; 0: it is not
+	requestedAt    time.Duration `state:"past(turnReserved) if x.next != none"` // time at which the member next last sent its first packet
+	contendedSince time.Duration `state:"past(c.g.longestTurn())"`              // time from which on members have waited during the present turn; 0: no member has
+	drainedSince   time.Duration `state:"past(turnReserved)"`                   // time from which on all before the refused message is acknowledged; 0: it is not
 	time           time.Duration `state:"constant"`                             // the least time that a turn lasts while other members wait; 0: any time
 	sourceTimeout  time.Duration `state:"constant"`                             // how long the source may send nothing while another member waits; 0: any time
 
 	next            int32         `state:"encoded"`               // the member that has waited longest, or none
 	refusalReported bool          `state:"encoded"`               // SourceRefused was emitted in this turn
 	misses          uint8         `state:"encoded"`               // how often the source's turn has ended for a member that did not use its own
-	endingSince     time.Duration `state:"past(turnReserved)"`    // since when the turn is to end with the message under way; 0: it is not
-	silentSince     time.Duration `state:"past(x.sourceTimeout)"` // since when the source has sent nothing while another member waits; 0: no member waits
+	endingSince     time.Duration `state:"past(turnReserved)"`    // time from which on the turn is to end with the message under way; 0: it is not
+	silentSince     time.Duration `state:"past(x.sourceTimeout)"` // time from which on the source has sent nothing while another member waits; 0: no member waits
 }
 
 // waitForTurn notes that member k waits for a turn, and answers it with the RNR timer code

@@ -176,8 +176,8 @@ type GroupSpec struct {
 	// GroupParams are the registration's, but for DeadAfter, which is the Silence of the
 	// registration's: 0 means never.
 	GroupParams
-	DeadAfterMax time.Duration // if above DeadAfter: eight measured round trips replace DeadAfter where they take longer, up to this time
-	AllDeadAfter time.Duration // with DeadAfter: the silence of all receivers, under Strict of one while no other shows life, after which the group fails; 0: never
+	DeadAfterMax time.Duration // bound, if above DeadAfter, of the eight measured round trips that replace DeadAfter where they take longer
+	AllDeadAfter time.Duration // the silence of all receivers after which the group fails, with DeadAfter; under Strict of one while no other shows life; 0: never
 	// SourceTimeout is how long a source may send nothing while another member waits
 	// for it: inside a message, or with data that is not acknowledged (R65). It is
 	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,
@@ -208,13 +208,13 @@ type GroupSpec struct {
 	Legs      []LegSpec
 	Members   []MemberSpec
 	RepliesTo MemberID // the only source, if members have a MemberSpec.Reply (R107)
-	Tree      TreeSpec // of a group with forwarded legs
+	Tree      TreeSpec // the switch's place in the tree, if there are forwarded legs
 }
 
 // TreeSpec is the place of a switch in the tree of switches of a group (R84).
 type TreeSpec struct {
 	Parent Neighbor // the neighbour toward the root of the tree; 0: this switch is the root
-	Epoch  uint32   // of the registration that made the group; the same at all switches, and after each update
+	Epoch  uint32   // epoch of the registration that made the group; the same at all switches, and after each update
 	// Layout numbers the arrangement of the tree: the same at all switches, and another one
 	// after each update. Feedback and positions count between switches of the same layout
 	// (R87, R89). 0 means Epoch.
@@ -354,7 +354,7 @@ type Feedback struct {
 	To       MemberID      // the source it is for
 	Op       rocev2.Opcode // Acknowledge or CNP
 	BECN     bool
-	PSN      rocev2.PSN      // in the source's space; 0 for a CNP
+	PSN      rocev2.PSN      // PSN in the source's space; 0 for a CNP
 	Syndrome rocev2.Syndrome // Acknowledge only
 	MSN      rocev2.MSN      // Acknowledge only; to a source behind another switch: the tag of R87
 }
@@ -383,13 +383,13 @@ const (
 // Event is a decision of the data path, for the control plane.
 type Event struct {
 	Kind       EventKind
-	Syndrome   rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted: as Cause
-	Cause      rocev2.Syndrome // of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
-	Number     Number          // of NumberMismatch
+	Syndrome   rocev2.Syndrome // syndrome of the NAK that the source was sent; of MemberEvicted: Cause
+	Cause      rocev2.Syndrome // syndrome of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
+	Number     Number          // kind of the number, of NumberMismatch
 	Group      GroupID
 	Member     MemberID
 	PSN        rocev2.PSN
-	Registered rocev2.PSN // of NumberMismatch
+	Registered rocev2.PSN // the registered number, of NumberMismatch
 }
 
 // Output is what the driver has to do after a call of Input, Advance or Apply. It belongs
@@ -401,7 +401,7 @@ type Output struct {
 	Events   []Event
 	Reports  []Report
 	Probes   []Probe // only of Advance
-	Orders   []Order // to the fast path
+	Orders   []Order // instructions to the fast path
 	Drop     Reason  // why the packet was not served; 0: it was served
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is
 	// right, to call Input again with Verified set. Nothing has changed yet.

@@ -14,18 +14,18 @@ type verification struct {
 	answeredPSN       rocev2.PSN `state:"encoded if x.wrongAnswer || x.positioned"` // the ePSN that its last answer shows, if wrongAnswer; in the member's space
 	messagesBefore    rocev2.MSN `state:"encoded if x.acceptedNothing"`             // the source's messages before the receiver's first one, if acceptedNothing
 	pending           bool       `state:"encoded"`                                  // the receiver has not shown the registered PSN yet, and gets no data
-	acceptedNothing   bool       `state:"encoded"`                                  // it had accepted nothing, so that its answer did not show its ePSN: MSN has to prove it
+	acceptedNothing   bool       `state:"encoded"`                                  // true: it had accepted nothing, so that its answer did not show its ePSN: MSN has to prove it
 	wrongAnswer       bool       `state:"encoded"`                                  // its last answer shows another PSN than the registered one
 	probesSinceAnswer uint8      `state:"encoded if x.wrongAnswer"`                 // probes sent since the first answer with answeredPSN, at most wrongAnswerProbes
-	isRXE             bool       `state:"encoded"`                                  // it is rdma_rxe, which answers with PSN ffffff before it has accepted anything
+	isRXE             bool       `state:"encoded"`                                  // true: it is rdma_rxe, which answers with PSN ffffff before it has accepted anything
 	probesSent        uint8      `state:"encoded"`                                  // probes in all, at most 255
 	emptyAnswers      uint8      `state:"encoded if x.isRXE"`                       // answers with PSN ffffff and MSN 0 that came after its first data, if isRXE; at most 255
 
-	returning    bool `state:"encoded"` // it was a member lately (R73): no probe before legActivity.probedFrom
-	answeredOnce bool `state:"encoded"` // it has given the right answer once
-	probedAgain  bool `state:"encoded"` // it was probed after that answer
-	restored     bool `state:"encoded"` // it was a member before the switch restarted, and its number is that of the file (R83)
-	positioned   bool `state:"encoded"` // it had data of the turn that goes on, so that the answer shows how much (R83)
+	returning    bool `state:"encoded"` // true: it was a member lately (R73), and is not probed before legActivity.probedFrom
+	answeredOnce bool `state:"encoded"` // true: it has given the right answer once
+	probedAgain  bool `state:"encoded"` // true: it was probed after that answer
+	restored     bool `state:"encoded"` // true: it was a member before the switch restarted, and its number is that of the file (R83)
+	positioned   bool `state:"encoded"` // true: it had data of the turn that goes on, so that the answer shows how much (R83)
 }
 
 // startVerification begins the verification of leg i, which leads to a new member.
@@ -214,7 +214,7 @@ type departures struct {
 	ring          [maxDepartures]departure `state:"own(departureRing)"`
 	first         uint32                   `state:"derived"` // the oldest; its slot is modulo maxDepartures
 	count         uint32                   `state:"own(departureRing)"`
-	overflowUntil time.Duration            `state:"ahead"` // until then any receiver may be one of them
+	overflowUntil time.Duration            `state:"ahead"` // time before which any receiver may be one of them
 }
 
 type departure struct {

@@ -161,7 +161,7 @@ func TestR52_WhoAnswersProbes(t *testing.T) {
 // TestR52_AnswersOfProbes: what an acknowledgement says about a receiver that expects
 // PSN 1000, in one packet.
 func TestR52_AnswersOfProbes(t *testing.T) {
-	const ePSN = 1000 // of member 1
+	const ePSN = 1000 // the ePSN of member 1
 	for i, c := range []struct {
 		syn      rocev2.Syndrome
 		psn      rocev2.PSN

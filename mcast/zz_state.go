@@ -19,7 +19,7 @@ func (x *Packet) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *Packet) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.AckReq, x.BECN = v&1 != 0, v>>1&1 != 0
 	statecode.ReadUint(&c.Code, &x.Port)
 	statecode.ReadByte(&c.Code, &x.Op)
@@ -94,7 +94,7 @@ func (x *cnpFilter) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *cnpFilter) readState(c *stateCode) {
-	x.passed = c.ReadByte() != 0
+	x.passed = c.ReadFlags() != 0
 	statecode.ReadInt(&c.Code, &x.leg)
 	if x.leg != none || x.passed {
 		c.ReadTime(&x.legAt)
@@ -141,7 +141,7 @@ func (x *edgeBound) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *edgeBound) readState(c *stateCode) {
-	x.known = c.ReadByte() != 0
+	x.known = c.ReadFlags() != 0
 	statecode.ReadPSN(&c.Code, &x.psn)
 }
 
@@ -168,14 +168,14 @@ func (x *edgePositions) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *edgePositions) readState(c *stateCode) {
-	x.rejoined = c.ReadByte() != 0
+	x.rejoined = c.ReadFlags() != 0
 	statecode.ReadList(&c.Code, &x.unknown)
 	for i := range x.unknown {
-		x.unknown[i] = c.ReadByte() != 0
+		x.unknown[i] = c.ReadFlags() != 0
 	}
 	statecode.ReadList(&c.Code, &x.learnt)
 	for i := range x.learnt {
-		x.learnt[i] = c.ReadByte() != 0
+		x.learnt[i] = c.ReadFlags() != 0
 	}
 	statecode.ReadInt(&c.Code, &x.asked)
 	c.ReadTime(&x.polledAt)
@@ -245,7 +245,7 @@ func (x *forwarding) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *forwarding) readState(c *stateCode) {
-	x.midMessage = c.ReadByte() != 0
+	x.midMessage = c.ReadFlags() != 0
 	statecode.ReadPSN(&c.Code, &x.nxt)
 	statecode.ReadInt(&c.Code, &x.numWithoutWindow)
 	if x.targets != nil {
@@ -376,7 +376,7 @@ func (x *held) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *held) readState(c *stateCode) {
-	x.lost = c.ReadByte() != 0
+	x.lost = c.ReadFlags() != 0
 	c.heldPackets(x)
 	if c.g.is(holding) {
 		c.ReadTime(&x.since)
@@ -408,7 +408,7 @@ func (x *leg) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *leg) readState(c *stateCode) {
-	x.joining = c.ReadByte() != 0
+	x.joining = c.ReadFlags() != 0
 	statecode.ReadUint(&c.Code, &x.member)
 	statecode.ReadUint(&c.Code, &x.members)
 }
@@ -463,7 +463,7 @@ func (x *legActivity) readState(c *stateCode) {
 		x.cnpWeightAt = 0
 	}
 	if c.g.policy.quorum > 0 {
-		x.repeatedSinceNAK = c.ReadByte() != 0
+		x.repeatedSinceNAK = c.ReadFlags() != 0
 	} else {
 		x.repeatedSinceNAK = false
 	}
@@ -488,7 +488,7 @@ func (x *liveness) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *liveness) readState(c *stateCode) {
-	x.sourceRewound = c.ReadByte() != 0
+	x.sourceRewound = c.ReadFlags() != 0
 }
 
 func (x *localRepair) appendState(c *stateCode, b []byte) []byte {
@@ -526,7 +526,7 @@ func (x *member) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *member) readState(c *stateCode) {
-	x.live = c.ReadByte() != 0
+	x.live = c.ReadFlags() != 0
 	statecode.ReadInt(&c.Code, &x.ackedCount)
 	statecode.ReadPSN(&c.Code, &x.sqPSN)
 	statecode.ReadPSN(&c.Code, &x.ePSN)
@@ -541,7 +541,7 @@ func (x *memberHistory) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *memberHistory) readState(c *stateCode) {
-	x.refusalReported = c.ReadByte() != 0
+	x.refusalReported = c.ReadFlags() != 0
 	c.ReadTime(&x.quarantinedUntil)
 	c.ReadTime(&x.waits)
 }
@@ -589,7 +589,7 @@ func (x *numbering) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *numbering) readState(c *stateCode) {
-	x.gap = c.ReadByte() != 0
+	x.gap = c.ReadFlags() != 0
 	for i := range x.checks {
 		c.Index = i
 		x.checks[i].readState(c)
@@ -676,7 +676,7 @@ func (x *recovery) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *recovery) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.escalated, x.unanswered = v&1 != 0, v>>1&1 != 0
 	statecode.ReadByte(&c.Code, &x.state)
 	statecode.ReadByte(&c.Code, &x.burst)
@@ -713,8 +713,8 @@ func (x *recovery) readState(c *stateCode) {
 		x.expectedSince = 0
 	}
 	if c.g.hasFastPath() {
-		x.gateOpen = c.ReadByte() != 0
-		x.shutNow = c.ReadByte() != 0
+		x.gateOpen = c.ReadFlags() != 0
+		x.shutNow = c.ReadFlags() != 0
 		c.ReadTime(&x.drainUntil)
 	} else {
 		x.gateOpen = false
@@ -762,7 +762,7 @@ func (x *request) readState(c *stateCode) {
 	statecode.ReadByte(&c.Code, &x.severity)
 	if x.severity != sevNone {
 		statecode.ReadPSN(&c.Code, &x.psn)
-		x.served = c.ReadByte() != 0
+		x.served = c.ReadFlags() != 0
 	} else {
 		x.psn = 0
 		x.served = false
@@ -780,7 +780,7 @@ func (x *resume) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *resume) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.unknownEnd, x.lacking, x.unconfirmed = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
 	statecode.ReadUint(&c.Code, &x.source)
 	statecode.ReadByte(&c.Code, &x.goneBack)
@@ -802,7 +802,7 @@ func (x *retained) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *retained) readState(c *stateCode) {
-	x.ackReq = c.ReadByte() != 0
+	x.ackReq = c.ReadFlags() != 0
 	statecode.ReadUint(&c.Code, &x.va)
 	statecode.ReadUint(&c.Code, &x.frame)
 	statecode.ReadUint(&c.Code, &x.bytes)
@@ -820,7 +820,7 @@ func (x *rttMeasurement) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *rttMeasurement) readState(c *stateCode) {
-	x.pending = c.ReadByte() != 0
+	x.pending = c.ReadFlags() != 0
 	if x.pending {
 		statecode.ReadPSN(&c.Code, &x.psn)
 		c.ReadTime(&x.sentAt)
@@ -844,7 +844,7 @@ func (x *source) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *source) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.hasLastPSN, x.becnDue = v&1 != 0, v>>1&1 != 0
 	statecode.ReadInt(&c.Code, &x.member)
 	statecode.ReadInt(&c.Code, &x.ackedCount)
@@ -902,7 +902,7 @@ func (x *target) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *target) readState(c *stateCode) {
-	x.set = c.ReadByte() != 0
+	x.set = c.ReadFlags() != 0
 	if x.set {
 		statecode.ReadUint(&c.Code, &x.va)
 		statecode.ReadUint(&c.Code, &x.rkey)
@@ -942,7 +942,7 @@ func (x *targets) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *targets) readState(c *stateCode) {
-	x.named = c.ReadByte() != 0
+	x.named = c.ReadFlags() != 0
 	for i := range x.acked {
 		c.Index = i
 		x.acked[i].readState(c)
@@ -982,7 +982,7 @@ func (x *turn) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *turn) readState(c *stateCode) {
-	x.refusalReported = c.ReadByte() != 0
+	x.refusalReported = c.ReadFlags() != 0
 	c.ReadTime(&x.contendedSince)
 	c.ReadTime(&x.drainedSince)
 	statecode.ReadInt(&c.Code, &x.next)
@@ -1016,9 +1016,9 @@ func (x *verification) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *verification) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.pending, x.acceptedNothing, x.wrongAnswer, x.isRXE, x.returning, x.answeredOnce, x.probedAgain, x.restored = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0, v>>4&1 != 0, v>>5&1 != 0, v>>6&1 != 0, v>>7&1 != 0
-	x.positioned = c.ReadByte() != 0
+	x.positioned = c.ReadFlags() != 0
 	statecode.ReadByte(&c.Code, &x.probesSent)
 	if x.wrongAnswer || x.positioned {
 		statecode.ReadPSN(&c.Code, &x.answeredPSN)
@@ -1052,7 +1052,7 @@ func (x *writeMessage) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *writeMessage) readState(c *stateCode) {
-	x.known = c.ReadByte() != 0
+	x.known = c.ReadFlags() != 0
 	if x.known {
 		statecode.ReadPSN(&c.Code, &x.first)
 		statecode.ReadUint(&c.Code, &x.length)

@@ -221,7 +221,7 @@ type plan struct {
 	ops         []WROp
 	sizes       []int
 	unsignaled  []bool
-	recvDelay   []int // in units of 100 us after the one before; 0: at once
+	recvDelay   []int // delays after the one before, in units of 100 us; 0: at once
 	faults      faults
 	seed        uint64
 	credits     bool

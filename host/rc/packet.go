@@ -22,8 +22,8 @@ type Packet struct {
 	VA        uint64     // RETH
 	Imm       uint32     // ImmDt
 	InvKey    uint32     // IETH
-	Payload   []byte     // without pad
-	Length    int        // without Payload: the length of a payload of which no bytes are carried
+	Payload   []byte     // payload without pad
+	Length    int        // length of a payload of which no bytes are carried, without Payload
 }
 
 // PayloadLen returns the length of the payload in bytes, without pad.

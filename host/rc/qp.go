@@ -40,14 +40,14 @@ var (
 type Stats struct {
 	// Requester.
 	PacketsSent   uint64 // request packets, retransmitted ones included
-	Retransmitted uint64 // of these, packets that had been sent before
+	Retransmitted uint64 // packets of these that had been sent before
 	BytesSent     uint64 // payload bytes, retransmitted ones included
 	Timeouts      uint64
 	AcksReceived  uint64 // ACKs that acknowledged something new
 	AcksStale     uint64 // acknowledgements, of any kind, below the oldest unacknowledged PSN
 	AcksAhead     uint64 // acknowledgements of PSNs never sent; RXE believes them
 	NaksReceived  uint64 // NAK 0x60 that could cause a restart
-	NaksIgnored   uint64 // of these, ignored: a restart is under way, or the RNR timer runs
+	NaksIgnored   uint64 // those of these that were ignored: a restart is under way, or the RNR timer runs
 	RNRsReceived  uint64
 	Restarts      uint64 // times that the requester restarted
 	Completed     uint64 // WRs completed with success
@@ -70,8 +70,8 @@ type Stats struct {
 	CNPsSent   uint64
 
 	// Dropped input.
-	DroppedState  uint64 // in the error state
-	DroppedQPN    uint64 // for another QP
+	DroppedState  uint64 // packets in the error state
+	DroppedQPN    uint64 // packets for another QP
 	DroppedOpcode uint64 // unknown, or a response without a request
 }
 
@@ -82,7 +82,7 @@ type QP struct {
 	stats             Stats                   `state:"ignored"`
 	requester         requester               `state:"encoded"`
 	responder         responder               `state:"encoded"`
-	notificationPoint dcqcn.NotificationPoint `state:"encoded if x.cfg.paced()"` // with cfg.Congestion
+	notificationPoint dcqcn.NotificationPoint `state:"encoded if x.cfg.paced()"` // the sender of CNPs, with cfg.Congestion
 }
 
 // New returns a QP in RTS, or every fault of cfg at once.

@@ -42,7 +42,7 @@ type requester struct {
 	// With cfg.paced only.
 	pacer         dcqcn.ReactionPoint `state:"encoded if x.cfg.paced()"`
 	pacerTimer    timer               `state:"encoded if x.cfg.paced() else timer{}"` // armed: the pacer held the last Transmit back, until then
-	sinceAckReqAt time.Duration       `state:"time if x.cfg.paced()"`                 // when the first of sinceAckReq packets was sent
+	sinceAckReqAt time.Duration       `state:"time if x.cfg.paced()"`                 // time at which the first of sinceAckReq packets was sent
 }
 
 // timer is one deadline.

@@ -27,8 +27,8 @@ func (o WROp) String() string { return verbsName("WROp", uint8(o), wrOpNames[:])
 type WR struct {
 	ID        uint64
 	Op        WROp
-	Data      []byte // at most MaxMessage bytes; nil is a message of Length
-	Length    int    // without Data: the length of a message of which no bytes are carried
+	Data      []byte // bytes of the message, at most MaxMessage; nil is a message of Length
+	Length    int    // length of a message of which no bytes are carried, without Data
 	VA        uint64 // WRSend*: ignored
 	RKey      uint32 // WRWrite*: of the destination; WRSendInv: the R_Key to invalidate
 	Imm       uint32 // WRSendImm, WRWriteImm
@@ -49,7 +49,7 @@ func (w *WR) length() int {
 type RecvWR struct {
 	ID     uint64
 	Buf    []byte
-	Length int // without Buf: the length of the longest message, of which no bytes are carried
+	Length int // length of the longest message, of which no bytes are carried, without Buf
 }
 
 // length returns the length of the longest message.
@@ -111,7 +111,7 @@ type Completion struct {
 	Op        WCOp
 	Status    Status
 	Bytes     int    // length of the message
-	Imm       uint32 // if HasImm
+	Imm       uint32 // immediate data, if HasImm
 	InvKey    uint32 // R_Key that the peer invalidated, if HasInv
 	HasImm    bool
 	HasInv    bool

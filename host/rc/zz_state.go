@@ -51,7 +51,7 @@ func (x *requester) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *requester) readState(c *stateCode) {
-	x.startedRetry = c.ReadByte() != 0
+	x.startedRetry = c.ReadFlags() != 0
 	statecode.ReadInt(&c.Code, &x.curWQE)
 	statecode.ReadInt(&c.Code, &x.una)
 	statecode.ReadInt(&c.Code, &x.nxt)
@@ -144,7 +144,7 @@ func (x *timer) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *timer) readState(c *stateCode) {
-	x.armed = c.ReadByte() != 0
+	x.armed = c.ReadFlags() != 0
 	if x.armed {
 		c.ReadTime(&x.at)
 	} else {

@@ -38,7 +38,7 @@ type Code struct {
 	Bytes     []byte // written so far, or to be read
 	at        int    // the number of those that have been read
 	Now       time.Duration
-	Index     int // of the present element, in the innermost slice of structs
+	Index     int // index of the present element, in the innermost slice of structs
 	Reading   bool
 	Malformed bool // Bytes is no encoding of such a machine
 }
@@ -139,7 +139,7 @@ func ReadFloat(c *Code, p *float64) { *p = math.Float64frombits(c.uint()) }
 func AppendByte[T ~uint8](b []byte, v T) []byte { return append(b, byte(v)) }
 
 // ReadByte reads it.
-func ReadByte[T ~uint8](c *Code, p *T) { *p = T(c.ReadByte()) }
+func ReadByte[T ~uint8](c *Code, p *T) { *p = T(c.ReadFlags()) }
 
 // Bit is 1 for a flag that is set. Flags are written together, as the bits of a byte.
 func Bit(flag bool) byte {
@@ -149,8 +149,8 @@ func Bit(flag bool) byte {
 	return 0
 }
 
-// ReadByte reads flags.
-func (c *Code) ReadByte() byte {
+// ReadFlags reads up to eight flags.
+func (c *Code) ReadFlags() byte {
 	if c.at >= len(c.Bytes) {
 		c.Malformed = true
 		return 0
@@ -162,7 +162,7 @@ func (c *Code) ReadByte() byte {
 // Present encodes whether a part of the state exists, and returns it.
 func (c *Code) Present(is bool) bool {
 	if c.Reading {
-		return c.ReadByte() != 0
+		return c.ReadFlags() != 0
 	}
 	c.Bytes = append(c.Bytes, Bit(is))
 	return is

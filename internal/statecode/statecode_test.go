@@ -30,7 +30,7 @@ func (p *parts) code(c *Code) {
 		ReadByte(c, &p.b)
 		ReadPSN(c, &p.psn)
 		ReadFloat(c, &p.f)
-		p.x = c.ReadByte() != 0
+		p.x = c.ReadFlags() != 0
 		ReadList(c, &p.list)
 	} else {
 		c.Bytes = append(AppendFloat(AppendPSN(AppendByte(c.Bytes, p.b), p.psn), p.f), Bit(p.x))

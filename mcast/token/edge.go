@@ -13,7 +13,7 @@ type edge struct {
 	// child's side if that is odd.
 	crossings uint64 `state:"encoded"`
 	requests  bool   `state:"encoded"` // the token is on the neighbour's side, and is waited for here
-	joined    bool   `state:"encoded"` // of an edge to a child: everybody behind it has joined this term
+	joined    bool   `state:"encoded"` // true, of an edge to a child: everybody behind it has joined this term
 	reserved  Member `state:"encoded"` // the member for which the token last crossed, toward the child
 
 	reported              Report        `state:"derived = Report{}"` // the newest one that was sent

@@ -13,15 +13,15 @@ import (
 // Report is what one end of an edge knows. A newer report replaces all older ones.
 type Report struct {
 	Term      Term
-	Outdated  Term // to the parent: a term above this one is needed
+	Outdated  Term // a term that is over, to the parent: one above it is needed
 	Crossings uint64
 	// Member is, to the parent, the unfinished source that a switch below has reported;
 	// to the child, the member for which the token has crossed.
 	Member    Member
-	Joined    bool // to the parent: nobody at or below the sender serves in an older term
-	Suspended bool // to the child: the sender is cut off from the root
+	Joined    bool // true, to the parent: nobody at or below the sender serves in an older term
+	Suspended bool // true, to the child: the sender is cut off from the root
 	Requests  bool // the token is with the neighbour, and waited for
-	Doubtful  bool // to the parent: Member may be at rest, and yields to one that is not
+	Doubtful  bool // true, to the parent: Member may be at rest, and yields to one that is not
 }
 
 // Position is what the sender of a message says of one source: all members behind the
@@ -30,17 +30,17 @@ type Report struct {
 type Position struct {
 	Source Member // NoMember: the message says nothing
 	PSN    uint32 // 24 bits; 0 without Source
-	Next   uint32 // of a downstream end that takes data of Source: behind the last packet that has come there; else PSN (R99)
+	Next   uint32 // the PSN behind the last packet of Source that has come to a downstream end that takes its data; else PSN (R99)
 	Ends   bool   // the packet before PSN is the last one of a message; false if that is not known
 	Needed Member // the source that the sender needs a position of, or NoMember
-	Layout uint32 // of the sender's tree (mcast.TreeSpec)
+	Layout uint32 // layout of the sender's tree (mcast.TreeSpec)
 }
 
 // Message carries a report between neighbours.
 type Message struct {
 	Group   netip.Addr // IPv4 addresses are encoded as mapped into IPv6
 	Session uint64
-	Seq     uint64 // of the report
+	Seq     uint64 // sequence number of the report
 	Ack     uint64 // the sequence number of the newest report that came from the neighbour
 	Poll    bool   // an acknowledgement of Seq is missing, or a position
 	Report

@@ -73,7 +73,7 @@ var scenarios = []scenario{
 // Limits of the searches, in states.
 const (
 	maxStates      = 200_000
-	maxStatesModel = 2_000_000 // of make model
+	maxStatesModel = 2_000_000 // the limit of make model
 )
 
 // TestModel searches the scenarios: GLEAM_MODEL=full all of them, else the small ones.

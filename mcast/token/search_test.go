@@ -20,7 +20,7 @@ import (
 type visit struct {
 	from  uint64
 	by    action
-	next  [2]uint64 // in the fair schedules; the state itself at their end
+	next  [2]uint64 // states that follow in the fair schedules; the state itself at their end
 	fates uint8
 }
 

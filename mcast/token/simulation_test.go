@@ -36,18 +36,18 @@ type simulation struct {
 	now    time.Duration
 	todo   events
 	above  []int
-	leaves []int // by member, from 1
+	leaves []int // switches of the members, from 1
 	m      []*Machine
 	delay  time.Duration
-	wait   time.Duration // between two requests of a member
-	turn   time.Duration // after which the source stops if others wait
-	loss   float64       // of messages between switches
+	wait   time.Duration // time between two requests of a member
+	turn   time.Duration // time after which the source stops if others wait
+	loss   float64       // the part of the messages between switches that is lost
 	random *rand.Rand
 
-	since          []time.Duration // since when it waits
+	since          []time.Duration // times from which on members wait
 	wanted         bool
 	busy           time.Duration // time in which somebody sent
-	begun, ended   time.Duration // of the present turn
+	begun, ended   time.Duration // times of the present turn
 	rested         time.Duration
 	turns          int
 	travel, change time.Duration // sums

@@ -50,7 +50,7 @@ type Switch interface {
 // Config is a machine's place in the tree.
 type Config struct {
 	Group netip.Addr
-	Epoch uint32 // of the registration
+	Epoch uint32 // epoch of the registration
 	Root  bool
 	// Children are the legs to the neighbours below. A token is made when everybody behind
 	// each of them has joined the term.
@@ -113,7 +113,7 @@ type Machine struct {
 	doubtful  bool     `state:"encoded"` // the claim may be at rest
 	wanted    bool     `state:"encoded"` // others wait for the end of the turn, and Wanted has been sent
 	queue     []waiter `state:"list"`
-	parent    edge     `state:"encoded if !x.cfg.Root else edge{}"` // of no use at the root
+	parent    edge     `state:"encoded if !x.cfg.Root else edge{}"` // the edge to the parent; of no use at the root
 	children  []edge   `state:"list"`
 }
 

@@ -54,8 +54,8 @@ type world struct {
 	above []int
 	m     []*Machine // clones share machines that have not been touched since
 	own   [maxSwitches]bool
-	links []link // by child; 0 is of no use
-	hosts []host // by member
+	links []link // edges by child; 0 is of no use
+	hosts []host // hosts by member
 	mid   Member // the source of the message that has begun and is not complete
 	got   []bool // the switches that have forwarded a part of it
 	lost  bool   // the group has failed: nobody can complete the message

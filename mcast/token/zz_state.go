@@ -28,7 +28,7 @@ func (x *Machine) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *Machine) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.joined, x.suspended, x.doubtful, x.wanted = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0
 	statecode.ReadUint(&c.Code, &x.term)
 	statecode.ReadUint(&c.Code, &x.outdated)
@@ -71,7 +71,7 @@ func (x *edge) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *edge) readState(c *stateCode) {
-	v := c.ReadByte()
+	v := c.ReadFlags()
 	x.requests, x.joined = v&1 != 0, v>>1&1 != 0
 	statecode.ReadInt(&c.Code, &x.leg)
 	statecode.ReadUint(&c.Code, &x.session)

@@ -16,15 +16,6 @@ import (
 var noNoun = set("of", "that", "by", "for", "with", "it", "to", "from", "else", "which", "until", "since", "in", "at", "on", "after", "before",
 	"as", "if", "when", "whether", "and", "so", "is", "has", "between", "under", "within", "without", "while", "whose", "or")
 
-// noNounYet are packages that still have such comments, each with the most of them. The numbers
-// only become smaller.
-var noNounYet = map[string]int{
-	"host/rc":       15,
-	"host/rc/dcqcn": 7,
-	"mcast":         159,
-	"mcast/token":   20,
-}
-
 // firstWord matches the first word of a comment.
 var firstWord = regexp.MustCompile(`^// *([a-z]+)\b`)
 

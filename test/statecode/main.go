@@ -242,7 +242,7 @@ func isFlag(typ types.Type) bool {
 // flagStep encodes up to eight flags in a byte.
 func flagStep(flags []string) step {
 	if len(flags) == 1 {
-		return step{write: "b = append(b, statecode.Bit(" + flags[0] + "))\n", read: flags[0] + " = c.ReadByte() != 0\n"}
+		return step{write: "b = append(b, statecode.Bit(" + flags[0] + "))\n", read: flags[0] + " = c.ReadFlags() != 0\n"}
 	}
 	bits, values := make([]string, len(flags)), make([]string, len(flags))
 	for i, x := range flags {
@@ -251,7 +251,7 @@ func flagStep(flags []string) step {
 	bits[0], values[0] = "statecode.Bit("+flags[0]+")", "v&1 != 0"
 	return step{
 		write: "b = append(b, " + strings.Join(bits, "|") + ")\n",
-		read:  "v := c.ReadByte()\n" + strings.Join(flags, ", ") + " = " + strings.Join(values, ", ") + "\n",
+		read:  "v := c.ReadFlags()\n" + strings.Join(flags, ", ") + " = " + strings.Join(values, ", ") + "\n",
 	}
 }
 
@@ -334,7 +334,7 @@ func (g *generator) basic(t tag, x string, typ types.Type, b *types.Basic) step 
 			read:  "c.ReadTime(&" + x + ")\n",
 		}
 	case b.Kind() == types.Bool:
-		return step{write: "b = append(b, statecode.Bit(" + v + "))\n", read: x + " = c.ReadByte() != 0\n"}
+		return step{write: "b = append(b, statecode.Bit(" + v + "))\n", read: x + " = c.ReadFlags() != 0\n"}
 	case strings.HasSuffix(typ.String(), "/rocev2.PSN"):
 		name = "PSN"
 	case b.Kind() == types.Uint8:

@@ -23,7 +23,7 @@ type Config struct {
 	// AlphaTimer is also the least time between two cuts of the rate. [2 ms]
 	AlphaTimer time.Duration
 
-	IncreaseTimer time.Duration // between two rises of the rate [1 ms]
+	IncreaseTimer time.Duration // time between two rises of the rate [1 ms]
 	ByteCounter   int64         // bytes between two rises, beside the timer's [what LineRate carries in 8 IncreaseTimers]
 	F             int           // rises of one kind before fast recovery ends [5]
 	AI            int64         // additive increase of the target rate [LineRate/500]
@@ -106,5 +106,5 @@ const (
 	minLine  = 8_000
 	maxLine  = 10_000_000_000_000
 	maxTimer = time.Hour
-	maxSteps = 100_000 // of additive increase, from nothing to LineRate
+	maxSteps = 100_000 // number of steps of additive increase, from nothing to LineRate
 )

@@ -16,7 +16,7 @@ import (
 func TestConverges(t *testing.T) {
 	for _, c := range []struct {
 		line  int64
-		share float64 // of line: the bottleneck
+		share float64 // part of line that the bottleneck has
 		mark  int     // bytes
 	}{
 		{100e6, 0.1, 32 << 10}, {100e6, 0.5, 32 << 10}, {100e6, 0.5, 128 << 10}, {100e6, 0.9, 64 << 10},

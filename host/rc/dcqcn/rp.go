@@ -32,7 +32,7 @@ type ReactionPoint struct {
 // Stats count what a reaction point did. All only grow.
 type Stats struct {
 	CNPs uint64 // taken
-	Cuts uint64 // of the rate; the other CNPs came within AlphaTimer of one
+	Cuts uint64 // cuts of the rate; the other CNPs came within AlphaTimer of one
 }
 
 // NewReactionPoint returns a reaction point at line rate, or all that is wrong

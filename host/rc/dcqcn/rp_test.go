@@ -74,7 +74,7 @@ func TestBurstOfCNPsCutsOnce(t *testing.T) {
 // last cut, and rises at each cut.
 func TestAlpha(t *testing.T) {
 	for _, c := range []struct {
-		quiet time.Duration // from the first cut to the second
+		quiet time.Duration // time from the first cut to the second
 		want  float64       // the factor of the second
 	}{
 		{ms, 0.5}, {2*ms - 1, 0.5}, // no whole AlphaTimer went without

@@ -17,11 +17,11 @@ type link struct {
 	now   time.Duration
 	rate  float64       // bits/s at which the queue drains
 	mark  int           // bytes
-	delay time.Duration // from the queue to the receiver, and from there to the sender
+	delay time.Duration // time from the queue to the receiver, and from there to the sender
 
 	queue   []bool // packets: marked?
 	drained time.Duration
-	flight  []arrival // on the way to the receiver
+	flight  []arrival // packets on the way to the receiver
 	cnps    []time.Duration
 
 	delivered int // bytes since measure

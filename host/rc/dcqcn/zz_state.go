@@ -28,7 +28,7 @@ func (x *ReactionPoint) appendState(c *stateCode, b []byte) []byte {
 }
 
 func (x *ReactionPoint) readState(c *stateCode) {
-	x.belowLineRate = c.ReadByte() != 0
+	x.belowLineRate = c.ReadFlags() != 0
 	statecode.ReadFloat(&c.Code, &x.current)
 	statecode.ReadFloat(&c.Code, &x.target)
 	statecode.ReadFloat(&c.Code, &x.alpha)
