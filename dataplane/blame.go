@@ -142,9 +142,9 @@ func (d *delayed) dropGone(h *history) (changed bool) {
 // readMembers reads what the members of group id have cost so far.
 func (w *worker) readMembers(id mcast.GroupID, s *blame.Sample) {
 	x := &w.delays
-	x.costs = w.core.Costs(w.now, id, false, x.costs)
+	x.costs = w.core.Group(id).Costs(w.now, false, x.costs)
 	x.read += len(x.costs)
-	s.At, s.Busy, s.Packets = w.now, w.meters.groups[id].busyFor(w.now), w.core.DataIn(id)
+	s.At, s.Busy, s.Packets = w.now, w.meters.groups[id].busyFor(w.now), w.core.Group(id).DataIn()
 	s.Members = s.Members[:0]
 	for i := range x.costs {
 		s.Members = append(s.Members, blame.Of(&x.costs[i]))

@@ -68,7 +68,7 @@ func (w *worker) outcomes(to []mcast.Outcomes) (n, left int) {
 		if !ok {
 			break
 		}
-		w.core.Outcomes(id, &to[n])
+		w.core.Group(id).Outcomes(&to[n])
 		n++
 	}
 	return n, w.changed.count

@@ -21,7 +21,7 @@ import (
 func TestC9_BadICRCChangesNothing(t *testing.T) {
 	b := newBench(t, 3)
 	state := func() (st mcast.GroupStatus) {
-		if !b.w.core.Snapshot(0, &st) {
+		if !b.w.core.Group(0).Snapshot(&st) {
 			t.Fatal("no group")
 		}
 		return st

@@ -165,9 +165,9 @@ func (w *worker) lookAtDelays() {
 func (w *worker) lookAt(id mcast.GroupID, d *delayed, stalled time.Duration) {
 	a := awaited{}
 	if stalled >= api.StallTime*time.Second {
-		if a.Awaited = w.core.Awaited(id); a.Legs > 0 {
+		if a.Awaited = w.core.Group(id).Awaited(); a.Legs > 0 {
 			var ok bool
-			if a.Member, ok = w.core.AwaitedMember(id, d.Member); !ok {
+			if a.Member, ok = w.core.Group(id).AwaitedMember(d.Member); !ok {
 				a = awaited{}
 			}
 		}

@@ -270,7 +270,7 @@ func TestTrafficOnEveryPort(t *testing.T) {
 					h.Errorf("%d frames are free or in the fill rings, had %d", n, frames)
 				}
 				var st mcast.GroupStatus
-				if h.bench.w.core.Snapshot(0, &st); st.Counters.DataIn != packets || st.Counters.FeedbackIn != 4 {
+				if h.bench.w.core.Group(0).Snapshot(&st); st.Counters.DataIn != packets || st.Counters.FeedbackIn != 4 {
 					h.Errorf("counted %+v", st.Counters)
 				}
 			})

@@ -48,7 +48,7 @@ func (g *Group) Copy() (*GroupCopy, error) {
 // copyGroup runs on the worker.
 func (w *worker) copyGroup(c *GroupCopy) {
 	w.reportFast(c.id)
-	c.core, c.now, c.table = w.core.Clone(c.id), w.readClock(), w.groups[c.id]
+	c.core, c.now, c.table = w.core.Group(c.id).Clone(), w.readClock(), w.groups[c.id]
 	c.blamed = w.delays.groups[c.id].Blamed
 	c.stalled = w.meters.groups[c.id].stalledFor(c.now)
 	c.table.legs, c.table.members = slices.Clone(c.table.legs), slices.Clone(c.table.members)
@@ -70,7 +70,7 @@ func (c *GroupCopy) Blamed() *Blamed { return &c.blamed }
 // Status returns the state of the group at the time of the copy.
 func (c *GroupCopy) Status() (st mcast.GroupStatus) {
 	if c.core != nil {
-		c.core.Snapshot(c.id, &st)
+		c.core.Group(c.id).Snapshot(&st)
 	}
 	return st
 }
@@ -89,7 +89,7 @@ func (c *GroupCopy) ExplainACK() (x *mcast.ACKExplanation, now, stalled time.Dur
 	if c.core == nil {
 		return &mcast.ACKExplanation{}, c.now, 0
 	}
-	return c.core.ExplainACK(c.now, c.id), c.now, c.stalled
+	return c.core.Group(c.id).ExplainACK(c.now), c.now, c.stalled
 }
 
 // ExplainedPacket is a packet to be explained. Packet.Group, DestQP and Neighbor are those of the
@@ -142,12 +142,12 @@ func (c *GroupCopy) Explain(e *ExplainedPacket) *PacketExplanation {
 		return x
 	}
 	home := -1
-	m, member := c.core.Member(c.id, p.Src)
+	m, member := c.core.Group(c.id).Member(p.Src)
 	if member {
 		l := &c.table.legs[c.table.members[m].leg]
 		home, p.Neighbor = l.port, l.neighbour
 	}
-	c.core.Complete(c.id, p, e.KnownPSN, e.KnownPayload)
+	c.core.Group(c.id).Complete(p, e.KnownPSN, e.KnownPayload)
 	if x.Port < 0 {
 		x.Port = home
 	}
@@ -167,7 +167,7 @@ func (c *GroupCopy) Explain(e *ExplainedPacket) *PacketExplanation {
 		return x
 	}
 	var out mcast.Output
-	x.Explanation = *c.core.Explain(c.now, c.id, p, &out)
+	x.Explanation = *c.core.Group(c.id).Explain(c.now, p, &out)
 	x.Events, x.After = out.Events, c.Status()
 	c.makeFrames(x, &out)
 	return x
@@ -198,7 +198,7 @@ func (c *GroupCopy) makeFrames(x *PacketExplanation, out *mcast.Output) {
 func (c *GroupCopy) receivedFrame(x *PacketExplanation) []byte {
 	p := &x.Packet
 	path := rocev2.Path{Src: p.Src, Dst: c.table.ip, SrcPort: 0xC000}
-	if m, ok := c.core.Member(c.id, p.Src); ok {
+	if m, ok := c.core.Group(c.id).Member(p.Src); ok {
 		l := &c.table.legs[c.table.members[m].leg]
 		path.SrcMAC, path.Tagged, path.TCI = l.mac, l.vlan != 0, l.vlan
 		path.SrcPort = sourcePort(l.qpn)

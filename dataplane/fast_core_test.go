@@ -184,7 +184,7 @@ func TestFastTakesWhatTheCoreForwards(t *testing.T) {
 		w.core.InputGroup(0, 0, &w.pkt, &w.out)
 		taken, missed := 0, 0
 		for i := range 3000 {
-			if !w.core.Snapshot(0, &c.status) {
+			if !w.core.Group(0).Snapshot(&c.status) {
 				t.Fatal("no group")
 			}
 			c.next = c.status.Nxt

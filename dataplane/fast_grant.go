@@ -195,7 +195,7 @@ func (w *worker) nextFast() time.Duration {
 // moveLimit passes the limit on. The programs read it for each packet: it is stored only when
 // it has changed.
 func (w *worker) moveLimit(f *fastGroup) {
-	if limit := w.core.OffloadLimit(f.id); limit != f.limit {
+	if limit := w.core.Group(f.id).OffloadLimit(); limit != f.limit {
 		f.limit = limit
 		f.ring.SetLimit(limit)
 	}

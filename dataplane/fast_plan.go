@@ -54,7 +54,7 @@ func (f *fastGroup) isLike(spec *fastpath.GroupSpec) bool {
 // planFast returns what the maps are to have of f, or why it cannot take the fast path.
 func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 	t, g := &w.fast.table, &w.groups[f.id]
-	if !w.core.OffloadTable(f.id, t) {
+	if !w.core.Group(f.id).OffloadTable(t) {
 		return s, whyNoData
 	}
 	if slices.Contains(w.fast.slow, g.ip) {

@@ -16,7 +16,7 @@ func (w *worker) claim(f *fastGroup) bool {
 	if f == nil || f.step != fastGranted {
 		return false
 	}
-	st, limit := f.ring.State(), w.core.OffloadLimit(f.id)
+	st, limit := f.ring.State(), w.core.Group(f.id).OffloadLimit()
 	if !st.Hi.Less(limit) {
 		return false
 	}

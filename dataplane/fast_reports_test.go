@@ -55,7 +55,7 @@ func (x *reportBench) forward(psn rocev2.PSN, damaged bool) {
 
 // nxt is what the core knows to be forwarded.
 func (x *reportBench) nxt() rocev2.PSN {
-	x.w.core.Snapshot(0, &x.status)
+	x.w.core.Group(0).Snapshot(&x.status)
 	return x.status.Nxt
 }
 

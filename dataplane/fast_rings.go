@@ -13,7 +13,7 @@ func (w *worker) reclaimRing() bool {
 	var idle *fastGroup
 	for _, f := range w.fast.rings {
 		if (f.step == fastSet || f.step == fastUnset) && w.now-f.movedAt >= ringIdle && (idle == nil || f.movedAt < idle.movedAt) {
-			if w.core.Snapshot(f.id, &w.fast.snapshot); w.fast.snapshot.Retained == 0 {
+			if w.core.Group(f.id).Snapshot(&w.fast.snapshot); w.fast.snapshot.Retained == 0 {
 				idle = f
 			}
 		}

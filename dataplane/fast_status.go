@@ -70,7 +70,7 @@ func (f *fastGroup) copies() uint64 {
 // those of the programs it counts all that gates were to let pass.
 func (w *worker) exactCopies(id mcast.GroupID, n uint64) uint64 {
 	if f := w.fast.of(id); f != nil {
-		n += f.copies() + f.givenBack - w.core.OffloadCopies(id)
+		n += f.copies() + f.givenBack - w.core.Group(id).OffloadCopies()
 	}
 	return n
 }

@@ -137,7 +137,7 @@ func (g *Group) Remove(last *GroupState) error {
 func (g *Group) RemoveMember(m mcast.MemberID, before *mcast.Outcomes) error {
 	if !g.worker.do(func() {
 		g.worker.disturbFastGroup(g.id)
-		g.worker.core.Outcomes(g.id, before)
+		g.worker.core.Group(g.id).Outcomes(before)
 		g.worker.removeMember(g.id, m)
 	}) {
 		return ErrStopped
@@ -152,7 +152,7 @@ func (g *Group) Update(u *Update, before *mcast.Outcomes) error {
 	var err error
 	if !g.worker.do(func() {
 		g.worker.disturbFastGroup(g.id)
-		g.worker.core.Outcomes(g.id, before)
+		g.worker.core.Group(g.id).Outcomes(before)
 		err = g.worker.updateGroup(g.id, u, x)
 	}) {
 		return ErrStopped
@@ -194,7 +194,7 @@ func (g *Group) Read(s *GroupState) error {
 func (g *Group) Outcomes(o *mcast.Outcomes) error {
 	if !g.worker.do(func() {
 		g.worker.reportFast(g.id)
-		g.worker.core.Outcomes(g.id, o)
+		g.worker.core.Group(g.id).Outcomes(o)
 	}) {
 		return ErrStopped
 	}
@@ -239,13 +239,13 @@ func (w *worker) makeTable(t *Table) groupTable {
 // read reads the core's state of a group.
 func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	w.reportFast(id)
-	w.core.Outcomes(id, &s.Outcomes)
-	w.core.Snapshot(id, &s.Status)
+	w.core.Group(id).Outcomes(&s.Outcomes)
+	w.core.Group(id).Snapshot(&s.Status)
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
 	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].Blamed
-	s.Costs = w.core.Costs(w.now, id, true, s.Costs)
+	s.Costs = w.core.Group(id).Costs(w.now, true, s.Costs)
 }
 
 // putGroup makes the core serve a group and installs its tables.
@@ -288,7 +288,7 @@ func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
 	w.disturbFastGroup(id)
 	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree, Stored: u.Stored}
 	var st mcast.GroupStatus
-	w.core.Snapshot(id, &st)
+	w.core.Group(id).Snapshot(&st)
 	for _, m := range u.Remove {
 		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have removed it already
 			op.Remove = append(op.Remove, m)
@@ -323,7 +323,7 @@ func (t *groupTable) withLeaving(old *groupTable, leaving []mcast.MemberID) grou
 func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
 	g.worker.do(func() {
 		g.worker.reportFast(g.id)
-		number, ok = g.worker.core.Positions(g.id, p)
+		number, ok = g.worker.core.Group(g.id).Positions(p)
 	})
 	return number, ok
 }
@@ -331,7 +331,7 @@ func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
 // LastPositions reads the positions of the group's members as Run has left them. It returns
 // false if there are none to store. Run must have returned.
 func (g *Group) LastPositions(p *mcast.Positions) (ok bool) {
-	return g.worker.core.LastPositions(g.id, p)
+	return g.worker.core.Group(g.id).LastPositions(p)
 }
 
 // PositionsStored tells the group that the positions p, with that number, are durable.

@@ -49,7 +49,7 @@ func (x *treeNode) drops() map[string]uint64 {
 
 func (x *treeNode) status() (st mcast.GroupStatus) {
 	w := x.all[len(x.all)/2]
-	w.core.Snapshot(0, &st)
+	w.core.Group(0).Snapshot(&st)
 	return st
 }
 

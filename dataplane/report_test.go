@@ -37,7 +37,7 @@ func TestReportsAreAuthentic(t *testing.T) {
 		up, down := spine.ports[0].mac, leaf.ports[2].mac
 		w := leaf.all[0]
 		message := func(change func(*token.Message)) []byte {
-			_, _, seen, _ := w.core.ReportNumbers(0, 12)
+			_, _, seen, _ := w.core.Group(0).ReportNumbers(12)
 			m := token.Message{Group: n.group, Session: token.SessionOf(edgeSession(n.session, 0), 1), Seq: seen + 1, Report: token.Report{Term: token.FirstTerm(1) + 7}}
 			change(&m)
 			return m.AppendBinary(nil)
@@ -153,7 +153,7 @@ func TestSessionsComeWithTheTable(t *testing.T) {
 		g := p.NewGroup(0, ip)
 		session := func() (s uint64) {
 			p.workers.all[0].do(func() {
-				if _, _, _, up := p.workers.all[0].core.ReportNumbers(0, 5); up {
+				if _, _, _, up := p.workers.all[0].core.Group(0).ReportNumbers(5); up {
 					s = p.workers.all[0].ports[1].neighbour.session
 				}
 			})

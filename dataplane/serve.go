@@ -81,7 +81,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.drop[dropNoFrame]++
 		return false
 	}
-	if w.core.IsTargetMessage(id, p) {
+	if w.core.Group(id).IsTargetMessage(p) {
 		w.readTargets(id, p)
 	}
 	p.Frame, p.RetainBytes = w.retained.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())

@@ -25,7 +25,7 @@ func (w *worker) sourceGuard(id mcast.GroupID, pi int, p *mcast.Packet) bool {
 	if g.forwards {
 		p.Neighbor = w.ports[pi].neighbour.from(from)
 	}
-	m, ok := w.core.Member(id, p.Src)
+	m, ok := w.core.Group(id).Member(p.Src)
 	if !ok {
 		return true
 	}

@@ -132,7 +132,7 @@ func (b *bench) awaitSent(t testing.TB, ports ...int) {
 
 // status is what the core says of group 0.
 func (b *bench) status() (st mcast.GroupStatus) {
-	b.w.core.Snapshot(0, &st)
+	b.w.core.Group(0).Snapshot(&st)
 	return st
 }
 

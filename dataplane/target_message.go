@@ -24,7 +24,7 @@ func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 			return
 		}
 		b = rest
-		if m, ok := w.core.Member(id, r.IP); ok {
+		if m, ok := w.core.Group(id).Member(r.IP); ok {
 			w.targetScratch = append(w.targetScratch, mcast.Target{Member: m, VA: r.VA, RKey: r.RKey})
 		}
 	}

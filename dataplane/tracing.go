@@ -74,12 +74,12 @@ func (w *worker) traceProgress(x *trace.Record) {
 	}
 	w.reportBefore(id)
 	if !x.Op.Is(rocev2.OpRequest) {
-		if psn, ok := w.core.SourcePSN(id, x.Src, x.PSN); ok && x.Op == rocev2.Acknowledge {
+		if psn, ok := w.core.Group(id).SourcePSN(x.Src, x.PSN); ok && x.Op == rocev2.Acknowledge {
 			w.tracing.Translate(psn)
 		}
 		return
 	}
-	acked, nxt, isSource := w.core.Progress(id, x.Src)
+	acked, nxt, isSource := w.core.Group(id).Progress(x.Src)
 	switch {
 	case !isSource:
 		x.Place = trace.OtherSource

@@ -227,7 +227,7 @@ func BenchmarkClone(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				sw.Clone(0)
+				sw.Group(0).Clone()
 			}
 		})
 	}

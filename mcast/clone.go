@@ -8,17 +8,18 @@ import (
 	"slices"
 )
 
-// Clone returns a switch that has a copy of group id and nothing else; nil if there is no such
+// Clone returns a switch that has a copy of the group and nothing else; nil if there is no such
 // group. The same calls for the group have the same output at both. They share no memory: the
 // copy may be used by another goroutine.
 //
 // It costs a copy of the group's tables: 16 KiB, 0.3 KiB for each member, and the ring of the
 // store.
-func (s *Switch) Clone(id GroupID) *Switch {
-	g := s.group(id)
+func (v Group) Clone() *Switch {
+	g := v.g
 	if g == nil {
 		return nil
 	}
+	s, id := g.sw, g.id
 	c := &Switch{limits: s.limits, repair: s.repair, departures: s.departures, blank: s.blank}
 	c.ports = portTimes{slices.Clone(s.ports.ports), s.ports.pauses}
 	c.sortScratch = make([]int32, len(s.sortScratch))

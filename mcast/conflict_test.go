@@ -28,7 +28,7 @@ func TestR99_ConflictIsShown(t *testing.T) {
 		var out Output
 		shown := func() bool {
 			var st GroupStatus
-			s.Snapshot(0, &st)
+			s.Group(0).Snapshot(&st)
 			return st.InConflict && st.Conflict == 2
 		}
 		for i, at := range []time.Duration{1, 2, conflictTime, conflictTime + 1} {
@@ -43,7 +43,7 @@ func TestR99_ConflictIsShown(t *testing.T) {
 			t.Errorf("shown: %v, want %v", shown(), c.want)
 		}
 		var o Outcomes
-		if s.Outcomes(0, &o); o.Conflicts != 1 || o.LastConflict.Member != 2 || o.LastConflict.PSN != 0 {
+		if s.Group(0).Outcomes(&o); o.Conflicts != 1 || o.LastConflict.Member != 2 || o.LastConflict.PSN != 0 {
 			t.Errorf("%+v", o)
 		}
 		// What has moved on begins anew.

@@ -172,9 +172,9 @@ func (c *legCost) addRoundTrip(d time.Duration, alone bool) {
 // Costs writes what the members of a group have cost it into to, by MemberID, and returns that.
 // Members behind another switch have the same. It walks the members. RTTp50 and RTTp99 are left out
 // unless quantiles is set: they take longer than all the rest.
-func (s *Switch) Costs(now time.Duration, id GroupID, quantiles bool, to []Cost) []Cost {
+func (v Group) Costs(now time.Duration, quantiles bool, to []Cost) []Cost {
 	to = to[:0]
-	g := s.group(id)
+	g := v.g
 	if g == nil {
 		return to
 	}
@@ -207,8 +207,8 @@ func (g *group) costOf(now time.Duration, i int) (c Cost) {
 }
 
 // DataIn returns how many packets of its sources a group has had.
-func (s *Switch) DataIn(id GroupID) uint64 {
-	if g := s.group(id); g != nil {
+func (v Group) DataIn() uint64 {
+	if g := v.g; g != nil {
 		return g.counters.DataIn
 	}
 	return 0

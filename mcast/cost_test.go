@@ -71,11 +71,11 @@ func (x *costGroup) pass(d time.Duration) {
 }
 
 func (x *costGroup) of(name string) Cost {
-	m, ok := x.s.Member(0, ipOf(name))
+	m, ok := x.s.Group(0).Member(ipOf(name))
 	if !ok {
 		x.t.Fatalf("no member %s", name)
 	}
-	return x.s.Costs(x.now, 0, true, nil)[m]
+	return x.s.Group(0).Costs(x.now, true, nil)[m]
 }
 
 // The time for which the ACK waits for one receiver, and no other, is that receiver's cost: not the
@@ -128,7 +128,7 @@ func TestWaitsForNobodyBeyondTheOthers(t *testing.T) {
 		x.pass(time.Millisecond)
 		x.ack("BC", 1)
 		x.pass(time.Millisecond)
-		for k, c := range x.s.Costs(x.now, 0, true, nil) {
+		for k, c := range x.s.Group(0).Costs(x.now, true, nil) {
 			if c.Total() != 0 {
 				t.Errorf("%s: member %d: %+v", name, k, c)
 			}

@@ -52,9 +52,9 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 			in(0, p)
 		}
 		var before, after GroupStatus
-		s.Snapshot(0, &before)
+		s.Group(0).Snapshot(&before)
 		out := in(time.Millisecond, c.p)
-		s.Snapshot(0, &after)
+		s.Group(0).Snapshot(&after)
 		b, a := before.Counters, after.Counters
 		got := Counters{DataIn: a.DataIn - b.DataIn, Copies: a.Copies - b.Copies, FeedbackIn: a.FeedbackIn - b.FeedbackIn, FeedbackOut: a.FeedbackOut - b.FeedbackOut,
 			Repeated: a.Repeated - b.Repeated, RepeatedBytes: a.RepeatedBytes - b.RepeatedBytes}
@@ -96,7 +96,7 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 			t.Errorf("%s: put off: %v, want %v", name, got, c.want)
 		}
 		var st GroupStatus
-		s.Snapshot(0, &st)
+		s.Group(0).Snapshot(&st)
 		left := uint64(1) // of two copies, one is taken back
 		if x.Group != 0 || x.Leg == 3 {
 			left = 2 // the copy is none of this group's

@@ -47,16 +47,16 @@ type Explanation struct {
 	ByXDP   []Copy // copies that the programs of the fast path make (R97); the others are in Output
 }
 
-// Explain gives packet p of group id to s, which is a Clone, and explains what happens. out is
+// Explain gives packet p to the group, which is one of a Clone, and explains what happens. out is
 // as after Input. p.Verified says whether the ICRC is right.
-func (s *Switch) Explain(now time.Duration, id GroupID, p *Packet, out *Output) *Explanation {
-	was := s.Clone(id)
+func (v Group) Explain(now time.Duration, p *Packet, out *Output) *Explanation {
+	was := v.Clone()
 	if was == nil {
 		out.reset()
 		out.Drop = UnknownGroup
 		return &Explanation{Reason: UnknownGroup, Steps: []Step{{Text: UnknownGroup.Text()}}}
 	}
-	x := &explainer{sw: s, now: now, p: p, op: p.Op.Flags(), psn: p.PSN & rocev2.PSNMask, out: out, was: was.groups[id], g: s.groups[id]}
+	x := &explainer{sw: v.g.sw, now: now, p: p, op: p.Op.Flags(), psn: p.PSN & rocev2.PSNMask, out: out, was: was.groups[v.id], g: v.g}
 	x.identify()
 	if x.run() {
 		x.describeTurn()
@@ -277,8 +277,8 @@ func syndromeText(s rocev2.Syndrome) string {
 // PSN, unless it is known, the tag of feedback from another switch, and the payload of the LAST of
 // the newest WRITE, unless it is known. A request gets its sender's next PSN. An ACK is of
 // everything that was sent to its receiver, a NAK of the first packet that the receiver lacks.
-func (s *Switch) Complete(id GroupID, p *Packet, knownPSN, knownPayload bool) {
-	g := s.group(id)
+func (v Group) Complete(p *Packet, knownPSN, knownPayload bool) {
+	g := v.g
 	if g == nil {
 		return
 	}

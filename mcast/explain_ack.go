@@ -35,10 +35,10 @@ type Ending struct {
 	Step
 }
 
-// ExplainACK explains what the next acknowledgement of group id waits for. s is a Clone.
-func (s *Switch) ExplainACK(now time.Duration, id GroupID) *ACKExplanation {
+// ExplainACK explains what the next acknowledgement waits for. The group is one of a Clone.
+func (v Group) ExplainACK(now time.Duration) *ACKExplanation {
 	x := &ackExplainer{now: now}
-	if x.g = s.group(id); x.g != nil {
+	if x.g = v.g; x.g != nil {
 		x.g.activate(now)
 		x.explain()
 	}

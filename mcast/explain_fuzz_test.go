@@ -39,15 +39,15 @@ func FuzzExplain(f *testing.F) {
 			Group: groupIP, Src: ipOf(string(rune('A' + from%5))), DestQP: groupQPN, Op: rocev2.Opcode(op), PSN: rocev2.PSN(psn), VA: va, DMALen: length, RKey: 7,
 			Payload: payload, Syndrome: rocev2.Syndrome(syndrome), Verified: verified, AckReq: ask, Frame: 99, RetainBytes: minFrameBytes,
 		}
-		before := string(sw.Clone(0).AppendState(nil, time.Millisecond))
-		e := sw.Clone(0).Explain(2*time.Millisecond, 0, &p, &Output{})
+		before := string(sw.Group(0).Clone().AppendState(nil, time.Millisecond))
+		e := sw.Group(0).Clone().Group(0).Explain(2*time.Millisecond, &p, &Output{})
 		if len(e.Steps) == 0 {
 			t.Fatalf("nothing is said about %+v", p)
 		}
-		if len(sw.Clone(0).ExplainACK(2*time.Millisecond, 0).Steps) == 0 {
+		if len(sw.Group(0).Clone().Group(0).ExplainACK(2*time.Millisecond).Steps) == 0 {
 			t.Fatal("nothing is said about the next ACK")
 		}
-		if string(sw.Clone(0).AppendState(nil, time.Millisecond)) != before {
+		if string(sw.Group(0).Clone().AppendState(nil, time.Millisecond)) != before {
 			t.Fatal("the group has changed")
 		}
 	})

@@ -30,12 +30,12 @@ func (x *explained) check(t *testing.T, sw *Switch, now time.Duration, p *Packet
 	if p.Group != groupIP {
 		return func() {}
 	}
-	clone, untouched := sw.Clone(0), sw.Clone(0)
+	clone, untouched := sw.Group(0).Clone(), sw.Group(0).Clone()
 	if clone == nil {
 		return func() {}
 	}
 	checkApart(t, sw.groups[0], clone.groups[0])
-	if ack := sw.Clone(0).ExplainACK(now, 0); len(ack.Steps) == 0 {
+	if ack := sw.Group(0).Clone().Group(0).ExplainACK(now); len(ack.Steps) == 0 {
 		t.Errorf("nothing is said about the next ACK")
 	} else {
 		x.note(ack.Steps)
@@ -50,9 +50,9 @@ func (x *explained) check(t *testing.T, sw *Switch, now time.Duration, p *Packet
 		}
 	}
 	said := Output{MaxResends: out.MaxResends, PortRoom: out.PortRoom}
-	e := clone.Explain(now, 0, p, &said)
+	e := clone.Group(0).Explain(now, p, &said)
 	x.note(e.Steps)
-	if a, b := untouched.AppendState(nil, now), sw.Clone(0).AppendState(nil, now); !slices.Equal(a, b) {
+	if a, b := untouched.AppendState(nil, now), sw.Group(0).Clone().AppendState(nil, now); !slices.Equal(a, b) {
 		t.Errorf("the explanation has changed the switch")
 	}
 	if len(e.Steps) == 0 {
@@ -84,7 +84,7 @@ func (x *explained) check(t *testing.T, sw *Switch, now time.Duration, p *Packet
 				t.Errorf("%+v is said, it is %+v", c.said, c.is)
 			}
 		}
-		if a, b := clone.AppendState(nil, now), sw.Clone(0).AppendState(nil, now); !slices.Equal(a, b) {
+		if a, b := clone.AppendState(nil, now), sw.Group(0).Clone().AppendState(nil, now); !slices.Equal(a, b) {
 			t.Errorf("the clone differs after the packet")
 		}
 	}

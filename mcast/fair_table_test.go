@@ -57,7 +57,7 @@ func (s *sharing) asks(m MemberID) rocev2.RNRCode {
 func (s *sharing) served() {
 	s.t.Helper()
 	var st GroupStatus
-	s.sw.Snapshot(0, &st)
+	s.sw.Group(0).Snapshot(&st)
 	total := rocev2.PSN(0)
 	for m, n := range s.next {
 		if MemberID(m) != st.Source {

@@ -266,10 +266,10 @@ func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN)
 	return true
 }
 
-// IsTargetMessage reports whether p, a packet for group id, is a target message, whose
+// IsTargetMessage reports whether p, a packet for the group, is a target message, whose
 // Targets the driver has to read from the payload before Input.
-func (s *Switch) IsTargetMessage(id GroupID, p *Packet) bool {
-	g := s.group(id)
+func (v Group) IsTargetMessage(p *Packet) bool {
+	g := v.g
 	return g != nil && g.isTargetMessage(p)
 }
 

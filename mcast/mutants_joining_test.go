@@ -34,7 +34,7 @@ var _ = []mutant.Mutant{
 	mutant.New("receivers that move to a leg that is joining wait for the next message", "R101", mutant.In((*group).moveMembers,
 		"from == fromJoining && (g.legs[m.To].joining || g.legs[m.To].members == 0)",
 		"from == fromJoining || g.legs[m.To].joining")),
-	mutant.New("the positions do not say who is joining", "R101", mutant.In((*Switch).positions,
+	mutant.New("the positions do not say who is joining", "R101", mutant.In((*group).positions,
 		"at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining",
 		"at.Known = !g.tree().isUnknown(MemberID(i))")),
 	mutant.New("a switch that is asked for more does not join the turn", "R101", mutant.In((*tree).joinNeeded,

@@ -31,7 +31,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a switch joins a turn before it has been told where that is", "R104", mutant.In((*tree).joinNeeded,
 		"case g.is(learning) || t.isUnknown(k):",
 		"case g.is(learning):")),
-	mutant.New("a member that joins has its registered numbers after a restart", "R83", mutant.In((*Switch).positions,
+	mutant.New("a member that joins has its registered numbers after a restart", "R83", mutant.In((*group).positions,
 		"at.Known, at.Joining = true, p.HasSource",
 		"at.Known = !p.HasSource")),
 	mutant.New("a member that joins has a part in the turn after a restart", "R83", mutant.In((*group).startResume,

@@ -166,8 +166,8 @@ func (g *group) offloadLimit() rocev2.PSN {
 // OffloadLimit returns the first PSN that the fast path of a group must not take yet: there
 // is no slot for it, no position is stored for it (R83), or it is too far ahead (R61). It
 // grows while the group is offloaded. The driver passes it on after each batch.
-func (s *Switch) OffloadLimit(id GroupID) rocev2.PSN {
-	g := s.group(id)
+func (v Group) OffloadLimit() rocev2.PSN {
+	g := v.g
 	if g == nil || g.repair.path == notOffered {
 		return 0
 	}
@@ -177,8 +177,8 @@ func (s *Switch) OffloadLimit(id GroupID) rocev2.PSN {
 // OffloadCopies returns how many of a group's Counters.Copies the fast path was to make. It is
 // exact if every gate let a packet pass from the moment on at which it was ordered to be open,
 // and no other; the driver, which counts what gates let pass, knows better.
-func (s *Switch) OffloadCopies(id GroupID) uint64 {
-	if g := s.group(id); g != nil && g.repair.path != notOffered {
+func (v Group) OffloadCopies() uint64 {
+	if g := v.g; g != nil && g.repair.path != notOffered {
 		return g.extra.offload.copies
 	}
 	return 0
@@ -288,8 +288,8 @@ type OffloadLeg struct {
 
 // OffloadTable writes what the fast path of a group has to know into t. It returns false
 // if no member is the source, or if the fast path is not for this group.
-func (s *Switch) OffloadTable(id GroupID, t *OffloadTable) bool {
-	g := s.group(id)
+func (v Group) OffloadTable(t *OffloadTable) bool {
+	g := v.g
 	if g == nil || g.repair.path == notOffered || g.src.member == none {
 		return false
 	}

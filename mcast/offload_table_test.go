@@ -19,19 +19,19 @@ func TestOffloadTable(t *testing.T) {
 	})
 	var got OffloadTable
 	want := OffloadTable{Source: 0, Window: window, Legs: []OffloadLeg{{1, 0x4000, 8}, {2, ^uint64(0x7FF), 9}}}
-	if !s.OffloadTable(0, &got) || !reflect.DeepEqual(got, want) {
+	if !s.Group(0).OffloadTable(&got) || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s.group(0).fwd.numWithoutWindow = 1
-	if s.OffloadTable(0, &got); !got.NoWrite {
+	if s.Group(0).OffloadTable(&got); !got.NoWrite {
 		t.Error("WRITEs are taken although a receiver has no window")
 	}
 	s.group(0).src.member = none
-	if s.OffloadTable(0, &got) {
+	if s.Group(0).OffloadTable(&got) {
 		t.Error("a table without a source")
 	}
 	s.group(0).repair.path = notOffered
-	if s.OffloadTable(0, &got) || s.OffloadTable(5, &got) {
+	if s.Group(0).OffloadTable(&got) || s.Group(5).OffloadTable(&got) {
 		t.Error("a table of a group that is not offered")
 	}
 }

@@ -146,18 +146,18 @@ func TestOffloadIsNotGranted(t *testing.T) {
 func TestOffloadLimit(t *testing.T) {
 	s, _ := offloaded(t, nil)
 	g := s.group(0)
-	if got := s.OffloadLimit(0); got != 8 {
+	if got := s.Group(0).OffloadLimit(); got != 8 {
 		t.Errorf("ring: %x", got)
 	}
 	g.policy.stored, g.fwd.limit = true, 5
-	if got := s.OffloadLimit(0); got != 5 {
+	if got := s.Group(0).OffloadLimit(); got != 5 {
 		t.Errorf("positions: %x", got)
 	}
 	g.policy.stored, g.extra.offload.spec.Slots, g.repair.store.first = false, 16, rocev2.PSN(0).Add(maxAhead)
-	if got := s.OffloadLimit(0); got != rocev2.PSN(maxAhead) {
+	if got := s.Group(0).OffloadLimit(); got != rocev2.PSN(maxAhead) {
 		t.Errorf("ahead: %x", got)
 	}
-	if got := s.OffloadLimit(7); got != 0 {
+	if got := s.Group(7).OffloadLimit(); got != 0 {
 		t.Errorf("no group: %x", got)
 	}
 }
@@ -178,7 +178,7 @@ func TestForwardedIsTaken(t *testing.T) {
 		t.Error("taken twice")
 	}
 	var st GroupStatus
-	if s.Snapshot(0, &st); st.Counters.DataIn != 2 || st.Counters.Copies != 4 || st.Nxt != 2 {
+	if s.Group(0).Snapshot(&st); st.Counters.DataIn != 2 || st.Counters.Copies != 4 || st.Nxt != 2 {
 		t.Errorf("%+v", st)
 	}
 	s.Revoked(0, 0, out)
@@ -277,7 +277,7 @@ func TestR34_EveryPacketIsReported(t *testing.T) {
 		t.Errorf("feedback %+v, want an ACK of 3 messages up to PSN 3", fb)
 	}
 	var st GroupStatus
-	if s.Snapshot(0, &st); st.Nxt != 5 || st.Counters.DataIn != 5 || st.Counters.Copies != 10 {
+	if s.Group(0).Snapshot(&st); st.Nxt != 5 || st.Counters.DataIn != 5 || st.Counters.Copies != 10 {
 		t.Errorf("next %d, %d packets, %d copies; want 5, 5 and 10", st.Nxt, st.Counters.DataIn, st.Counters.Copies)
 	}
 }

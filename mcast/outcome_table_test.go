@@ -51,7 +51,7 @@ func TestR72_MismatchCounts(t *testing.T) {
 			g.noteMismatch(1, x.n, x.seen, x.want, &out)
 		}
 		var o Outcomes
-		s.Outcomes(0, &o)
+		s.Group(0).Outcomes(&o)
 		var got Mismatch
 		if len(o.Mismatches) > 0 {
 			got = o.Mismatches[1][c.n]
@@ -142,13 +142,13 @@ func TestOutcomesOfNewMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !s.Outcomes(0, &o) || !reflect.DeepEqual(o, Outcomes{Generation: 5, Evicted: o.Evicted, Mismatches: o.Mismatches}) || len(o.Evicted)+len(o.Mismatches) > 0 {
+	if !s.Group(0).Outcomes(&o) || !reflect.DeepEqual(o, Outcomes{Generation: 5, Evicted: o.Evicted, Mismatches: o.Mismatches}) || len(o.Evicted)+len(o.Mismatches) > 0 {
 		t.Errorf("before any decision: %+v", o)
 	}
 	add("D", 3)
 	g := s.groups[0]
 	g.noteMismatch(3, VirtualQPN, 1, 2, &out)
-	s.Outcomes(0, &o)
+	s.Group(0).Outcomes(&o)
 	if len(o.Mismatches) != 0 {
 		t.Errorf("a mismatch that was seen once is an outcome: %+v", o)
 	}
@@ -160,7 +160,7 @@ func TestOutcomesOfNewMembers(t *testing.T) {
 	add("F", 5)
 	g.noteMismatch(5, VirtualQPN, 1, 2, &out)
 	g.emitCause(&out, MemberEvicted, 5, 9, Silent)
-	s.Outcomes(0, &o)
+	s.Group(0).Outcomes(&o)
 	if len(o.Evicted) != 6 || o.Evicted[1].Member != 1 || o.Evicted[5].Member != 5 || o.Evicted[4] != (Event{}) {
 		t.Errorf("evicted %+v", o.Evicted)
 	}
@@ -169,7 +169,7 @@ func TestOutcomesOfNewMembers(t *testing.T) {
 	}
 	evicted, mismatches := &o.Evicted[0], &o.Mismatches[0]
 	for _, id := range []GroupID{1, 0} { // no group has ID 1
-		if ok := s.Outcomes(id, &o); ok != (id == 0) || o.Group != id || !ok && len(o.Evicted)+len(o.Mismatches)+int(o.MismatchesReported) > 0 {
+		if ok := s.Group(id).Outcomes(&o); ok != (id == 0) || o.Group != id || !ok && len(o.Evicted)+len(o.Mismatches)+int(o.MismatchesReported) > 0 {
 			t.Errorf("group %d: %v, %+v", id, ok, o)
 		}
 	}
@@ -184,7 +184,7 @@ func TestOutcomesOfNewMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	add("H", 3)
-	s.Outcomes(0, &o)
+	s.Group(0).Outcomes(&o)
 	if o.Mismatches[3] != (Mismatches{}) || o.Mismatches[5][VirtualQPN].Count != 1 {
 		t.Errorf("mismatches %+v", o.Mismatches)
 	}
@@ -200,7 +200,7 @@ func TestOutcomesCount(t *testing.T) {
 		s.groups[0].emitCause(&out, SourceRefused, i, 6, rocev2.SyndromeNAKInvalid)
 	}
 	s.groups[0].emitCause(&out, GroupFailed, 1, 7, rocev2.SyndromeNAKOpErr)
-	s.Outcomes(0, &o)
+	s.Group(0).Outcomes(&o)
 	if o.Turns != 3 || o.LastSource.Member != 2 || o.Refusals != 3 || o.LastRefusal.Member != 2 || o.Failure.Member != 1 || o.Failure.Kind != GroupFailed || len(o.Evicted) > 0 {
 		t.Errorf("%+v", o)
 	}

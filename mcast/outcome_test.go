@@ -53,7 +53,7 @@ func TestOutcomesOutliveEvents(t *testing.T) {
 		p[k] = p[k].Next()
 	}
 	var o Outcomes
-	if !s.Outcomes(0, &o) || o.Generation != 7 || o.Turns != turns+1 || o.LastSource.Member != 0 || o.Failure.Kind != 0 {
+	if !s.Group(0).Outcomes(&o) || o.Generation != 7 || o.Turns != turns+1 || o.LastSource.Member != 0 || o.Failure.Kind != 0 {
 		t.Errorf("%+v", o)
 	}
 	if len(o.Evicted) != 3 || o.Evicted[0].Kind != 0 || o.Evicted[1].Kind != 0 {
@@ -73,14 +73,14 @@ func TestOutcomesEndWithTheirSubject(t *testing.T) {
 	serve(s, ipOf("C"), rocev2.Acknowledge, 2000, rocev2.SyndromeACK)
 	var o Outcomes
 	var out Output
-	if s.Outcomes(0, &o); o.Evicted[1].Kind != MemberEvicted {
+	if s.Group(0).Outcomes(&o); o.Evicted[1].Kind != MemberEvicted {
 		t.Fatalf("B was not evicted: %+v", o)
 	}
 	add := AddMember{Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("D"), QPN: 0x777}, Leg: 1}}
 	if err := s.Apply(0, add, &out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Outcomes(0, &o); o.Evicted[1].Kind != 0 {
+	if s.Group(0).Outcomes(&o); o.Evicted[1].Kind != 0 {
 		t.Errorf("D has the outcome of B: %+v", o.Evicted[1])
 	}
 	serve(s, ipOf("C"), rocev2.Acknowledge, 2001, rocev2.SyndromeNAKOpErr)
@@ -88,13 +88,13 @@ func TestOutcomesEndWithTheirSubject(t *testing.T) {
 	if err := s.Apply(0, PutGroup{Spec: *spec}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Outcomes(0, &o); o.Generation != 2 || o.Turns != 0 || o.LastSource.Kind != 0 || len(o.Evicted) != 0 {
+	if s.Group(0).Outcomes(&o); o.Generation != 2 || o.Turns != 0 || o.LastSource.Kind != 0 || len(o.Evicted) != 0 {
 		t.Errorf("the new group begins with %+v", o)
 	}
 	if err := s.Apply(0, DeleteGroup{}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Outcomes(0, &o) || len(o.Evicted) != 0 || o.Generation != 0 {
+	if s.Group(0).Outcomes(&o) || len(o.Evicted) != 0 || o.Generation != 0 {
 		t.Errorf("a deleted group has outcomes %+v", o)
 	}
 }

@@ -28,7 +28,7 @@ type Outcomes struct {
 	LastConflict Event  // the last SourceConflict
 	conflict     conflict
 
-	Positions uint32 // number of the positions that are to be stored (Switch.Positions); 0: none are
+	Positions uint32 // number of the positions that are to be stored (Group.Positions); 0: none are
 
 	MismatchesReported uint64       // number of NumberMismatch so far
 	Mismatches         []Mismatches // the members' mismatches, by MemberID; empty if MismatchesReported is 0
@@ -36,14 +36,14 @@ type Outcomes struct {
 
 // Outcomes writes the outcomes of a group into o, whose Evicted and Mismatches it reuses.
 // It reports whether the group exists.
-func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
-	g := s.group(id)
+func (v Group) Outcomes(o *Outcomes) bool {
+	g := v.g
 	if g == nil {
-		*o = Outcomes{Group: id, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
+		*o = Outcomes{Group: v.id, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
 		return false
 	}
 	if g.outcomes == nil {
-		*o = Outcomes{Group: id, Generation: g.generation, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
+		*o = Outcomes{Group: v.id, Generation: g.generation, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
 		return true
 	}
 	evicted, mismatches := append(o.Evicted[:0], g.outcomes.Evicted...), o.Mismatches[:0]

@@ -130,22 +130,21 @@ func (g *group) lowestReceived() rocev2.PSN {
 // Positions writes the present positions of a group's members into p, whose Members it
 // reuses, and returns their number. It reports whether there are any to store: the group
 // exists, is to be stored, and is neither resuming nor failed.
-func (s *Switch) Positions(id GroupID, p *Positions) (number uint32, ok bool) {
-	return s.positions(id, p, false)
+func (v Group) Positions(p *Positions) (number uint32, ok bool) {
+	return v.g.positions(p, false)
 }
 
 // LastPositions is Positions of a switch that serves no packet any more. A source that is at
 // rest, with a message's end acknowledged by all receivers, is none in p: after the restart
 // another member may begin at once. There are none if no turn has begun since the group was
 // put.
-func (s *Switch) LastPositions(id GroupID, p *Positions) (ok bool) {
-	number, ok := s.positions(id, p, true)
+func (v Group) LastPositions(p *Positions) (ok bool) {
+	number, ok := v.g.positions(p, true)
 	return ok && number != 0
 }
 
-func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, ok bool) {
+func (g *group) positions(p *Positions, last bool) (number uint32, ok bool) {
 	*p = Positions{Members: p.Members[:0]}
-	g := s.group(id)
 	if g == nil || !g.policy.stored || g.is(failed) || g.is(learning) {
 		return 0, false
 	}

@@ -158,7 +158,7 @@ func (q *quorumRun) send() {
 		}
 		if alive >= q.quorum && alive > 0 {
 			var st GroupStatus
-			q.sw.Snapshot(0, &st)
+			q.sw.Group(0).Snapshot(&st)
 			for i, m := range st.Members[1:] {
 				q.tb.Logf("%d: %+v %+v", i, m, *q.receivers[i])
 			}

@@ -214,7 +214,7 @@ func TestIsTargetMessage(t *testing.T) {
 		"never a group":      {5000, func(*Packet) {}, false},
 	} {
 		p := targetsOf(0, 0)
-		if c.change(&p); s.IsTargetMessage(c.group, &p) != c.want {
+		if c.change(&p); s.Group(c.group).IsTargetMessage(&p) != c.want {
 			t.Errorf("%s: %v", name, !c.want)
 		}
 	}
@@ -252,7 +252,7 @@ func TestOutputIsEmptiedFirst(t *testing.T) {
 			t.Errorf("%s: drop %v", name, o.Drop)
 		}
 	}
-	if _, ok := s.Member(0, groupIP); ok {
+	if _, ok := s.Group(0).Member(groupIP); ok {
 		t.Error("a member of no group")
 	}
 }

@@ -120,7 +120,7 @@ func (n *network) costs(seed uint64, sent *tallied, w *strings.Builder) {
 	retained := int64(0)
 	for _, d := range n.nodes {
 		var st GroupStatus
-		d.sw.Snapshot(0, &st)
+		d.sw.Group(0).Snapshot(&st)
 		c := &st.Counters
 		sum.DataIn, sum.Copies, sum.FeedbackIn, sum.FeedbackOut = sum.DataIn+c.DataIn, sum.Copies+c.Copies, sum.FeedbackIn+c.FeedbackIn, sum.FeedbackOut+c.FeedbackOut
 		sum.NAKsServed, sum.Probes, sum.Resent, sum.NotRetained = sum.NAKsServed+c.NAKsServed, sum.Probes+c.Probes, sum.Resent+c.Resent, sum.NotRetained+c.NotRetained

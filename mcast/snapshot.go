@@ -127,8 +127,8 @@ type MemberStatus struct {
 
 // Snapshot writes the state of a group into st, whose Members it reuses. It reports
 // whether the group exists.
-func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
-	g := s.group(id)
+func (v Group) Snapshot(st *GroupStatus) bool {
+	g := v.g
 	if g == nil {
 		return false
 	}
@@ -171,19 +171,19 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	return true
 }
 
-// Progress returns how far the data of group id has come, and whether src is its source.
-func (s *Switch) Progress(id GroupID, src netip.Addr) (acked, nxt rocev2.PSN, isSource bool) {
-	g := s.group(id)
+// Progress returns how far the data has come, and whether src is its source.
+func (v Group) Progress(src netip.Addr) (acked, nxt rocev2.PSN, isSource bool) {
+	g := v.g
 	if g == nil || g.src.member == none {
 		return 0, 0, false
 	}
 	return g.agg.acked, g.fwd.nxt, g.src.addr == rocev2.KeyOf(src)
 }
 
-// SourcePSN returns the PSN of the source that feedback of group id with PSN psn, sent by src, is
+// SourcePSN returns the PSN of the source that feedback with PSN psn, sent by src, is
 // about: a member numbers by its own queue pair (R18). ok is false if src is no receiver here.
-func (s *Switch) SourcePSN(id GroupID, src netip.Addr, psn rocev2.PSN) (of rocev2.PSN, ok bool) {
-	g := s.group(id)
+func (v Group) SourcePSN(src netip.Addr, psn rocev2.PSN) (of rocev2.PSN, ok bool) {
+	g := v.g
 	if g == nil || g.src.member == none {
 		return 0, false
 	}
@@ -207,8 +207,8 @@ type Awaited struct {
 
 // Awaited returns what the next ACK of a group waits for, whatever the number of its members.
 // Under Quorum some of the legs may be ones that it need not wait for, and Alone is false.
-func (s *Switch) Awaited(id GroupID) (a Awaited) {
-	g := s.group(id)
+func (v Group) Awaited() (a Awaited) {
+	g := v.g
 	if g == nil || g.is(failed) || g.src.member == none || g.is(unplaced) || g.agg.acked == g.fwd.nxt.Prev() || g.agg.numAtAcked == 0 {
 		return a
 	}
@@ -220,8 +220,8 @@ func (s *Switch) Awaited(id GroupID) (a Awaited) {
 // AwaitedMember returns the first member behind a leg that the next ACK of a group waits for, if
 // Awaited has some. The leg of was, for whom it waited before, is asked first: the other ones are
 // walked only when it has more.
-func (s *Switch) AwaitedMember(id GroupID, was MemberID) (m MemberID, ok bool) {
-	g := s.group(id)
+func (v Group) AwaitedMember(was MemberID) (m MemberID, ok bool) {
+	g := v.g
 	if g == nil {
 		return 0, false
 	}

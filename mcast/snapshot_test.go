@@ -44,13 +44,13 @@ func TestSnapshotShows(t *testing.T) {
 		in(Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, Payload: 8, AckReq: true, Frame: Handle(psn) + 1})
 	}
 	var st GroupStatus
-	if s.Snapshot(3, &st) {
+	if s.Group(3).Snapshot(&st) {
 		t.Error("a group that was not put has a status")
 	}
 	must(PutGroup{spec})
 	joinTree(t, s, 3)
 	s.Advance(0, &out)
-	if !s.Snapshot(3, &st) || st.HasSource || st.Source != 0 || st.Failed || st.Retained+st.RetainedMax != 0 {
+	if !s.Group(3).Snapshot(&st) || st.HasSource || st.Source != 0 || st.Failed || st.Retained+st.RetainedMax != 0 {
 		t.Errorf("before any data: %+v", st)
 	}
 	for i, name := range []string{"B", "C", "D", "E"} {
@@ -77,7 +77,7 @@ func TestSnapshotShows(t *testing.T) {
 		s.Input(0, &p, &out)
 	}
 	old := st.Members[:1]
-	s.Snapshot(3, &st)
+	s.Group(3).Snapshot(&st)
 	if &old[0] != &st.Members[0] && cap(old) >= len(st.Members) {
 		t.Error("the slice of members was not used again")
 	}
@@ -105,16 +105,16 @@ func TestSnapshotShows(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, *w)
 		}
 	}
-	if a := s.Awaited(3); a != (Awaited{Legs: 1, Alone: true, PSN: 0}) {
+	if a := s.Group(3).Awaited(); a != (Awaited{Legs: 1, Alone: true, PSN: 0}) {
 		t.Errorf("the leg of F and G is awaited alone: %+v", a)
 	}
 	for was, want := range map[MemberID]MemberID{0: 5, 2: 5, 5: 5, 6: 6, 1000: 5} {
-		if m, ok := s.AwaitedMember(3, was); m != want || !ok {
+		if m, ok := s.Group(3).AwaitedMember(was); m != want || !ok {
 			t.Errorf("after member %d: member %d, %v; want %d, behind the leg of F and G", was, m, ok, want)
 		}
 	}
 	s.groups[3].policy.quorum = 1
-	if a := s.Awaited(3); a.Alone {
+	if a := s.Group(3).Awaited(); a.Alone {
 		t.Errorf("under a quorum nobody is awaited alone: %+v", a)
 	}
 	s.groups[3].policy.quorum = 0
@@ -135,14 +135,14 @@ func TestSnapshotShows(t *testing.T) {
 	must(AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("I"), QPN: 0x31}, Number: 9, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}, 0})
 	must(AddMember{3, MemberSpec{MemberRecord: MemberRecord{IP: ipOf("J"), QPN: 0x32}, Number: 10, Leg: 7}, LegSpec{}, 0})
 	must(UpdateMembers{Group: 3, Remove: []MemberID{5, 8}})
-	s.Snapshot(3, &st)
+	s.Group(3).Snapshot(&st)
 	for _, i := range []int{5, 8} {
 		w := MemberStatus{IP: st.Members[i].IP, QPN: st.Members[i].QPN, Leg: st.Members[i].Leg}
 		if st.Members[i] != w || !st.Members[i+1].Live {
 			t.Errorf("member %d has left: %+v", i, st.Members[i])
 		}
 	}
-	if m, ok := s.AwaitedMember(3, 5); m != 6 || !ok {
+	if m, ok := s.Group(3).AwaitedMember(5); m != 6 || !ok {
 		t.Errorf("F has left, and member %d is awaited, %v; want G, behind the same leg", m, ok)
 	}
 	if !st.Members[9].Joining || st.Members[6].Lag != 3 {
@@ -151,33 +151,33 @@ func TestSnapshotShows(t *testing.T) {
 
 	// All is acknowledged but for the leg of F and G, whose NAK ends the group when D has gone.
 	in(Packet{Src: ipOf("A"), Neighbor: 9, Op: rocev2.Acknowledge, PSN: 1, Syndrome: rocev2.SyndromeACK, MSN: s.groups[3].tagOf(0)})
-	s.Snapshot(3, &st)
+	s.Group(3).Snapshot(&st)
 	if st.Acked != 0 || st.Retained != 2*minFrameBytes || st.RetainedMax != 3*minFrameBytes || !st.Members[3].HoldsACK || st.Members[6].HoldsACK {
 		t.Errorf("%+v", st)
 	}
-	if a := s.Awaited(3); a != (Awaited{Legs: 2, PSN: 1}) {
+	if a := s.Group(3).Awaited(); a != (Awaited{Legs: 2, PSN: 1}) {
 		t.Errorf("C and D are awaited: %+v", a)
 	}
 	for was, want := range map[MemberID]MemberID{1: 2, 2: 2, 3: 3, 5: 2} { // member 5 has left
-		if m, ok := s.AwaitedMember(3, was); m != want || !ok {
+		if m, ok := s.Group(3).AwaitedMember(was); m != want || !ok {
 			t.Errorf("after member %d: member %d, %v; want %d of C and D", was, m, ok, want)
 		}
 	}
 	s.groups[3].policy.minReceivers = 100 // nobody can be evicted
 	aeth("D", 301, rocev2.SyndromeNAKOpErr)
 	aeth("C", 202, rocev2.SyndromeACK)
-	s.Snapshot(3, &st)
+	s.Group(3).Snapshot(&st)
 	if !st.Failed || st.FailPSN != 1 || st.FailSyndrome != rocev2.SyndromeNAKOpErr || st.FailCause != rocev2.SyndromeNAKOpErr || st.FailMember != 3 || st.Retained != 0 || st.Members[3].Pending != rocev2.SyndromeNAKOpErr {
 		t.Errorf("%+v", st)
 	}
-	if a := s.Awaited(3); a != (Awaited{}) {
+	if a := s.Group(3).Awaited(); a != (Awaited{}) {
 		t.Errorf("a failed group awaits %+v", a)
 	}
-	if m, ok := s.AwaitedMember(4, 0); ok {
+	if m, ok := s.Group(4).AwaitedMember(0); ok {
 		t.Errorf("a group that does not exist awaits member %d", m)
 	}
 	s.groups[3].outcomes = nil // as after SetState
-	if s.Snapshot(3, &st); !st.Failed || st.FailCause != 0 {
+	if s.Group(3).Snapshot(&st); !st.Failed || st.FailCause != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -204,9 +204,9 @@ func TestHoldsACK(t *testing.T) {
 			g.agg.numAtAcked = 1
 		}
 		var st GroupStatus
-		s.Snapshot(0, &st)
-		if m, ok := s.AwaitedMember(0, 0); s.Awaited(0).Legs > 0 != c.want || c.want && (m != 1 || !ok) {
-			t.Errorf("case %d: %+v, member %d, %v", i, s.Awaited(0), m, ok)
+		s.Group(0).Snapshot(&st)
+		if m, ok := s.Group(0).AwaitedMember(0); s.Group(0).Awaited().Legs > 0 != c.want || c.want && (m != 1 || !ok) {
+			t.Errorf("case %d: %+v, member %d, %v", i, s.Group(0).Awaited(), m, ok)
 		}
 		if m := st.Members[1]; m.HoldsACK != c.want || m.Lag != c.nxt.Prev().Sub(c.acked) {
 			t.Errorf("case %d: %+v", i, m)

@@ -162,7 +162,7 @@ func TestGroupsByAddress(t *testing.T) {
 			t.Fatalf("group %d: found %v, as %d", id, ok, got)
 		}
 		for i := range 4 {
-			m, ok := s.Member(GroupID(id), addr(id, i+1))
+			m, ok := s.Group(GroupID(id)).Member(addr(id, i+1))
 			if ok != (in[id] && i < 3) || ok && m != MemberID(i) {
 				t.Fatalf("member %d of group %d: found %v, as %d", i, id, ok, m)
 			}

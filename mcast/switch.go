@@ -53,14 +53,24 @@ func (s *Switch) Lookup(ip netip.Addr) (GroupID, bool) {
 	return s.lookup(rocev2.KeyOf(ip))
 }
 
-// Member returns the member of group id with address ip, live or not.
-func (s *Switch) Member(id GroupID, ip netip.Addr) (MemberID, bool) {
-	g := s.group(id)
+// Member returns the member with address ip, live or not.
+func (v Group) Member(ip netip.Addr) (MemberID, bool) {
+	g := v.g
 	if g == nil {
 		return 0, false
 	}
 	return g.memberAt(ip)
 }
+
+// Group is one of a switch's groups, for those who read it: no method but Explain and ExplainACK, which
+// are for a Clone, changes it. The methods of a group that does not exist return zero values.
+type Group struct {
+	id GroupID
+	g  *group
+}
+
+// Group returns the group with that number.
+func (s *Switch) Group(id GroupID) Group { return Group{id, s.group(id)} }
 
 func (s *Switch) group(id GroupID) *group {
 	if int(id) < len(s.groups) {
@@ -358,8 +368,8 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 // Prefetch reads what a packet of a group touches first, for drivers that know the groups of the next
 // packets: reads for several packets overlap, while those of Input wait for each other. feedback is
 // of packets that have one leg to find, by address. The sum has no meaning; it keeps the reads.
-func (s *Switch) Prefetch(id GroupID, feedback bool) (sum uint64) {
-	g := s.group(id)
+func (v Group) Prefetch(feedback bool) (sum uint64) {
+	g := v.g
 	if g == nil {
 		return 0
 	}

@@ -115,7 +115,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 		t.Error("deleted twice")
 	}
 	var st GroupStatus
-	if s.Snapshot(0, &st) || !s.Snapshot(1, &st) {
+	if s.Group(0).Snapshot(&st) || !s.Group(1).Snapshot(&st) {
 		t.Error("Snapshot of a deleted, or not of a living group")
 	}
 }

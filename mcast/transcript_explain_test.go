@@ -20,20 +20,20 @@ func TestExplanations(t *testing.T) {
 
 // explain prints the explanation of p.
 func (s *transcript) explain(p *Packet, w *strings.Builder) {
-	sw := s.sw.Clone(0)
+	sw := s.sw.Group(0).Clone()
 	if sw == nil {
 		fmt.Fprintln(w, "no group")
 		return
 	}
 	out := Output{MaxResends: s.out.MaxResends}
-	e := sw.Explain(s.now, 0, p, &out)
+	e := sw.Group(0).Explain(s.now, p, &out)
 	fmt.Fprintln(w, e.Verdict)
 	printSteps(w, e.Steps)
 }
 
 // waits prints what the next acknowledgement waits for.
 func (s *transcript) waits(w *strings.Builder) {
-	x := s.sw.Clone(0).ExplainACK(s.now, 0)
+	x := s.sw.Group(0).Clone().Group(0).ExplainACK(s.now)
 	printSteps(w, x.Steps)
 	for i := range x.Waits {
 		v := &x.Waits[i]

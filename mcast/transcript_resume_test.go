@@ -14,9 +14,9 @@ import (
 // positions prints the positions of the group; with last, those of a switch that ends.
 func (s *transcript) positions(a args, w *strings.Builder) {
 	var p Positions
-	n, ok := s.sw.Positions(0, &p)
+	n, ok := s.sw.Group(0).Positions(&p)
 	if a.d.HasArg("last") {
-		ok = s.sw.LastPositions(0, &p)
+		ok = s.sw.Group(0).LastPositions(&p)
 	}
 	if !ok {
 		fmt.Fprintln(w, "none")
@@ -49,7 +49,7 @@ func (p Position) afterWrap(registered rocev2.PSN) Position {
 // durable tells the switch that the present positions are durable.
 func (s *transcript) durable(a args, w *strings.Builder) {
 	var p Positions
-	n, ok := s.sw.Positions(0, &p)
+	n, ok := s.sw.Group(0).Positions(&p)
 	if !ok {
 		fmt.Fprintln(w, "none")
 		return

@@ -15,7 +15,7 @@ import (
 
 func (s *transcript) show(w *strings.Builder) {
 	var st GroupStatus
-	if !s.sw.Snapshot(0, &st) {
+	if !s.sw.Group(0).Snapshot(&st) {
 		fmt.Fprintln(w, "no group")
 		return
 	}

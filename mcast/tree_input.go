@@ -56,7 +56,7 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 		out.Drop = UnknownGroup
 		return
 	}
-	switch t, leg, ok := s.treeLeg(id, n); {
+	switch t, leg, ok := s.group(id).treeLeg(n); {
 	case !ok:
 		out.Drop = NoSession
 	case g.repair.path == fastPath:
@@ -182,11 +182,11 @@ func (t *tree) placeAt(now time.Duration, place *TreeSpec, out *Output) {
 	}
 }
 
-// ReportNumbers returns the sequence numbers of group id's reports to and from a neighbour:
+// ReportNumbers returns the sequence numbers of the group's reports to and from a neighbour:
 // the last one sent, the last one of these that is acknowledged, and the last one received.
 // It reports whether there is a session. It is for models, as is RenumberReports.
-func (s *Switch) ReportNumbers(id GroupID, n Neighbor) (sent, acked, received uint64, up bool) {
-	if t, leg, ok := s.treeLeg(id, n); ok {
+func (v Group) ReportNumbers(n Neighbor) (sent, acked, received uint64, up bool) {
+	if t, leg, ok := v.g.treeLeg(n); ok {
 		return t.machine.Numbers(leg)
 	}
 	return 0, 0, 0, false
@@ -196,14 +196,13 @@ func (s *Switch) ReportNumbers(id GroupID, n Neighbor) (sent, acked, received ui
 // reports received. If the neighbour and the reports on their way are changed alike, the
 // behaviour is the same.
 func (s *Switch) RenumberReports(id GroupID, n Neighbor, sent, received uint64) {
-	if t, leg, ok := s.treeLeg(id, n); ok {
+	if t, leg, ok := s.group(id).treeLeg(n); ok {
 		t.machine.Renumber(leg, sent, received)
 	}
 }
 
 // treeLeg returns the tree of a group, and its leg to a neighbour.
-func (s *Switch) treeLeg(id GroupID, n Neighbor) (*tree, token.Leg, bool) {
-	g := s.group(id)
+func (g *group) treeLeg(n Neighbor) (*tree, token.Leg, bool) {
 	if g == nil || g.tree() == nil {
 		return nil, 0, false
 	}

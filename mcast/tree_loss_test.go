@@ -104,7 +104,7 @@ func (n *network) lossCosts(w *strings.Builder, seed int, fast time.Duration) {
 	var total Counters
 	for _, d := range n.nodes {
 		var st GroupStatus
-		d.sw.Snapshot(0, &st)
+		d.sw.Group(0).Snapshot(&st)
 		c := &st.Counters
 		total.NAKsServed, total.Probes, total.Resent = total.NAKsServed+c.NAKsServed, total.Probes+c.Probes, total.Resent+c.Resent
 	}

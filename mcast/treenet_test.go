@@ -363,7 +363,7 @@ func (s *treeSwitch) store() {
 // read makes the present positions durable. A driver does so with each change of the members too.
 func (s *treeSwitch) read() (number uint32, ok bool) {
 	var p Positions
-	number, ok = s.sw.Positions(0, &p)
+	number, ok = s.sw.Group(0).Positions(&p)
 	if !ok || number == 0 {
 		return 0, false
 	}

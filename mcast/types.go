@@ -192,7 +192,7 @@ type GroupSpec struct {
 	// probe. By the answer a new receiver shows that it expects the PSN that it was
 	// registered with (R52). 0: receivers' numberings are not verified.
 	PSNProbe time.Duration
-	// Stored has the positions of the members reported (PositionsDue, Switch.Positions).
+	// Stored has the positions of the members reported (PositionsDue, Group.Positions).
 	// New data of a turn waits until the driver has stored them (R83). It needs PSNProbe.
 	Stored bool
 	// Resume, if not nil, has the stored positions of the members, which have had data

@@ -129,7 +129,7 @@ func TestR35_UpdatesAllOrNothing(t *testing.T) {
 				continue
 			}
 			var st GroupStatus
-			s.Snapshot(spec.ID, &st)
+			s.Group(spec.ID).Snapshot(&st)
 			var got []string
 			for k, m := range st.Members {
 				name := nameOf(MemberID(m.IP.As4()[3] - 1))
@@ -137,7 +137,7 @@ func TestR35_UpdatesAllOrNothing(t *testing.T) {
 					name = strings.ToLower(name)
 				}
 				got = append(got, fmt.Sprint(name, m.Leg))
-				if id, ok := s.Member(spec.ID, m.IP); m.Live && (!ok || int(id) != k) {
+				if id, ok := s.Group(spec.ID).Member(m.IP); m.Live && (!ok || int(id) != k) {
 					t.Errorf("case %d: %s is found as member %d, %v, not %d", i, name, id, ok, k)
 				}
 			}

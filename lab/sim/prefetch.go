@@ -34,7 +34,7 @@ func (p *Partition) prefetch() {
 		case toSwitch:
 			n := s.ports[e.in].node
 			sw := s.switches[int(n)-s.cfg.Topology.Hosts]
-			p.touched += sw.core.Prefetch(mcast.GroupID(e.dst), e.isFeedback())
+			p.touched += sw.core.Group(mcast.GroupID(e.dst)).Prefetch(e.isFeedback())
 			if g := &sw.groups[e.dst]; len(g.legs) > 0 {
 				p.touched += uint64(s.ports[g.legs[0].port].freeAt)
 				p.touched += uint64(g.legOf[0])

@@ -67,7 +67,7 @@ func (s *Simulation) stalled(g int, source topology.Node, c *conn) string {
 	for range maxDepth {
 		sw := s.switchAt(node)
 		id := s.numberAt(sw, g)
-		if id < 0 || !sw.core.Snapshot(mcast.GroupID(id), &st) {
+		if id < 0 || !sw.core.Group(mcast.GroupID(id)).Snapshot(&st) {
 			fmt.Fprintf(&b, "; %s has not got the group", name(topology.Node(node)))
 			break
 		}

@@ -385,7 +385,7 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 func (w *World) snapshot(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
 
 func (f *membership) look(st *mcast.GroupStatus, hosts int) {
-	if !f.dev.Snapshot(0, st) {
+	if !f.dev.Group(0).Snapshot(st) {
 		*st = mcast.GroupStatus{Members: slices.Grow(st.Members[:0], hosts)[:hosts]}
 		clear(st.Members)
 		return

@@ -407,7 +407,7 @@ func (w *World) takeOrders(sw int) {
 		f.todo = append(f.todo, c)
 	}
 	if f.on {
-		f.limit = r.dev.OffloadLimit(0)
+		f.limit = r.dev.Group(0).OffloadLimit()
 	}
 }
 

@@ -31,7 +31,7 @@ func oneLeg() *Config {
 // served says whether the switch answered a NAK from its store.
 func (b *broken) served() bool {
 	old := b.st.Counters.NAKsServed
-	b.Snapshot(0, &b.st)
+	b.Group(0).Snapshot(&b.st)
 	return b.st.Counters.NAKsServed > old
 }
 

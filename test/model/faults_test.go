@@ -50,7 +50,7 @@ func (b *broken) Apply(now time.Duration, op mcast.Op, out *mcast.Output) error 
 
 func (b *broken) Advance(now time.Duration, out *mcast.Output) {
 	b.now = now
-	b.Snapshot(0, &b.st)
+	b.Group(0).Snapshot(&b.st)
 	b.Switch.Advance(now, out)
 	if b.timer != nil {
 		b.timer(b, out)
@@ -59,7 +59,7 @@ func (b *broken) Advance(now time.Duration, out *mcast.Output) {
 
 func (b *broken) Input(now time.Duration, p *mcast.Packet, out *mcast.Output) {
 	b.now = now
-	b.Snapshot(0, &b.st)
+	b.Group(0).Snapshot(&b.st)
 	q := *p
 	if b.before != nil && !b.before(b, &q) {
 		*out = mcast.Output{Copies: out.Copies[:0], Feedback: out.Feedback[:0], Events: out.Events[:0]}
@@ -73,7 +73,7 @@ func (b *broken) Input(now time.Duration, p *mcast.Packet, out *mcast.Output) {
 
 // answer adds feedback to the current source.
 func (b *broken) answer(out *mcast.Output, syn rocev2.Syndrome, psn rocev2.PSN) {
-	b.Snapshot(0, &b.st)
+	b.Group(0).Snapshot(&b.st)
 	if b.st.HasSource {
 		out.Feedback = append(out.Feedback, mcast.Feedback{To: b.st.Source, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn})
 	}

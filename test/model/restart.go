@@ -125,7 +125,7 @@ func (w *World) read(sw int) {
 		}
 	}
 	var p mcast.Positions
-	number, ok := r.dev.Positions(0, &p)
+	number, ok := r.dev.Group(0).Positions(&p)
 	if ok && number != 0 {
 		n.hasSource, n.source, n.at = p.HasSource, 0, [maxFileHosts]mcast.Position{}
 		if p.HasSource {

@@ -100,7 +100,7 @@ func (w *World) checkToken() {
 	var st mcast.GroupStatus
 	serving := map[token.Term]int{}
 	for sw := range w.switches {
-		if w.switches[sw].dev.Snapshot(0, &st) && st.InTree && st.Token.Serving {
+		if w.switches[sw].dev.Group(0).Snapshot(&st) && st.InTree && st.Token.Serving {
 			if other, ok := serving[st.Token.Term]; ok {
 				w.fault(sw, "TWO SOURCES: members of switches %d and %d may send in term %d", other, sw, st.Token.Term)
 			}
@@ -124,8 +124,8 @@ func (w *World) renumberReports() {
 		if w.sessionAt(l) != w.sessionAt(back) {
 			continue
 		}
-		sent, acked, _, up := w.switches[from].dev.ReportNumbers(0, n)
-		_, _, received, upThere := w.switches[to].dev.ReportNumbers(0, k.nbr)
+		sent, acked, _, up := w.switches[from].dev.Group(0).ReportNumbers(n)
+		_, _, received, upThere := w.switches[to].dev.Group(0).ReportNumbers(k.nbr)
 		if !up || !upThere {
 			continue
 		}

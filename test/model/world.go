@@ -21,22 +21,19 @@ type Device interface {
 	Input(now time.Duration, p *mcast.Packet, out *mcast.Output)
 	Advance(now time.Duration, out *mcast.Output)
 	NextDeadline() (time.Duration, bool)
-	Snapshot(id mcast.GroupID, st *mcast.GroupStatus) bool
+	Group(id mcast.GroupID) mcast.Group
 	AppendState(b []byte, now time.Duration) []byte
 	SetState(b []byte, now time.Duration) ([]byte, error)
 	Apply(now time.Duration, op mcast.Op, out *mcast.Output) error
-	Positions(id mcast.GroupID, p *mcast.Positions) (number uint32, ok bool)
 	PositionsStored(now time.Duration, id mcast.GroupID, number uint32, p *mcast.Positions, out *mcast.Output)
 	Requeue(c *mcast.Copy, until time.Duration) bool
 
 	InputForwarded(now time.Duration, id mcast.GroupID, p *mcast.Packet, out *mcast.Output)
 	Offload(now time.Duration, id mcast.GroupID, out *mcast.Output) (mcast.Grant, bool)
 	Revoked(now time.Duration, id mcast.GroupID, out *mcast.Output)
-	OffloadLimit(id mcast.GroupID) rocev2.PSN
 
 	SetSession(now time.Duration, id mcast.GroupID, n mcast.Neighbor, session uint64, out *mcast.Output) error
 	InputReport(now time.Duration, id mcast.GroupID, n mcast.Neighbor, msg *token.Message, out *mcast.Output)
-	ReportNumbers(id mcast.GroupID, n mcast.Neighbor) (sent, acked, received uint64, up bool)
 	RenumberReports(id mcast.GroupID, n mcast.Neighbor, sent, received uint64)
 }
 

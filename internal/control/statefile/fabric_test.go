@@ -218,9 +218,9 @@ func (f *fabric) write() {
 		f.send(&out, nil)
 	}
 	var o mcast.Outcomes
-	if f.sw.Outcomes(0, &o); f.due == nil && o.Positions > f.number {
+	if f.sw.Group(0).Outcomes(&o); f.due == nil && o.Positions > f.number {
 		f.due = new(mcast.Positions)
-		f.number, _ = f.sw.Positions(0, f.due)
+		f.number, _ = f.sw.Group(0).Positions(f.due)
 	}
 }
 
