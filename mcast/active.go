@@ -15,7 +15,7 @@ import (
 
 // legActivity is the part of a leg's state that exists only while data flows.
 type legActivity struct {
-	recovery recovery `state:"own(legRecovery)"`
+	recovery recovery `state:"own(legRecovery) if c.g.repair.store != nil || c.g.live.deadAfterMax > 0 else recovery{}"`
 
 	pausesApplied time.Duration `state:"derived = c.sw.ports.port(c.g.legs[c.Index].port).paused"` // pauses of the leg's port that all times here and recovery.expectedSince include
 	lastHeard     time.Duration `state:"since(c.silence()) if c.watched()"`                        // time of the last feedback, if the leg can be evicted for silence

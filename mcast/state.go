@@ -137,11 +137,18 @@ func (c *stateCode) extra(g *group) {
 }
 
 // history encodes the histories of all members, of which the table may have a part.
-func (c *stateCode) history(*extra) {
+func (c *stateCode) history(x *extra) {
+	counts := func(h memberHistory) bool { return h.refusalReported || h.waits != 0 || h.quarantinedUntil > c.Now }
+	if !c.Present(slices.ContainsFunc(x.history, counts)) {
+		if c.Reading {
+			clear(x.history)
+		}
+		return
+	}
 	for i := range c.g.members {
 		c.Index = i
 		was := c.g.historyOf(MemberID(i))
-		is := c.Present(was.refusalReported || was.waits != 0 || was.quarantinedUntil > c.Now)
+		is := c.Present(counts(was))
 		if !c.Reading {
 			if is {
 				c.Bytes = was.appendState(c, c.Bytes)

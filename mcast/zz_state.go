@@ -415,9 +415,11 @@ func (x *leg) readState(c *stateCode) {
 
 func (x *legActivity) appendState(c *stateCode, b []byte) []byte {
 	b = statecode.AppendUint(b, x.cnpWeight)
-	c.Bytes = b
-	c.legRecovery(x)
-	b = c.Bytes
+	if c.g.repair.store != nil || c.g.live.deadAfterMax > 0 {
+		c.Bytes = b
+		c.legRecovery(x)
+		b = c.Bytes
+	}
 	if c.watched() {
 		b = c.AppendSince(b, x.lastHeard, c.silence())
 		b = c.AppendSince(b, x.livenessSince, c.silence())
@@ -443,7 +445,11 @@ func (x *legActivity) appendState(c *stateCode, b []byte) []byte {
 
 func (x *legActivity) readState(c *stateCode) {
 	statecode.ReadUint(&c.Code, &x.cnpWeight)
-	c.legRecovery(x)
+	if c.g.repair.store != nil || c.g.live.deadAfterMax > 0 {
+		c.legRecovery(x)
+	} else {
+		x.recovery = recovery{}
+	}
 	if c.watched() {
 		c.ReadTime(&x.lastHeard)
 		c.ReadTime(&x.livenessSince)

@@ -50,26 +50,34 @@ type stateCode struct {
 
 func (c *stateCode) sends(r *requester) {
 	n := length(c, &r.sendQueue)
-	for i := range n {
-		if w := r.sendQueue.at(i); c.Reading {
-			w.readState(c)
-		} else {
-			c.Bytes = w.appendState(c, c.Bytes)
+	if c.Reading {
+		for i := range n {
+			r.sendQueue.at(i).readState(c)
 		}
+		return
 	}
+	b := c.Bytes
+	for i := range n {
+		b = r.sendQueue.at(i).appendState(c, b)
+	}
+	c.Bytes = b
 }
 
 func (c *stateCode) receives(r *responder) {
 	n := length(c, &r.recvQueue)
-	for i := range n {
-		w := r.recvQueue.at(i)
-		if !c.Reading {
-			c.Bytes = statecode.AppendUint(c.Bytes, w.ID)
-			continue
+	if c.Reading {
+		for i := range n {
+			w := r.recvQueue.at(i)
+			statecode.ReadUint(&c.Code, &w.ID)
+			*w = c.posted.Recv(w.ID)
 		}
-		statecode.ReadUint(&c.Code, &w.ID)
-		*w = c.posted.Recv(w.ID)
+		return
 	}
+	b := c.Bytes
+	for i := range n {
+		b = statecode.AppendUint(b, r.recvQueue.at(i).ID)
+	}
+	c.Bytes = b
 }
 
 // length encodes the number of entries of a queue. One that is read has that many.

@@ -199,6 +199,9 @@ func (g *generator) methods(name string, s *types.Struct) string {
 			continue
 		case "own":
 			p.steps = []step{byHand("c." + t.arg + "(x)\n")}
+			if t.other != "" {
+				p.otherwise = otherwise(t, x, typ)
+			}
 		default:
 			encodes = true
 			if t == (tag{kind: "encoded"}) && isFlag(typ) {
