@@ -92,11 +92,14 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 }
 
 // suites are the tests that may notice a mutant: those of the package itself and, if it
-// survives these, those of the model checker or of the architecture.
+// survives these, those of the model checker, of the control loop or of the architecture.
 func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
 	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "mcast" || m.dir == "host/rc") {
 		s = append(s, "test/model")
+	}
+	if m.dir == "internal/control/location" { // what hosts confirm is tried with a whole switch
+		s = append(s, "internal/control")
 	}
 	if m.rule == "user" { // a text that stands in several places
 		s = append(s, "test/arch")
