@@ -64,8 +64,8 @@ func (f *fakeSwitch) give(head envelope.Header, body envelope.Body, before func(
 
 // placeOf returns where the switch has a host.
 func (f *fakeSwitch) placeOf(ip netip.Addr) (s dataplane.Origin) {
-	if h := f.control.dir.hosts.byIP[ip]; h != nil {
-		s = f.control.dir.originOf(&h.location)
+	if h := f.control.dir.hosts.Of(ip); h != nil {
+		s = f.control.dir.hosts.Origin(h.At())
 	}
 	return s
 }
@@ -135,7 +135,7 @@ func TestAcceptedMemberAfterKill(t *testing.T) {
 		body.Members = append(body.Members, record(&m))
 	}
 	known := func() {
-		f.control.dir.kernelDecides = true // nobody is asked where it is
+		f.control.dir.hosts.FollowKernel(true) // nobody is asked where it is
 		f.know(4)
 	}
 	head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
@@ -163,7 +163,7 @@ func TestAcceptedMemberAfterKill(t *testing.T) {
 	f.end()
 
 	f = newFakeSwitchWith(t, 4, 1, config+"state: "+killed+"\n")
-	f.control.do(func() { f.control.dir.kernelDecides = true; f.know(4) })
+	f.control.do(func() { f.control.dir.hosts.FollowKernel(true); f.know(4) })
 	time.Sleep(50 * time.Millisecond)
 	if m := f.members(0); m[joiner.IP] != joiner.QPN {
 		t.Errorf("the master has an Accept of 3 members; after the kill the switch serves %d: %v", len(m), m)
@@ -194,7 +194,7 @@ func TestMemberLeftBeforeKill(t *testing.T) {
 		body.Members = append(body.Members, record(&m))
 	}
 	known := func() {
-		f.control.dir.kernelDecides = true
+		f.control.dir.hosts.FollowKernel(true)
 		f.know(4)
 	}
 	head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
@@ -217,7 +217,7 @@ func TestMemberLeftBeforeKill(t *testing.T) {
 	}
 	f.end()
 	f = newFakeSwitchWith(t, 4, 1, config+"state: "+killed+"\n")
-	f.control.do(func() { f.control.dir.kernelDecides = true; f.know(4) })
+	f.control.do(func() { f.control.dir.hosts.FollowKernel(true); f.know(4) })
 	time.Sleep(50 * time.Millisecond)
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
 		f.feed(0, answer(1, 999, rocev2.SyndromeACK), send(0, 0)) // its answer to a keepalive probe

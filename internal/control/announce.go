@@ -5,6 +5,7 @@ package control
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -89,9 +90,9 @@ func (a *announcer) due(now time.Duration) (xs []dataplane.Announcement) {
 
 // announcePort announces at port p the groups that have members there.
 func (c *control) announcePort(p *port) {
-	for h := range c.dir.hosts.byLink[p.Ifindex] {
-		for g := range h.groups {
-			c.announce(g, h)
+	for h := range c.dir.hosts.Behind(p.Ifindex) {
+		for group := range h.Groups() {
+			c.announce(c.dir.groups[group], h.IP())
 		}
 	}
 }
@@ -99,13 +100,13 @@ func (c *control) announcePort(p *port) {
 // announceGroup announces g at the locations of its members.
 func (c *control) announceGroup(g *group) {
 	for ip := range g.hosts {
-		c.announce(g, c.dir.hosts.byIP[ip])
+		c.announce(g, ip)
 	}
 }
 
-// announce announces g at the location that h has in it.
-func (c *control) announce(g *group, h *host) {
-	i, ok := g.hosts[h.ip]
+// announce announces g at the location that a host has in it.
+func (c *control) announce(g *group, host netip.Addr) {
+	i, ok := g.hosts[host]
 	if !ok {
 		return
 	}

@@ -67,10 +67,10 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 			}
 		}
 		a.queued = map[dataplane.Announcement]bool{}
-		h := f.control.dir.hosts.byIP[fakeHost(2)]
-		at, _ := f.locator.Locate(h.ip)
+		h := f.control.dir.hosts.Of(fakeHost(2))
+		at, _ := f.locator.Locate(h.IP())
 		at.Ifindex, at.Links = 4, []int{4} // by another route
-		f.control.dir.hostAnswered(h, at, nil, f.control.now())
+		f.control.dir.hosts.Answered(h, at, nil, f.control.now())
 		if len(a.queued) != 1 || !a.queued[dataplane.Announcement{Port: 3, Group: fakeGroup(0)}] {
 			t.Errorf("after a move: %v", a.queued)
 		}

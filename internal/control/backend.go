@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -214,7 +215,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	if !e.control.read(func() {
 		for i, p := range e.control.ports {
 			a := &list[i]
-			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
+			a.Up, a.Bridge = p.reportedUp, location.DescribeBridge(&p.bridgeState)
 			a.Blocked = p.isBlocked()
 			a.State, a.Reason, a.Reopened = p.life.phase.String(), p.life.reason, p.life.reopened
 			if a.Downs = p.downs; a.Downs > 0 {
@@ -263,7 +264,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	var own counters
 	var load []int
 	if !e.control.read(func() {
-		now.Groups, now.Moves = len(e.control.dir.groups), e.control.moves.count
+		now.Groups, now.Moves = len(e.control.dir.groups), e.control.dir.inquirer.Count()
 		now.Control = e.control.stats()
 		own = e.control.count
 		load = e.control.plane.GroupsPerWorker()
@@ -373,7 +374,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 				am.Diagnosis = joinTexts(am.Diagnosis, mismatchText(mcast.Number(n), x.Observed, x.Registered))
 			}
 		}
-		if s := joinTexts(c.unknownPlace(g, r.IP), c.seenElsewhere(r.IP)); s != "" {
+		if s := joinTexts(c.dir.hosts.UnknownPlace(g.reg.Group, r.IP), c.dir.inquirer.SeenElsewhere(r.IP)); s != "" {
 			am.Diagnosis = joinTexts(am.Diagnosis, s)
 		}
 		if st.InConflict && st.Conflict == mcast.MemberID(i) {

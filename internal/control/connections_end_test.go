@@ -129,7 +129,7 @@ func (s *sessionTest) listen() {
 func (s *sessionTest) stick() {
 	s.control.do(func() {
 		s.know(3)
-		s.control.dir.hosts.byIP[fakeHost(0)].answered = false
+		s.control.dir.hosts.Of(fakeHost(0)).DropAnswer()
 	})
 	s.locator.mu.Lock()
 	defer s.locator.mu.Unlock()
@@ -359,8 +359,8 @@ func TestConnectedHostsPlaceAfterRestart(t *testing.T) {
 	f = newFakeSwitchWith(t, 5, 1, "state: "+dir+"\n", bridgePorts(5), func(f *fakeSwitch) { f.spoof(0, 4, 66) })
 	f.looked(0)
 	f.control.do(func() {
-		if h := f.control.dir.hosts.byIP[fakeHost(0)]; h.location.Ifindex != 1 || h.pinned.Ifindex != 1 {
-			t.Errorf("the host is at %+v, and pinned at %+v", h.location, h.pinned)
+		if h := f.control.dir.hosts.Of(fakeHost(0)); h.At().Ifindex != 1 || h.Pinned().Ifindex != 1 {
+			t.Errorf("the host is at %+v, and pinned at %+v", h.At(), h.Pinned())
 		}
 	})
 	f.end()

@@ -95,8 +95,8 @@ func (c *control) storeConnections(now time.Duration) {
 		}
 		change.SetCreated(ip, b)
 		for i := range connections[ip] {
-			if h := c.dir.hosts.byIP[connections[ip][i].Record.IP]; h != nil && h.pinned.Known() {
-				change.PutHost(h.ip, c.savedHost(h))
+			if h := c.dir.hosts.Of(connections[ip][i].Record.IP); h != nil && h.Pinned().Ifindex != 0 {
+				change.PutHost(h.IP(), c.dir.hosts.Saved(h))
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (c *control) restoreCreation(ip netip.Addr, b []byte) error {
 	x := &c.connections
 	for i := range k.Connections {
 		ip := k.Connections[i].Record.IP
-		c.recallConnected(ip)
+		c.dir.hosts.RecallConnected(c.kernel.locator, ip, c.keeper.Before().Hosts[ip])
 		defer c.followConnections(ip)
 	}
 	reg := c.connectedRegistration(ip)

@@ -12,6 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 )
 
 // A management datagram counts if it comes from where its host is: the location that the host is pinned
@@ -107,32 +108,31 @@ const (
 // datagram from port may wait for the answer; a negative port: one waits already.
 func (c *control) originOfHost(ip netip.Addr, port int) (origin dataplane.Origin, state hostState) {
 	now := c.now()
-	h := c.dir.hosts.byIP[ip]
+	h := c.dir.hosts.Of(ip)
 	if origin = c.dir.originOfHost(h); origin.Port >= 0 {
-		c.dir.hosts.guest(ip, maxGuests, now) // it is in use
+		c.dir.hosts.Guest(ip, now) // it is in use
 		return origin, located
 	}
 	if port >= 0 && !c.connections.heldMADs.hasRoom(port, ip) {
 		return origin, unlocated
 	}
-	if h = c.dir.hosts.guest(ip, maxGuests, now); h == nil || h.answered && now-h.answeredAt <= maxAnswerAge && !errors.Is(h.lookupErr, locate.ErrPending) {
+	if h = c.dir.hosts.Guest(ip, now); h == nil || h.Fresh(now) && !errors.Is(h.Err(), locate.ErrPending) {
 		return origin, unlocated
 	}
-	if h.retryIndex < 0 {
-		c.dir.hosts.enqueueUrgent(h)
-	}
+	c.dir.hosts.RequestOnce(h)
 	return origin, stillLocated
 }
 
 // originOfHost returns the origin of what h sends; its port is -1 if that is not known.
-func (d *directory) originOfHost(h *host) dataplane.Origin {
-	switch {
-	case h == nil:
+func (d *directory) originOfHost(h *location.Host) dataplane.Origin {
+	if h == nil {
 		return dataplane.Origin{Port: -1}
-	case h.pinned.Ifindex != 0:
-		return d.originOf(&h.pinned)
 	}
-	return d.originOf(&h.location)
+	at := h.Pinned()
+	if at.Ifindex == 0 {
+		at = h.At()
+	}
+	return d.hosts.Origin(at)
 }
 
 // serveLocatedMAD passes a datagram to the manager if it comes from its host's origin.
@@ -145,7 +145,7 @@ func (c *control) serveLocatedMAD(x *mad, origin dataplane.Origin, state hostSta
 		if suppressed, report := c.connections.strays.add(c.now(), x.from.Port, strayMAD{*x, origin}); report {
 			c.logStrayMAD(strayMAD{*x, origin}, suppressed)
 		}
-		c.handleSighting(dataplane.Sighting{Origin: x.from, IP: x.host})
+		c.dir.inquirer.Sighting(dataplane.Sighting{Origin: x.from, IP: x.host})
 	default:
 		c.inputMAD(x)
 	}
@@ -172,5 +172,5 @@ func (c *control) logStrayMAD(x strayMAD, suppressed uint64) {
 
 // followConnections has a host pinned, as members are, for as long as it has connections.
 func (c *control) followConnections(ip netip.Addr) {
-	c.dir.hosts.setConnected(ip, c.connections.manager.IsConnected(ip))
+	c.dir.hosts.SetConnected(ip, c.connections.manager.IsConnected(ip))
 }

@@ -5,15 +5,12 @@ package control
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -126,8 +123,8 @@ func TestMemberThatWaitsIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.control.do(func() {
-		if h := f.control.dir.hosts.byIP[fakeHost(1)]; h != nil && (h.pinned.Ifindex != 0 || h.isKept()) {
-			t.Errorf("its connection has ended, and it is pinned to %v", h.pinned)
+		if h := f.control.dir.hosts.Of(fakeHost(1)); h != nil && h.Pinned().Ifindex != 0 {
+			t.Errorf("its connection has ended, and it is pinned to %v", h.Pinned())
 		}
 	})
 }
@@ -263,43 +260,5 @@ func TestCapturedREQDisplacesNobody(t *testing.T) {
 	})
 	if es := f.events(0, api.EventRejected); len(es) > 0 {
 		t.Errorf("a nonce that is asked for is an event: %+v", es)
-	}
-}
-
-// A host with a connection keeps its pin when it leaves its last group, and has none after both.
-func TestConnectedHostIsPinned(t *testing.T) {
-	x := newHosts()
-	pins := 0
-	x.onPinChange = func(*host) { pins++ }
-	at := locate.Location{Ifindex: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Hop: fakeHost(0), Links: []int{1}}
-	g := &group{}
-	s := []slot{{record: envelope.MemberRecord{IP: fakeHost(0)}, location: at}}
-	x.setConnected(fakeHost(0), true)
-	x.setLocation(x.byIP[fakeHost(0)], at)
-	h := x.byIP[fakeHost(0)]
-	h.pinned = at
-	x.setMembers(g, s)
-	x.setMembers(g, nil)
-	if !sameLocation(h.pinned, at) || !h.isKept() || h.onGuestList {
-		t.Errorf("it has a connection: %+v", h)
-	}
-	x.setConnected(fakeHost(0), false)
-	if h.pinned.Ifindex != 0 || h.isKept() || !h.onGuestList || pins == 0 {
-		t.Errorf("it has none: %+v", h)
-	}
-	x.setConnected(fakeHost(1), false)
-	if x.byIP[fakeHost(1)] != nil {
-		t.Error("a host without connections is remembered")
-	}
-	x.setMembers(g, s)
-	x.setConnected(fakeHost(0), true)
-	x.setConnected(fakeHost(0), false)
-	if !sameLocation(h.pinned, at) {
-		t.Error("a member that disconnects is not pinned any more")
-	}
-	x.setMembers(g, nil)
-	x.expireGuests(time.Hour)
-	if x.byIP[fakeHost(0)] != nil {
-		t.Error("it is not forgotten")
 	}
 }

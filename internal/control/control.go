@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -57,13 +58,13 @@ type hooks struct {
 
 // newControl goes on with what k has found of the control plane before a restart; nil:
 // nothing is kept.
-func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l location.Locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		calls: newCalls(), plane: plane, ports: ports, notify: notify, dir: newDirectory(plane, ports, cfg, notify), journal: store.NewJournal(),
 		keeper:   keeping{Keeper: k, storing: make(map[*group]*positionsUnderWay), epochBase: k.EpochBase()},
 		loop:     loop{requestPolicer: dataplane.NewPolicer(requestIterations)},
 		outcomes: outcomeReader{delayReports: dataplane.NewPolicer(delayReportRate)},
-		refused:  newRefusals(), departures: newDepartures(), kernel: kernelTables{locator: l, lookups: newLookupQueue()},
+		refused:  newRefusals(), departures: newDepartures(), kernel: kernelTables{locator: l, lookups: location.NewLookups()},
 		hooks: hooks{func() {}, func(int) {}, func(int) {}, func(map[int]rocev2.MAC) {}},
 	}
 	c.departures.onLeave = c.leave
@@ -84,11 +85,9 @@ func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locato
 	c.connections = newConnections(secret, auth.Keys, len(ports))
 	c.dir.connections = &c.connections
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
-	c.setupMoves(cfg)
-	c.dir.onMoved = func(g *group, h *host) {
-		c.announce(g, h)
-	}
-	c.dir.onPlaced = c.keepHost
+	c.setupMoves(cfg, c.registrar)
+	c.dir.onMoved = c.announce
+	c.dir.hosts.OnPlaced = c.keepHost
 	c.dir.onNewTable = func(g *group) {
 		c.checkIsolation(g)
 		c.checkPMTU(g)

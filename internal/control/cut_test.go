@@ -76,7 +76,7 @@ func (f *fakeSwitch) treeGroup(h *fakeHellos, r *fakeRoutes, grace time.Duration
 			t.Error(err)
 			return
 		}
-		c.dir.kernelDecides = true
+		c.dir.hosts.FollowKernel(true)
 		f.know(1)
 		now := c.now()
 		other.SetNeighbour(now, 1, &envelope.Adjacency{ID: 5, Session: 0x100, MTU: 1500})

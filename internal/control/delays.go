@@ -201,11 +201,11 @@ const maxNamedHosts = 3
 // portChanged reports that a port is up or down, with members of groups that are reached by it.
 func (c *control) portChanged(p *port, state string) {
 	var names []string
-	for h := range c.dir.hosts.byLink[p.Ifindex] {
-		if len(h.groups) == 0 {
+	for h := range c.dir.hosts.Behind(p.Ifindex) {
+		if !h.IsMember() {
 			continue
 		}
-		names = append(names, h.ip.String())
+		names = append(names, h.IP().String())
 		if len(names) > 16*maxNamedHosts {
 			break
 		}

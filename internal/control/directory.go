@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -37,18 +38,18 @@ type directory struct {
 	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
 	onEnd     func(*group, *dataplane.GroupState, envelope.EndReason)
-	onMoved   func(*group, *host) // called when h, the host of a member, has a location, which may be new
+	onMoved   func(g *group, host netip.Addr) // called when a member has another location
 	// onNewTable is called when the worker has the new locations of members, once for all of
 	// them.
 	onNewTable func(*group)
 	scratch    dataplane.GroupState // reused
-	hosts      *hosts
+	hosts      *location.Hosts
 	switches   *tree.Switches
 	// cameFrom is the origin of the envelope that is being served, memberAt the location
 	// that FromMember has compared it with.
 	cameFrom dataplane.Origin
 	memberAt locate.Location
-	proofs   *locationProofs
+	inquirer *location.Inquirer // asks hosts where they are
 	// pending are registrations that wait for answers, by group; ready are the groups
 	// whose registrations have all answers.
 	pending     map[netip.Addr]*pendingRegistration
@@ -57,17 +58,10 @@ type directory struct {
 	staleTables []*group                               // groups whose workers do not have the members' present locations, or the neighbours' sessions, yet
 	staleWays   []*group                               // groups with members below to whom the ways have changed
 	over        map[mcast.Neighbor]map[*group]struct{} // the groups with a leg to a neighbour
-	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
-	// follow). onSuspect is called with a location by the kernel that differs from the
-	// member's.
-	kernelDecides bool
-	onSuspect     func(*host, locate.Location)
-	checked       map[netip.Addr]checkedRegistration // checked registrations by group
+	checked     map[netip.Addr]checkedRegistration     // checked registrations by group
 
 	// storageFails reports whether the state file cannot be written: members that it lacks are not taken.
 	storageFails func() bool
-	onPlaced     func(*host) // called when the places of a member may have changed
-	onAnswer     func(*host) // called when the kernel has a host elsewhere than before
 	defaults     groupDefaults
 }
 
@@ -79,19 +73,6 @@ type groupDefaults struct {
 	fastPath      bool             // groups may take the fast path
 	fastRequired  bool             // no group is served that could never take it
 	repair        mcast.RepairSpec // the repair of the groups with local repair
-}
-
-// locator is the part of locate.Locator that the control loop uses. Its calls may take
-// long.
-type locator interface {
-	Locate(ip netip.Addr) (locate.Location, error)
-	Invalidate(ip netip.Addr) error
-	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
-	Link(ifindex int, name string) locate.Link
-	Recall(ip netip.Addr, h locate.Held) (locate.Location, error)
-	SetPorts(ifindexes []int) error
-	VRFs() []int
-	Close()
 }
 
 // group is one registered group. The records of its members are in slots.
@@ -147,12 +128,13 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
-		onMoved: func(*group, *host) {}, onPlaced: func(*host) {}, onAnswer: func(*host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {}, storageFails: func() bool { return false },
-		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
+		onMoved: func(*group, netip.Addr) {}, onNewTable: func(*group) {}, hosts: location.NewHosts(hostPorts{plane, ports}, notify), pending: make(map[netip.Addr]*pendingRegistration), storageFails: func() bool { return false },
+		over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
 			fastPath: cfg.FastPath != config.FastPathOff, fastRequired: cfg.FastPath == config.FastPathRequire},
 	}
-	d.hosts.heldAt = d.heldAt
+	d.hosts.FollowKernel(cfg.UnconfirmedMoves == config.MoveFollow)
+	d.hosts.OnMoved, d.hosts.OnLocated, d.hosts.OnWays = d.memberMoved, d.memberLocated, d.waysChanged
 	for id := size - 1; id >= 0; id-- {
 		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))
 	}
@@ -191,7 +173,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	}
 	if d.groups[r.Group] != nil {
 		if g.key != key {
-			d.hosts.setMembers(g, nil) // their places are those of the other key
+			d.setMembers(g, nil) // their places are those of the other key
 		}
 		d.onEnd(g, &d.scratch, envelope.Replaced)
 	} else {
@@ -207,8 +189,9 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 // setSlots makes r, whose members g.slots has, the registration of g.
 func (d *directory) setSlots(g *group, r *envelope.Registration) {
 	g.setRegistration(r)
-	moved := d.hosts.setMembers(g, g.slots)
-	d.followPlaces(g, moved)
+	for _, h := range d.setMembers(g, g.slots) {
+		d.hosts.Follow(h, g.key)
+	}
 	g.setRemote()
 	d.setNeighbours(g, g.slots)
 	d.followWays(g, g.slots)
@@ -271,9 +254,9 @@ func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 		return
 	}
 	delete(d.groups, ip)
-	d.hosts.setMembers(g, nil)
+	d.setMembers(g, nil)
 	d.setNeighbours(g, nil)
-	d.hosts.setRouted(g, nil)
+	d.setRouted(g, nil)
 	d.byID[g.id] = nil
 	d.freeIDs = append(d.freeIDs, g.id)
 	if g.handle.Remove(&d.scratch) == nil {
@@ -294,7 +277,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 		g.markGone(i)
 		delete(g.remote, m.IP)
 		d.followWays(g, g.slots)
-		d.hosts.slotGone(g, i)
+		d.slotGone(g, i)
 	}
 }
 
@@ -359,7 +342,7 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mca
 	for i := range slots {
 		m := &slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{
-			Origin: d.originOf(&slots[i].location), IP: m.IP, QPN: m.QPN, Leg: slots[i].leg, Gone: slots[i].gone,
+			Origin: d.hosts.Origin(slots[i].location), IP: m.IP, QPN: m.QPN, Leg: slots[i].leg, Gone: slots[i].gone,
 		})
 	}
 	return t
@@ -378,27 +361,4 @@ func (d *directory) addressOf(group netip.Addr) netip.Addr {
 func (d *directory) isSession(group netip.Addr) bool {
 	_, dials := d.connections.frontOf(group)
 	return dials
-}
-
-// originOf returns the origin of frames from a host at the given location; its port is -1
-// for the zero Location.
-func (d *directory) originOf(at *locate.Location) (s dataplane.Origin) {
-	s.Port, s.VLAN = d.plane.PortIndex(at.Ifindex), at.VLAN
-	if s.Port >= 0 && s.VLAN == 0 {
-		s.VLAN = d.ports[s.Port].VLAN
-	}
-	copy(s.MAC[:], at.MAC)
-	return s
-}
-
-func sameLocation(a, b locate.Location) bool {
-	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
-}
-
-func (d *directory) locationText(at locate.Location) string {
-	pi := d.plane.PortIndex(at.Ifindex)
-	if pi < 0 {
-		return "unknown"
-	}
-	return d.ports[pi].Name + " " + at.MAC.String()
 }

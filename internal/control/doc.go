@@ -13,7 +13,7 @@
 // and the registrar. It waits for:
 //
 //   - envelopes, of which those that extend leases come first (serveEnvelope),
-//   - sightings of members at other locations (handleSighting),
+//   - sightings of members at other locations (location.Inquirer),
 //   - the bell of workers whose groups have changed (collectOutcomes),
 //   - changes of links, neighbours and forwarding databases (followChanges),
 //   - answers of the kernel to lookups (lookupDone),
@@ -25,9 +25,8 @@
 // # The path of a registration
 //
 // An envelope (refusal.go) or the API (backend.go) gives it to envelope.Registrar, which
-// asks the directory to install it. The directory locates the members (lookup.go, package
-// locate), lets them confirm where they are (location_proof.go), and then installs the
-// group at its worker (dataplane.Group).
+// asks the directory to install it. The directory has the members located, and confirm where they
+// are (package location), and then installs the group at its worker (dataplane.Group).
 //
 // # The path of a decision
 //
@@ -40,24 +39,10 @@
 //
 // # Places
 //
-// The kernel says where a member may be (package locate): routes, neighbours and forwarding databases, one entry a
-// question, whatever the size of the tables. The member confirms it. Nothing is learnt from its packets.
-//
-//	hosts.go, guests.go        a host is looked up once for all its groups; guests are hosts that are no members
-//	places.go                  one place for each key: a key's holders move a host in their own groups alone
-//	pending_registration.go    a registration waits on a list for its members' locations, and delays no other
-//	location_proof.go          each new member answers a Where from its location
-//	pinner.go                  the kernel holds a member there, so that no frame moves it
-//	inquiry.go, moves.go       a sighting elsewhere is a reason to ask; an answer from there moves the member
-//	relocate.go                another route moves a member: routes are the operator's
-//	recall.go                  after a restart members are where they were, before the kernel is asked
-//	requester.go               an answer goes back where the request came from, if that has proved its address
-//	reresolve.go, announce.go  hosts with another MAC address; hosts whose link comes up
-//	next_hops.go               members behind other switches
-//
-// A change of the kernel's tables queues the hosts that depend on it, and no others (dependencies.go). That the
-// kernel resolves a host, or fails to, is no change: each lookup does that, and one dead host would have all hosts
-// looked up for ever. Such a host is asked again after 1 to 32 s, and keeps its location meanwhile.
+// Package location has where hosts are, and asks the kernel and the hosts for it. A registration waits on a list for its
+// members' locations, and delays no other (pending_registration.go). A member speaks from its place in the group
+// (member_location.go). An answer goes back where the request came from, if that has proved its address (requester.go).
+// Members behind other switches have ways (next_hops.go).
 //
 // # Ports
 //
@@ -88,7 +73,7 @@
 //
 // # Beside the loop
 //
-// Goroutines of their own make lookups (lookupQueue), pin members in the kernel's tables
-// (pinner), follow the bridges of the ports (bridgeFollower) and log what the port guard
+// Goroutines of their own make lookups (location.Lookups), pin members in the kernel's tables
+// (location.Pinner), follow the bridges of the ports (location.Bridging) and log what the port guard
 // drops (portGuardLog), since the kernel may take long to answer.
 package control

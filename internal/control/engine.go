@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
@@ -42,14 +43,14 @@ type Engine struct {
 	filter   *locate.Filter // nil if the kernel refused one
 	watcher  *locate.Watcher
 	changes  *locate.Changes
-	bridges  *bridgeFollower
+	bridges  *location.Bridging
 	guardLog *portGuardLog
 	started  time.Time
 	devices  *locate.Devices
 	ranking  ranking
 	hearing  hearing
-	pinner   *pinner       // nil if members are not pinned
-	keeper   *store.Keeper // nil if groups are not kept over a restart
+	pinner   *location.Pinner // nil if members are not pinned
+	keeper   *store.Keeper    // nil if groups are not kept over a restart
 	kernel   *api.Kernel
 
 	switches tree.Runtime
@@ -105,14 +106,18 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if e.bridges, err = newBridgeFollower(bridges, ports, notify); err != nil {
+	var bridged []location.BridgedPort
+	for _, p := range ports {
+		bridged = append(bridged, p.bridged())
+	}
+	if e.bridges, err = location.NewBridging(bridges, bridged, e.bridgeChanged, notify); err != nil {
 		bridges.Close()
 		return nil, err
 	}
 	for pi, p := range ports {
+		p.bridgeState = e.bridges.State(pi)
 		e.plane.PresetIsolated(pi, p.bridgeState.Isolated)
 	}
-	e.bridges.apply = e.bridgeChanged
 	if e.devices, err = locate.OpenDevices(); err != nil {
 		return nil, err
 	}
@@ -139,7 +144,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	e.control.journal.Add(e.keeper.StartedEvent(api.Build(e.started)))
 	e.control.kernel.watcher = e.watcher
 	if e.filter != nil {
-		e.control.dir.hosts.filter = e.filter
+		e.control.dir.hosts.SetFilter(e.filter)
 	}
 	if cfg.UnconfirmedMoves != config.MoveFollow {
 		if err := e.pinMembers(indexes); err != nil {
@@ -148,10 +153,10 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	}
 	e.guardLog = newPortGuardLog(ports, notify)
 	e.guardLog.strips = e.stripsTags
-	e.control.hooks.onLinkChange = e.bridges.wake
-	e.control.hooks.onNeighbours = e.bridges.setNeighbours
+	e.control.hooks.onLinkChange = e.bridges.Wake
+	e.control.hooks.onNeighbours = e.bridges.SetNeighbours
 	e.control.hooks.onPortOpened = func(pi int) {
-		e.bridges.rebind(pi, ports[pi])
+		e.bridges.Rebind(pi, ports[pi].bridged())
 		e.guardLog.setPort(pi, ports[pi])
 	}
 	e.control.hooks.onPortState = func(pi int) { e.guardLog.setPort(pi, ports[pi]) }
@@ -174,10 +179,10 @@ func (e *Engine) pinMembers(ports []int) error {
 	if stale > 0 {
 		e.notify(false, "gleamd has removed entries that a killed gleamd had left in the kernel's tables", "entries", stale)
 	}
-	e.pinner = newPinner(pins, e.plane.Watchlist(), func(ip netip.Addr, err error) {
+	e.pinner = location.NewPinner(pins, e.plane.Watchlist(), func(ip netip.Addr, err error) {
 		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
 	})
-	e.control.setPinner(e.pinner)
+	e.control.dir.hosts.SetPinner(e.pinner)
 	return nil
 }
 
@@ -219,7 +224,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
-	watches.Go(func() { e.bridges.run(watch) })
+	watches.Go(func() { e.bridges.Run(watch) })
 	watches.Go(func() { e.guardLog.run(watch) })
 	watches.Go(func() { e.watchHearing(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
@@ -243,7 +248,7 @@ func (e *Engine) Close() error {
 		e.control.kernel.locator.Close()
 	}
 	if e.bridges != nil {
-		e.bridges.kernel.Close()
+		e.bridges.Close()
 	}
 	if e.devices != nil {
 		e.devices.Close()
@@ -254,7 +259,7 @@ func (e *Engine) Close() error {
 	beside.Go(func() { switching = e.switches.Close() })
 	var errs []error
 	if e.pinner != nil {
-		errs = append(errs, e.pinner.close())
+		errs = append(errs, e.pinner.Close())
 	}
 	if e.watcher != nil {
 		e.watcher.Close()

@@ -116,7 +116,7 @@ func testFailingFile(t *testing.T, dir, killed string, readOnly bool) {
 		m := f.record(i, api.QPN(0x100+i))
 		body.Members = append(body.Members, record(&m))
 	}
-	known := func() { f.control.dir.kernelDecides = true; f.know(5) }
+	known := func() { f.control.dir.hosts.FollowKernel(true); f.know(5) }
 	head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
 	head.Epoch++
 	f.give(head, &envelope.Register{GroupBody: body}, known)

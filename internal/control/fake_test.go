@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -258,9 +257,9 @@ func (f *fakeSwitch) notify(warn bool, msg string, kv ...any) {
 func (f *fakeSwitch) know(hosts int) {
 	d := f.control.dir
 	for i := range hosts {
-		h := d.hosts.guest(fakeHost(i), math.MaxInt, d.now())
-		at, err := f.locator.Locate(h.ip)
-		d.hostAnswered(h, at, err, d.now())
+		h := d.hosts.Candidate(fakeHost(i), d.now())
+		at, err := f.locator.Locate(h.IP())
+		d.hosts.Answered(h, at, err, d.now())
 	}
 }
 

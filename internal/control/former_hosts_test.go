@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 )
 
@@ -53,8 +55,10 @@ func TestFormerHostsAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.control.do(func() {
-		if n := len(f.control.dir.hosts.former); n > 0 {
-			t.Errorf("hosts of %d groups are still to be forgotten", n)
+		for n := range 2 {
+			if former := f.control.dir.hosts.TakeFormer(fakeGroup(n)); len(former) > 0 {
+				t.Errorf("hosts of group %d are still to be forgotten: %v", n, former)
+			}
 		}
 	})
 	check("after the end of all")
@@ -71,7 +75,7 @@ func TestPlaceOfALostGroupLeavesNothing(t *testing.T) {
 	a = f.asked(2, 2, 1)
 	f.proves(1, 2, a, home)
 	a = f.asked(1, 2, 0)
-	f.proves(1, 1, a, a.origin)
+	f.proves(1, 1, a, a.Origin)
 	f.eventually("the second group is there", func() bool { return f.installed(1) })
 	f.end()
 	keptHosts(t, dir, func(s *statefile.State, c *statefile.Change) {
@@ -85,15 +89,17 @@ func TestPlaceOfALostGroupLeavesNothing(t *testing.T) {
 	f.looked(2)
 	f.control.do(func() {
 		x := f.control.dir.hosts
-		h := x.byIP[fakeHost(2)]
-		if _, is := x.unlocated[h]; len(h.places) != 1 || is {
-			t.Errorf("places %v, without location: %v", h.places, is)
+		h, now := x.Of(fakeHost(2)), f.control.now()
+		_, claimed := h.Place(1)
+		if _, its := h.Place(2); claimed || !its {
+			t.Errorf("it has the claimed place: %v, its own: %v", claimed, its)
 		}
-		is := h.dependencies()
-		for mac, hs := range x.byMAC {
-			if _, in := hs[h]; in && !slices.Contains(is.macs, mac) {
-				t.Errorf("changes of %x are changes of the host, which is elsewhere: %v", mac, is.macs)
-			}
+		q := location.NewLookups()
+		q.SubmitHosts(now, x)
+		before := q.Total()
+		x.Apply(&locate.Set{Learnt: map[locate.MAC]bool{{2, 0, 0, 0, 0, 66}: true}}, now)
+		if q.SubmitHosts(now, x); q.Total() != before {
+			t.Error("changes at the claimed place are changes of the host, which is elsewhere")
 		}
 	})
 	f.end()

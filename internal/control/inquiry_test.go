@@ -5,90 +5,23 @@ package control
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A member's answer counts if it has the nonce of the spot that it comes from.
-func TestInquiries(t *testing.T) {
-	x := newInquiries(3)
-	ip := fakeHost(1)
-	at, home := dataplane.Origin{Port: 2, MAC: rocev2.MAC{2, 2}, VLAN: 7}, dataplane.Origin{Port: 0, MAC: rocev2.MAC{2, 1}, VLAN: 0}
-	there, here := envelope.Nonce{1}, envelope.Nonce{2}
-	q := &inquiry{ip: ip, newOrigin: at, oldOrigin: home, parts: []inquiryPart{{key: 3, nonce: there, nonceAtOld: here}}}
-	if !x.mayStart(ip, 2) {
-		t.Error("a host may not be asked")
-	}
-	x.start(q)
-	if x.mayStart(ip, 2) || !x.mayStart(ip, 1) || !x.mayStart(fakeHost(2), 2) {
-		t.Error("a host is asked once at each port")
-	}
-	other := func(change func(*dataplane.Origin)) dataplane.Origin { s := at; change(&s); return s }
-	for _, c := range []struct {
-		what  string
-		ip    netip.Addr
-		n     envelope.Nonce
-		s     dataplane.Origin
-		want  bool
-		moved bool
-	}{
-		{"from there", ip, there, at, true, true},
-		{"from its old place", ip, here, home, true, false},
-		{"from its old place, tagged otherwise", ip, here, dataplane.Origin{Port: 0, MAC: rocev2.MAC{2, 1}, VLAN: 9}, true, false},
-		{"of another host", fakeHost(2), there, at, false, false},
-		{"with another nonce", ip, envelope.Nonce{3}, at, false, false},
-		{"without a nonce", ip, envelope.Nonce{}, at, false, false},
-		{"passed on, by the old port", ip, there, home, false, false},
-		{"by a third port", ip, there, other(func(s *dataplane.Origin) { s.Port = 1 }), false, false},
-		{"from another MAC address", ip, there, other(func(s *dataplane.Origin) { s.MAC[5] = 9 }), false, false},
-		{"in another VLAN", ip, there, other(func(s *dataplane.Origin) { s.VLAN = 8 }), false, false},
-		{"the old place's nonce, from there", ip, here, at, false, false},
-	} {
-		got, a, moved := x.answered(c.ip, c.n, c.s)
-		if (got != nil) != c.want || moved != c.moved || c.want && a.key != 3 {
-			t.Errorf("%s: %v, moved %v", c.what, got != nil, moved)
-		}
-	}
-	var stages []int
-	for now := time.Duration(0); now <= 2*time.Second; now += 10 * time.Millisecond {
-		for q, stage := x.take(now); q != nil; q, stage = x.take(now) {
-			stages = append(stages, stage)
-			if at, ok := x.next(); ok && at <= now {
-				t.Errorf("next is %v at %v", at, now)
-			}
-		}
-	}
-	if fmt.Sprint(stages) != "[0 1 2 3]" || !x.mayStart(ip, 2) {
-		t.Errorf("stages %v; may be asked again: %v", stages, x.mayStart(ip, 2))
-	}
-	if _, _, moved := x.answered(ip, there, at); moved {
-		t.Error("an answer counts after its time")
-	}
-	if _, ok := x.next(); ok || len(x.open) != 0 {
-		t.Error("something is left")
-	}
-	for i := range maxInquiries {
-		x.start(&inquiry{ip: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), newOrigin: dataplane.Origin{Port: 1}})
-	}
-	if x.mayStart(ip, 1) || !x.mayStart(ip, 2) {
-		t.Error("a port's questions are not bounded, or those of another port are")
-	}
-}
-
 // suspectSwitch is a fake switch in which host i is behind a bridge's port i.
-func suspectSwitch(t *testing.T, hosts int) *fakeSwitch {
-	f := newFakeSwitch(t, hosts, 1)
+func suspectSwitch(t *testing.T, hosts int, more ...string) *fakeSwitch {
+	f := newFakeSwitchWith(t, hosts, 1, "psn_probe: 0s\n"+strings.Join(more, ""))
 	f.control.do(func() {
 		for _, p := range f.control.ports {
 			p.Bridge = bridgeIndex
@@ -109,15 +42,10 @@ func (f *fakeSwitch) here(host, group int, s, by dataplane.Origin, claimed int) 
 	f.t.Helper()
 	f.control.do(func() {
 		c := f.control
-		q := c.moves.inquiries.open[inquiryKey{fakeHost(host), s.Port}]
-		if q == nil {
-			f.t.Error("nothing is asked")
-			return
-		}
-		for i := range q.parts {
-			if q.parts[i].group == fakeGroup(group) {
-				c.handleHere(by, &envelope.Event{
-					Group: fakeGroup(claimed), Member: envelope.MemberKey{IP: fakeHost(host)}, Nonce: q.parts[i].nonce,
+		for _, q := range c.dir.inquirer.InquiriesOf(fakeHost(host)) {
+			if q.Group == fakeGroup(group) && q.Origin.Port == s.Port {
+				c.dir.inquirer.Here(by, &envelope.Event{
+					Group: fakeGroup(claimed), Member: envelope.MemberKey{IP: fakeHost(host)}, Nonce: q.Nonce,
 				})
 				return
 			}
@@ -141,10 +69,17 @@ func (f *fakeSwitch) underKey(group int, key envelope.KeyID) {
 	f.control.do(func() {
 		d := f.control.dir
 		g := d.groups[fakeGroup(group)]
-		d.hosts.setMembers(g, nil)
+		d.setMembers(g, nil)
 		g.key = key
-		d.hosts.setMembers(g, g.slots)
+		d.setMembers(g, g.slots)
 	})
+}
+
+// twoKeys is a registrar whose group 0 has key 3, and all others key 5.
+type twoKeys struct{ location.Registrar }
+
+func (twoKeys) Key(group netip.Addr) (envelope.KeyID, bool) {
+	return map[bool]envelope.KeyID{true: 3, false: 5}[group == fakeGroup(0)], true
 }
 
 // Nothing that the kernel has learnt moves a member, a changed route does. A confirmation
@@ -156,9 +91,8 @@ func TestAnAnswerCountsForItsKey(t *testing.T) {
 	f.underKey(0, 3)
 	f.underKey(1, 5)
 	f.control.do(func() {
-		f.control.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) {
-			return map[bool]envelope.KeyID{true: 3, false: 5}[group == fakeGroup(0)], true
-		}
+		f.control.setupMoves(f.cfg, twoKeys{f.control.registrar})
+		f.control.loop.timed = f.control.timedWork()
 	})
 	at := dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}
 	home := dataplane.Origin{Port: 2, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}
@@ -217,21 +151,20 @@ func TestRoutesAreFollowed(t *testing.T) {
 // its registrations go on with its pinned place. A silent one is evicted then.
 func TestEvictionOfThoseWhoDoNotAnswer(t *testing.T) {
 	for _, answers := range []bool{true, false} {
-		f := suspectSwitch(t, 4)
-		f.control.do(func() { f.control.moves.policy = config.MoveEvict })
+		f := suspectSwitch(t, 4, "unconfirmed_moves: evict\n")
 		f.register(0, 3, 0x100, "evict")
 		s := dataplane.Origin{Port: 3, MAC: rocev2.MAC{6, 6, 6, 6, 6, 6}}
 		f.control.do(func() {
 			c := f.control
-			c.handleSighting(dataplane.Sighting{Origin: s, IP: fakeHost(2)})
-			c.handleSighting(dataplane.Sighting{Origin: s, IP: fakeHost(2)})
-			q := c.moves.inquiries.open[inquiryKey{fakeHost(2), 3}]
-			if q == nil || c.moves.count.Inquiries != 1 {
-				t.Fatalf("%+v", c.moves.count)
+			c.dir.inquirer.Sighting(dataplane.Sighting{Origin: s, IP: fakeHost(2)})
+			c.dir.inquirer.Sighting(dataplane.Sighting{Origin: s, IP: fakeHost(2)})
+			qs := c.dir.inquirer.InquiriesOf(fakeHost(2))
+			if len(qs) != 2 || c.dir.inquirer.Count().Inquiries != 1 {
+				t.Fatalf("%+v", c.dir.inquirer.Count())
 			}
 			if answers {
-				c.handleHere(dataplane.Origin{Port: 2, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}, &envelope.Event{
-					Group: fakeGroup(0), Member: envelope.MemberKey{IP: fakeHost(2)}, Nonce: q.parts[0].nonceAtOld,
+				c.dir.inquirer.Here(dataplane.Origin{Port: 2, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}, &envelope.Event{
+					Group: fakeGroup(0), Member: envelope.MemberKey{IP: fakeHost(2)}, Nonce: qs[1].Nonce,
 				})
 			}
 		})
@@ -251,7 +184,7 @@ func TestEvictionOfThoseWhoDoNotAnswer(t *testing.T) {
 func TestPinsFollowMembers(t *testing.T) {
 	f := suspectSwitch(t, 3)
 	k := &fakePins{at: map[netip.Addr]locate.Location{}}
-	p := newPinner(k, k, func(ip netip.Addr, err error) { t.Error(ip, err) })
+	p := location.NewPinner(k, k, func(ip netip.Addr, err error) { t.Error(ip, err) })
 	f.eventually("the ports' state is known", func() (ok bool) {
 		f.control.do(func() { ok = !f.control.kernel.linksDue && !f.control.kernel.linksRequested })
 		return ok
@@ -260,7 +193,7 @@ func TestPinsFollowMembers(t *testing.T) {
 		for _, p := range f.control.ports {
 			p.reportedUp = true
 		}
-		f.control.setPinner(p)
+		f.control.dir.hosts.SetPinner(p)
 	})
 	f.register(0, 3, 0x100, "evict")
 	f.register(1, 2, 0x200, "evict")
@@ -268,7 +201,7 @@ func TestPinsFollowMembers(t *testing.T) {
 	f.control.do(func() {
 		p := f.control.ports[2]
 		p.reportedUp = false
-		f.control.repinPort(p)
+		f.control.dir.hosts.Repin(p.Ifindex)
 	})
 	f.eventually("one is watched only", func() bool { return k.String() == "[10.77.0.1@1 10.77.0.2@2] watched 3 MACs, 3 addresses" })
 	if err := f.Delete(fakeGroup(0)); err != nil {
@@ -343,39 +276,4 @@ func (k *fakePins) String() string {
 	}
 	slices.Sort(list)
 	return fmt.Sprintf("%v watched %d MACs, %d addresses", list, len(k.macs), len(k.addrs))
-}
-
-// One MAC address of two hosts at two ports is not watched; a shared hop goes with its
-// last host.
-func TestWatchedAddresses(t *testing.T) {
-	k := &fakePins{}
-	w := newPinner(k, k, nil).watchedHosts
-	gateway := netip.MustParseAddr("192.0.2.1")
-	at := func(ifindex int, mac byte) locate.Location {
-		return locate.Location{Ifindex: ifindex, MAC: net.HardwareAddr{2, 0, 0, 0, 0, mac}, Hop: gateway, Links: []int{ifindex}}
-	}
-	for _, c := range []struct {
-		host int
-		at   locate.Location
-		want string
-	}{
-		{0, at(1, 1), "map[02:00:00:00:00:01:1] 1"},
-		{1, at(1, 1), "map[02:00:00:00:00:01:1] 1"},
-		{1, at(2, 1), "map[02:00:00:00:00:01:0] 1"},
-		{0, at(2, 2), "map[02:00:00:00:00:01:2 02:00:00:00:00:02:2] 1"},
-		{0, locate.Location{}, "map[02:00:00:00:00:01:2] 1"},
-		{1, locate.Location{}, "map[] 0"},
-		{1, locate.Location{}, "map[] 0"},
-	} {
-		if err := w.set(fakeHost(c.host), c.at); err != nil {
-			t.Fatal(err)
-		}
-		macs := map[string]int{}
-		for m, ifindex := range k.macs {
-			macs[net.HardwareAddr(m[:]).String()] = ifindex
-		}
-		if got := fmt.Sprintf("%v %d", macs, len(k.addrs)); got != c.want {
-			t.Errorf("host %d at %d: %s, want %s", c.host, c.at.Ifindex, got, c.want)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/internal/control/store"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
@@ -117,7 +118,7 @@ func (c *control) outcomeInterval() time.Duration {
 // keep has the present registration of a group stored, or that it is gone; with it the places of its
 // members, and that hosts which have left their last group with it have none any more.
 func (c *control) keep(ip netip.Addr) {
-	former := c.dir.hosts.takeFormer(ip)
+	former := c.dir.hosts.TakeFormer(ip)
 	if c.keeper.Keeper == nil || !ip.IsValid() {
 		return
 	}
@@ -144,8 +145,8 @@ func (c *control) keep(ip netip.Addr) {
 		}
 		change.PutGroup(x)
 		for i := range g.slots {
-			if h := c.dir.hosts.byIP[g.slots[i].record.IP]; h != nil && h.isMember() && !g.slots[i].gone {
-				change.PutHost(h.ip, c.savedHost(h))
+			if h := c.dir.hosts.Of(g.slots[i].record.IP); h != nil && h.IsMember() && !g.slots[i].gone {
+				change.PutHost(h.IP(), c.dir.hosts.Saved(h))
 			}
 		}
 	}
@@ -158,25 +159,13 @@ func (c *control) keep(ip netip.Addr) {
 }
 
 // keepHost has the places of a member stored.
-func (c *control) keepHost(h *host) {
-	if c.keeper.Keeper == nil || h == nil || !h.isMember() {
+func (c *control) keepHost(h *location.Host) {
+	if c.keeper.Keeper == nil || h == nil || !h.IsMember() {
 		return
 	}
 	var change statefile.Change
-	change.PutHost(h.ip, c.savedHost(h))
+	change.PutHost(h.IP(), c.dir.hosts.Saved(h))
 	c.keeper.Append(&change)
-}
-
-// savedHost returns what the state file has of h: its places, whether or not the kernel knows a way
-// there at the moment.
-func (c *control) savedHost(h *host) *statefile.Host {
-	x := &statefile.Host{Pinned: c.dir.heldAt(&h.pinned), Locations: make(map[envelope.KeyID]statefile.Location, len(h.places))}
-	for key, p := range h.places {
-		if p.held != (statefile.Location{}) {
-			x.Locations[key] = p.held
-		}
-	}
-	return x
 }
 
 // keepPositions has the present positions of a group stored.

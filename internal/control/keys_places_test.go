@@ -12,6 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -39,8 +40,8 @@ func (f *fakeSwitch) enrollUnder(key envelope.KeyID, n int, hosts ...int) {
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			if h := c.dir.hosts.byIP[head.ReplyTo.Addr()]; h != nil {
-				c.dir.cameFrom = c.dir.originOf(&h.location)
+			if h := c.dir.hosts.Of(head.ReplyTo.Addr()); h != nil {
+				c.dir.cameFrom = c.dir.hosts.Origin(h.At())
 			}
 			c.registrar.Input(c.now(), head.ReplyTo, b, &c.out)
 			for _, p := range c.out.Packets {
@@ -55,15 +56,11 @@ func (f *fakeSwitch) enrollUnder(key envelope.KeyID, n int, hosts ...int) {
 }
 
 // asked waits until a host is asked under a key, and returns where.
-func (f *fakeSwitch) asked(host int, key envelope.KeyID, ask int) (a locationRequest) {
+func (f *fakeSwitch) asked(host int, key envelope.KeyID, ask int) (a location.Request) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("host %d is asked under key %d", host, key), func() bool {
-		f.control.do(func() {
-			if p := f.control.dir.proofs.by[proofKey{fakeHost(host), key}]; p != nil {
-				a = p.requests[ask]
-			}
-		})
-		return a.location.Ifindex != 0
+		f.control.do(func() { a = f.control.dir.inquirer.ProofOf(fakeHost(host), key)[ask] })
+		return a.Nonce != envelope.Nonce{}
 	})
 	return a
 }
@@ -76,7 +73,7 @@ func (f *fakeSwitch) claim(t *testing.T) (home dataplane.Origin) {
 	f.enrollUnder(1, 0, 0, 2)
 	for _, i := range []int{0, 2} {
 		a := f.asked(i, 1, 0)
-		f.proves(0, i, a, a.origin)
+		f.proves(0, i, a, a.Origin)
 	}
 	f.eventually("the group of the first tenant is there", func() bool { return f.installed(0) })
 	f.spoof(2, 2, 2) // nobody forges any more
@@ -93,12 +90,8 @@ func TestAnotherKeysPlaceAfterRestart(t *testing.T) {
 	a = f.asked(2, 2, 1)
 	f.proves(1, 2, a, home)
 	f.eventually("the group of the second tenant is there", func() bool { // its master has no need to answer twice
-		f.control.do(func() {
-			if p := f.control.dir.proofs.by[proofKey{fakeHost(1), 2}]; p != nil {
-				a = p.requests[0]
-			}
-		})
-		f.proves(1, 1, a, a.origin)
+		f.control.do(func() { a = f.control.dir.inquirer.ProofOf(fakeHost(1), 2)[0] })
+		f.proves(1, 1, a, a.Origin)
 		return f.installed(1)
 	})
 	if at := f.placeIn(1, 1); at != "f2 02:00:00:00:00:02" {
@@ -135,7 +128,7 @@ func TestAnotherKeyKeepsFromRegistering(t *testing.T) {
 	f.claim(t)
 	f.enrollUnder(2, 1, 1, 2)
 	f.looked(2) // what the kernel says now
-	if a := f.asked(2, 2, 0); a.origin.Port != 2 {
-		t.Errorf("the kernel has the member behind f2; the second tenant's question goes to f%d %v, where the first tenant has claimed it to be, alone", a.origin.Port, a.origin.MAC)
+	if a := f.asked(2, 2, 0); a.Origin.Port != 2 {
+		t.Errorf("the kernel has the member behind f2; the second tenant's question goes to f%d %v, where the first tenant has claimed it to be, alone", a.Origin.Port, a.Origin.MAC)
 	}
 }

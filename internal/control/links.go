@@ -5,19 +5,22 @@ package control
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // linksChanged applies the state of the ports' interfaces, and reports changes. asked are
 // the interfaces whose states these are.
-func (c *control) linksChanged(asked []portName, states []locate.Link) {
+func (c *control) linksChanged(asked []location.Port, states []locate.Link) {
 	c.hooks.onLinkChange()
 	for pi, p := range c.ports {
-		if p.Name == "" || (asked[pi] != portName{p.Ifindex, p.Name}) {
+		if p.Name == "" || asked[pi].Name != p.Name || asked[pi].Ifindex != p.Ifindex {
 			continue // no port, or another one since
 		}
 		s := &states[pi]
@@ -33,7 +36,7 @@ func (c *control) linksChanged(asked []portName, states []locate.Link) {
 		was := p.reportedUp
 		p.reportedUp = up
 		if was != up {
-			c.repinPort(p)
+			c.dir.hosts.Repin(p.Ifindex)
 		}
 		switch {
 		case presence == dataplane.Lost:
@@ -98,14 +101,8 @@ func (c *control) mtuChanged(pi, mtu int) {
 		return
 	}
 	p.mtu = mtu
-	done := make(map[*group]bool)
-	for h := range c.dir.hosts.byLink[p.Ifindex] {
-		for g := range h.groups {
-			if !done[g] {
-				done[g] = true
-				c.checkPMTU(g)
-			}
-		}
+	for group := range c.dir.hosts.GroupsBehind(p.Ifindex) {
+		c.checkPMTU(c.dir.groups[group])
 	}
 }
 
@@ -142,4 +139,48 @@ func pathMTUWithin(mtu int, v4 bool) int {
 		}
 	}
 	return 256
+}
+
+// bridgeChanged gives workers and control loop the new state of a port at its bridge.
+func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
+	e.plane.SetIsolated(pi, now.Isolated)
+	e.control.do(func() {
+		c := e.control
+		p := c.ports[pi]
+		p.bridgeState = now
+		c.hooks.onPortState(pi)
+		c.kernel.linksDue = true
+		if p.Bridge != now.Bridge {
+			p.Bridge = now.Bridge
+			c.dir.hosts.Repin(p.Ifindex) // the bridge has its forwarding entries
+		}
+		for group := range c.dir.hosts.GroupsBehind(p.Ifindex) {
+			g := c.dir.groups[group]
+			_ = g.handle.RefreshIsolation() // an error: the switch has stopped
+			c.checkIsolation(g)
+		}
+	})
+}
+
+// checkIsolation finds out whether members of g are behind several isolated ports, and
+// tells the operator if that has changed: data of such a member goes to no receiver.
+func (c *control) checkIsolation(g *group) {
+	var names []string
+	for i := range g.slots {
+		s := &g.slots[i]
+		if pi := c.plane.PortIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.ports[pi].bridgeState.Isolated && !slices.Contains(names, c.ports[pi].Name) {
+			names = append(names, c.ports[pi].Name)
+		}
+	}
+	why := ""
+	if len(names) > 1 {
+		slices.Sort(names)
+		why = fmt.Sprintf("members are behind the isolated ports %s: what they send goes to nobody (%s); a source has to be behind another port", strings.Join(names, ", "), dataplane.Isolated)
+	}
+	if was := g.isolationText; was != why {
+		g.isolationText = why
+		if why != "" {
+			c.notify(true, "members of a group may not send", "group", g.reg.Group, "reason", why)
+		}
+	}
 }

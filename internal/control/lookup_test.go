@@ -5,8 +5,6 @@ package control
 
 import (
 	"errors"
-	"math"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -36,7 +35,10 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 		failed <- f.Register(r)
 	}()
 	f.eventually("the question is asked", func() (asked bool) {
-		f.control.do(func() { h := f.control.dir.hosts.byIP[fakeHost(0)]; asked = h != nil && h.lookupPending })
+		f.control.do(func() {
+			_, pending := f.control.kernel.lookups.Next()
+			asked = pending && f.control.dir.hosts.Of(fakeHost(0)) != nil
+		})
 		return asked
 	})
 	start := time.Now()
@@ -44,7 +46,7 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 		d := f.control.dir
 		for i := 1; i < 4; i++ {
 			at, err := f.locator.Locate(fakeHost(i))
-			d.hostAnswered(d.hosts.guest(fakeHost(i), math.MaxInt, d.now()), at, err, d.now())
+			d.hosts.Answered(d.hosts.Candidate(fakeHost(i), d.now()), at, err, d.now())
 		}
 		reg := envelope.Registration{Group: fakeGroup(1), GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024}}
 		for i := 1; i < 4; i++ {
@@ -87,7 +89,7 @@ func TestARegistrationThatIsGivenUp(t *testing.T) {
 			return &envelope.Registration{Group: fakeGroup(0), Epoch: 5, Members: []envelope.MemberRecord{record(&m)}}
 		}
 		at, err := f.locator.Locate(fakeHost(1))
-		d.hostAnswered(d.hosts.guest(fakeHost(1), math.MaxInt, d.now()), at, err, d.now())
+		d.hosts.Answered(d.hosts.Candidate(fakeHost(1), d.now()), at, err, d.now())
 		first, second := reg(0), reg(1)
 		if _, v := d.locateMembers(first, first, 0); v.Kind != envelope.VerdictLater {
 			t.Errorf("the first one: %+v, want to wait", v)
@@ -95,7 +97,7 @@ func TestARegistrationThatIsGivenUp(t *testing.T) {
 		if places, v := d.locateMembers(second, second, 0); v.Kind != envelope.VerdictAccepted || len(places) != 1 {
 			t.Errorf("the second one: %+v, want its member's place", v)
 		}
-		if len(d.pending) != 0 || len(d.hosts.byIP[fakeHost(0)].waitingGroups) != 0 {
+		if _, waits := d.hosts.Of(fakeHost(0)).Awaited(fakeGroup(0)); len(d.pending) != 0 || waits {
 			t.Error("the first one is waited for")
 		}
 	})
@@ -140,43 +142,13 @@ func TestPendingRegistrationsExpire(t *testing.T) {
 		expect(first+pendingTTL, 1, 1)
 		expect(first+2*pendingTTL, 0)
 		for i := range 3 {
-			if h := d.hosts.byIP[fakeHost(i)]; h != nil && len(h.waitingGroups) > 0 {
-				t.Errorf("host %d is waited for", i)
+			for n := range 3 {
+				if h := d.hosts.Of(fakeHost(i)); h != nil && !h.Await(fakeGroup(n), location.Missing{}) {
+					t.Errorf("host %d is waited for", i)
+				}
 			}
 		}
 	})
-}
-
-// A registration's hosts do not wait for those that changes are about, and these
-// are asked for at a bounded rate.
-func TestTheQueueDoesNotHoldUpRegistrations(t *testing.T) {
-	const many = 10_000
-	x := newHosts()
-	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
-	var slots []slot
-	for i := range many {
-		slots = append(slots, slot{record: envelope.MemberRecord{IP: at(i)}, location: locate.Location{Ifindex: 1}})
-	}
-	x.setMembers(&group{}, slots)
-	x.applyChanges(&locate.Set{All: true}, 0)
-	x.applyChanges(&locate.Set{All: true}, 0) // is the same question
-	stranger := netip.MustParseAddr("192.0.2.1")
-	for now := time.Second; now < 3*time.Second; now += time.Millisecond {
-		if now == 2*time.Second {
-			x.enqueueUrgent(x.guest(stranger, maxGuests, now))
-			if first, second := x.nextHost(now), x.nextHost(now); (first == nil || first.ip != stranger) && (second == nil || second.ip != stranger) {
-				t.Error("a registration waits for the queue")
-			}
-		}
-		for x.nextHost(now) != nil {
-		}
-		if next, ok := x.next(now); !ok || next > now+time.Second/maxChangeLookups {
-			t.Fatalf("with %d hosts to ask for, the next turn is after %v, %v", len(x.queue), next-now, ok)
-		}
-	}
-	if n := many - len(x.queue); n < 2*maxChangeLookups || n > 2*maxChangeLookups+2*maxChangeLookups/10 {
-		t.Errorf("%d questions in 2 s, want %d a second", n, maxChangeLookups)
-	}
 }
 
 // A change that comes while the question is under way makes the answer one of before.
@@ -185,33 +157,15 @@ func TestAChangeDuringAQuestionIsAskedFor(t *testing.T) {
 	f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {
 		d := f.control.dir
-		h := d.hosts.byIP[fakeHost(1)]
-		h.lookupPending = true // as if
-		old, _ := f.locator.Locate(h.ip)
+		h := d.hosts.Of(fakeHost(1))
+		d.hosts.LookUp(h)
+		location.NewLookups().SubmitHosts(d.now(), d.hosts) // the kernel does not answer yet
+		old, _ := f.locator.Locate(h.IP())
 		f.locator.set(1, 3, 7, nil)
-		d.hosts.applyChanges(&locate.Set{Learnt: map[locate.MAC]bool{locate.MAC(old.MAC): true}}, d.now())
-		d.hostAnswered(h, old, nil, d.now())
+		d.hosts.Apply(&locate.Set{Learnt: map[locate.MAC]bool{locate.MAC(old.MAC): true}}, d.now())
+		d.hosts.Answered(h, old, nil, d.now())
 	})
 	f.eventually("host 1 has moved", func() bool { g, _ := f.Group(fakeGroup(0)); return g.Members[1].Port == "f2" })
-}
-
-// Envelopes bring a bounded number of guests, which are forgotten when they are of no
-// use any more.
-func TestGuestsAreForgotten(t *testing.T) {
-	x := newHosts()
-	ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
-	for i := range maxGuests + 100 {
-		if h := x.guest(ip(i), maxGuests, time.Second); (h != nil) != (i < maxGuests) {
-			t.Fatalf("guest %d: %v", i, h)
-		}
-	}
-	for now := time.Second; now < 20*time.Second; now += time.Second {
-		x.guest(ip(7), maxGuests, now)
-		x.expireGuests(now)
-	}
-	if len(x.byIP) != 1 || x.byIP[ip(7)] == nil {
-		t.Errorf("%d guests are left, want the one that is of use", len(x.byIP))
-	}
 }
 
 // Any report of an interface has the VRFs of the ports read: with other ones all members are looked up

@@ -33,10 +33,10 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	lookupsEnded := make(chan struct{})
 	go func() {
 		defer close(lookupsEnded)
-		c.kernel.lookups.run(c.kernel.locator)
+		c.kernel.lookups.Run(c.kernel.locator)
 	}()
 	defer func() {
-		close(c.kernel.lookups.requests)
+		c.kernel.lookups.End()
 		<-lookupsEnded
 	}()
 	c.kernel.changes = changes
@@ -62,19 +62,19 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		case x := <-requests:
 			do = func() { c.serveRequests(x) }
 		case x := <-c.plane.Sightings():
-			do = func() { c.handleSighting(x) }
+			do = func() { c.dir.inquirer.Sighting(x) }
 		case <-c.plane.Changed():
 			do = func() { c.outcomes.due = true }
 		case f := <-c.closures:
 			do = f
 		case r := <-c.reads:
 			do = func() { c.serveReading(r) }
-		case x := <-c.kernel.lookups.results:
+		case x := <-c.kernel.lookups.Results():
 			do = func() { c.lookupDone(x) }
 		case <-c.switches.Bell:
 			do = c.followNeighbours
 		case <-c.kernel.routeBell:
-			do = c.followRoutes
+			do = c.dir.hosts.FollowRoutes
 		case <-c.keeper.Bell():
 			do = c.followFile
 		case <-changes.Bell:

@@ -51,7 +51,7 @@ func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
 // before it.
 func TestRenewalsComeFirst(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
-	f.control.do(func() { f.control.dir.kernelDecides = true }) // nobody is asked
+	f.control.do(func() { f.control.dir.hosts.FollowKernel(true) }) // nobody is asked
 	head := envelope.Header{
 		Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 )
 
 // FromMember reports whether the envelope that is being served came by the port and from
@@ -39,7 +40,7 @@ func (d *directory) isFrom(s dataplane.Origin, at *locate.Location) bool {
 // groups of a key, or in the last one that it left, and whether it is a member; the location is the zero one if
 // it is, or was, no member. Groups of different keys may have different locations for one host.
 func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, left bool) (at locate.Location, member bool) {
-	h := d.hosts.byIP[host]
+	h := d.hosts.Of(host)
 	if h == nil {
 		return locate.Location{}, false
 	}
@@ -48,14 +49,57 @@ func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, l
 			if at := g.slots[i].location; at.Known() {
 				return at, true
 			}
-			return h.placeIn(g.key).at, true // the kernel has no location at the moment
+			at, _ = h.Place(g.key)
+			return at, true // the kernel has no location at the moment
 		}
 	}
 	if !left {
 		return locate.Location{}, false
 	}
-	if p := h.places[key]; p != nil {
-		return p.at, false
+	if at, has := h.Place(key); has {
+		return at, false
 	}
-	return h.leftFrom(key, d.now()), false
+	return h.LeftFrom(key, d.now()), false
+}
+
+// setMembers makes the hosts of g those of its slots, with the slots' locations. It must
+// be called when members have joined or gone. It returns the hosts that are elsewhere now than the
+// other groups of g's key have them.
+func (d *directory) setMembers(g *group, slots []slot) (moved []*location.Host) {
+	now := make(map[netip.Addr]int, len(slots))
+	for i := range slots {
+		if s := &slots[i]; !s.gone && s.isHere() {
+			now[s.record.IP] = i
+			if h, elsewhere := d.hosts.Join(g.reg.Group, g.key, s.record.IP, s.location); elsewhere {
+				moved = append(moved, h)
+			}
+		}
+	}
+	for ip := range g.hosts {
+		if _, ok := now[ip]; !ok {
+			d.hosts.Leave(g.reg.Group, ip)
+		}
+	}
+	g.hosts = now
+	return moved
+}
+
+// slotGone removes g from the host of its slot i, whose member has gone.
+func (d *directory) slotGone(g *group, i int) {
+	ip := g.slots[i].record.IP
+	if at, in := g.hosts[ip]; in && at == i {
+		delete(g.hosts, ip)
+		d.hosts.Leave(g.reg.Group, ip)
+	}
+}
+
+// locationIn returns where h gets what g sends: its location there, or, if it is no member of g, which may
+// be nil, that of the host.
+func locationIn(g *group, h *location.Host) locate.Location {
+	if g != nil {
+		if i, in := g.hosts[h.IP()]; in {
+			return g.slots[i].location
+		}
+	}
+	return h.At()
 }

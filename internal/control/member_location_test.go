@@ -5,6 +5,7 @@ package control
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -63,14 +64,17 @@ func TestMembersSpeakFromTheirPlaces(t *testing.T) {
 	check("no member of the group that is told it has left", 2, 2, other, true, false)
 
 	c.do(func() {
-		c.relocate(c.dir.hosts.byIP[fakeHost(2)], other, "test", func(g *group) bool { return g.reg.Group == fakeGroup(1) })
+		h := c.dir.hosts.Of(fakeHost(2))
+		at := h.Pinned()
+		c.dir.hosts.Join(fakeGroup(1), 5, h.IP(), at.At(4, locate.MAC(other.MAC), 0))
+		c.dir.hosts.Follow(h, 5)
 	})
 	check("moved in another group alone", 0, 2, other, false, false)
 	check("moved in this group", 1, 2, other, false, true)
 	check("moved from here", 1, 2, home, false, false)
 	c.do(func() {
-		c.dir.kernelDecides = true
-		c.dir.newLocation(c.dir.hosts.byIP[fakeHost(2)], locate.Location{}, locate.ErrPending) // lost
+		c.dir.hosts.FollowKernel(true)
+		c.dir.hosts.Answered(c.dir.hosts.Of(fakeHost(2)), locate.Location{}, errors.New("lost"), c.now())
 	})
 	check("lost, from where it was", 0, 2, home, false, true)
 	check("lost, from elsewhere", 0, 2, other, false, false)
@@ -95,11 +99,11 @@ func TestLostMemberIsInThePlaceOfItsKey(t *testing.T) {
 	f.register(0, 3, 0x100, "strict")
 	f.control.do(func() {
 		d := f.control.dir
-		g, h := d.groups[fakeGroup(0)], d.hosts.byIP[fakeHost(2)]
-		ofKey, pinned := h.pinned, h.pinned
-		ofKey.MAC, pinned.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
-		g.slots[g.hosts[fakeHost(2)]].location, h.pinned = locate.Location{}, pinned
-		h.placeIn(g.key).at = ofKey
+		g, h := d.groups[fakeGroup(0)], d.hosts.Of(fakeHost(2))
+		ofKey := h.Pinned()
+		ofKey.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}
+		g.slots[g.hosts[fakeHost(2)]].location = locate.Location{}
+		d.hosts.Join(fakeGroup(0), g.key, h.IP(), ofKey)
 		if at, member := d.memberLocation(fakeGroup(0), fakeHost(2), g.key, false); !member || !bytes.Equal(at.MAC, ofKey.MAC) {
 			t.Errorf("it is at %v, member %v, want %v", at.MAC, member, ofKey.MAC)
 		}

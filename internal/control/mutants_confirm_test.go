@@ -4,6 +4,7 @@
 package control
 
 import (
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
@@ -19,22 +20,23 @@ var _ = []mutant.Mutant{
 	mutant.New("a member without a place speaks from anywhere", "WrongLocation", mutant.In((*directory).memberLocation,
 		`				return at, true
 			}
-			return h.placeIn(g.key).at, true`,
+			at, _ = h.Place(g.key)
+			return at, true`,
 		`				return at, true
 			}
-			return h.placeIn(g.key).at, false`)),
+			at, _ = h.Place(g.key)
+			return at, false`)),
 	mutant.New("the place of a lost member is that of its first key", "WrongLocation", mutant.In((*directory).memberLocation,
-		`return h.placeIn(g.key).at, true`,
-		`return h.$1, true`, host{}.pinned)),
-	mutant.New("the place that a member left from is forgotten", "WrongLocation", mutant.In((*hosts).removeMember,
-		"h.left[g.key] = leftPlace{p.at, x.now}",
-		"")),
+		`at, _ = h.Place(g.key)`,
+		`at = h.$1()`, (*location.Host).Pinned)),
 	mutant.New("one that has left speaks from its old place alone", "WrongLocation", mutant.In((*directory).memberLocation,
-		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
+		`			at, _ = h.Place(g.key)
+			return at, true // the kernel has none at the moment
 		}
 	}
 	if !left {`,
-		`			return h.placeIn(g.key).at, true // the kernel has none at the moment
+		`			at, _ = h.Place(g.key)
+			return at, true // the kernel has none at the moment
 		}
 	}
 	if h == nil {`)),

@@ -9,12 +9,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("a message of RDMA-CM counts from anywhere", "CM", mutant.In((*control).serveLocatedMAD,
 		"case origin != c.originOfFrame(x.from):", "case false:")),
-	mutant.New("a host with a connection is where the kernel has it", "CM", mutant.In((*host).isPinned,
-		"h.isMember() || h.connected", "h.isMember()")),
-	mutant.New("a host is pinned after its last connection", "CM", mutant.In((*hosts).setConnected,
-		"case was:\n\t\tx.unpin(h)", "case was:")),
-	mutant.New("a host is not pinned by its first REQ", "CM", mutant.In((*hosts).setConnected,
-		"h.pinned = h.location\n", "")),
 	mutant.New("a REQ of a host that is being resolved is dropped", "CM", mutant.In((*control).serveMAD,
 		"state == stillLocated", "false")),
 	mutant.New("messages wait for a host for ever", "CM", mutant.In((*control).serveHeldMADs,

@@ -46,7 +46,7 @@ var _ = []mutant.Mutant{
 	if n := o.Turns - g.applied.turns; n > 0 {
 		`)),
 	mutant.New("the host of an evicted member stays one of a member", "Outcomes", mutant.In((*control).applyOutcomes,
-		"c.dir.hosts.slotGone(g, int(d.Member))",
+		"c.dir.slotGone(g, int(d.Member))",
 		"")),
 	mutant.New("a registration that is asked about is checked once", "Outcomes", mutant.In((*directory).expirePending,
 		"d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})",
@@ -58,9 +58,9 @@ var _ = []mutant.Mutant{
 		"case d.pending[a.reg.Group] != a:",
 		"case d.pending[a.reg.Group] == nil:")),
 	mutant.New("the registrar does not hear of evictions", "Outcomes", mutant.In((*control).applyOutcomes,
-		`c.dir.hosts.slotGone(g, int(d.Member))
+		`c.dir.slotGone(g, int(d.Member))
 			c.registrar.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)`,
-		`c.dir.hosts.slotGone(g, int(d.Member))
+		`c.dir.slotGone(g, int(d.Member))
 			c.out = $1{}`, envelope.Output{})),
 	mutant.New("a registration that is replaced has no last words", "Outcomes", mutant.In((*directory).Install,
 		`d.onEnd(g, &d.scratch, envelope.Replaced)

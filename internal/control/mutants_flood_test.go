@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to meet floods of envelopes.
 var _ = []mutant.Mutant{
 	mutant.New("there is a lookup for a receiver that cannot be waited for", "Flood", mutant.In((*control).transmit,
-		"(h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.departures.parked.hasRoom(m.Port)",
+		"(h == nil || c.plane.PortIndex(h.At().Ifindex) < 0) && !c.departures.parked.hasRoom(m.Port)",
 		"h == nil && h != nil")),
 	mutant.New("the answers to one port's envelopes take all places", "Flood", mutant.In((*parkedEnvelopes).hasRoom,
 		"port < 0 || n < maxParkedPerPort",

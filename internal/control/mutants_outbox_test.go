@@ -3,7 +3,10 @@
 
 package control
 
-import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+import (
+	"github.com/gleam-rdma/gleam/internal/control/location"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
 
 // Wrong ways to send answers to whoever the kernel has for the host that asked.
 var _ = []mutant.Mutant{
@@ -17,54 +20,54 @@ var _ = []mutant.Mutant{
 		`if key == 0 && !proved {
 			return at, false
 		}
-		h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
+		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.ip]; is {
+				if _, is := g.hosts[h.IP()]; is {
 					return at, false
 				}
 			}
-			if p := h.places[key]; p != nil {`,
+			if place, has := h.Place(key); has {`,
 		`if key == 0 && !proved {
 			return at, false
 		}
-		h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
+		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.ip]; is {
+				if _, is := g.hosts[h.IP()]; is {
 					return at, false
 				}
 			}
-			if p := h.places[key]; p != nil && !proved {`)),
+			if place, has := h.Place(key); has && !proved {`)),
 	mutant.New("hosts with a place under the key are challenged where another key's holder has them", "Answer", mutant.In((*control).origin,
 		`if key == 0 && !proved {
 			return at, false
 		}
-		h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
+		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.ip]; is {
+				if _, is := g.hosts[h.IP()]; is {
 					return at, false
 				}
 			}
-			if p := h.places[key]; p != nil {`,
+			if place, has := h.Place(key); has {`,
 		`if key == 0 && !proved {
 			return at, false
 		}
-		h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
+		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.ip]; is {
+				if _, is := g.hosts[h.IP()]; is {
 					return at, false
 				}
 			}
-			if p := h.places[key]; p != nil && proved {`)),
+			if place, has := h.Place(key); has && proved {`)),
 	mutant.New("the end of a group is told where another key's holder has the member", "Answer", mutant.In((*control).origin,
-		"left := h.leftFrom(key, c.now())",
-		"left := h.$1", host{}.location)),
+		"at = d.hosts.Origin(h.LeftFrom(key, c.now()))",
+		"at = d.hosts.Origin(h.$1())", (*location.Host).At)),
 	mutant.New("an Ack counts from where another key's holder has the member", "Answer", mutant.In((*directory).memberLocation,
-		"return h.leftFrom(key, d.now()), false",
-		"return h.$1, false", host{}.pinned)),
+		"return h.LeftFrom(key, d.now()), false",
+		"return h.$1(), false", (*location.Host).Pinned)),
 }
 
 // Wrong ways to tell what a kill -9 would undo.

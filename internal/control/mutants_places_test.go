@@ -3,56 +3,18 @@
 
 package control
 
-import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+import (
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
 
 // Wrong ways to follow members, ports and links. doc.go, Places and Ports, has the
 // rules.
 var _ = []mutant.Mutant{
-	mutant.New("that a host is being resolved is a change", "Places", mutant.In((*hosts).applyChanges,
-		`x.retryLater(h, now)
-			case len`,
-		`x.$1(h)
-			case len`, (*hosts).enqueue)),
-	mutant.New("a refreshed entry is a change", "Places", mutant.In((*hosts).applyChanges,
-		"case len(h.dependsOn.MAC) == 0 || n.MAC != locate.MAC(h.dependsOn.MAC):",
-		"default:")),
-	mutant.New("an unanswered host is looked up each second", "Places", mutant.In((*hosts).scheduleRetry,
-		"h.attempts++",
-		"h.attempts = max(h.attempts, 1)")),
-	mutant.New("an unanswered host is never looked up again", "Places", mutant.In((*hosts).enqueueRetries,
-		"for len(x.unanswered) > 0 && x.unanswered[0].retryAt <= now {",
-		"for len(x.unanswered) > 0 && x.unanswered[0].retryAt < 0 {")),
-	mutant.New("hosts that one change of an interface loses stay lost", "Places", mutant.In((*hosts).applyChanges,
-		"x.enqueueAll(x.unlocated)",
-		"")),
-	mutant.New("a change of an interface concerns nobody", "Places", mutant.In((*hosts).applyChanges,
-		"x.enqueueAll(x.byLink[i])",
-		"_ = i")),
-	mutant.New("a change of one interface concerns everybody", "Places", mutant.In((*hosts).applyChanges,
-		"x.enqueueAll(x.byLink[i])",
-		`for _, l := range x.byLink {
-			x.enqueueAll(l)
-		}
-		_ = i`)),
-	mutant.New("hosts without a group stay in memory", "Places", mutant.In((*hosts).forget,
-		`x.setDependencies(h, locate.Location{}, locate.Location{})
-	delete(x.byIP, h.ip)`,
-		"delete(x.byIP, h.ip)")),
-	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).setGroupLocations,
-		`d.onMoved(g, h)
-	}`,
-		`d.onMoved(g, h)
-		break
-	}`)),
 	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).noteStaleTable,
 		"d.staleTables = append(d.staleTables, g)",
 		"")),
-	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
-		"p.gap = min(2*p.gap, maxSettleTime)",
-		"p.gap = $1", settleTime)),
-	mutant.New("links wait for the pace", "Places", mutant.In((*changePacer).noteChange,
-		"p.at = min(p.at, now+settleTime)",
-		"p.$1 += 0", changePacer{}.gap)),
 	mutant.New("registrations go by the old MTU", "Places", mutant.In((*control).mtuChanged,
 		"p.mtu = mtu",
 		"")),
@@ -90,6 +52,36 @@ var _ = []mutant.Mutant{
 			
 		}`)),
 	mutant.New("groups of other ports are announced", "Places", mutant.In((*control).announcePort,
-		"for h := range c.dir.hosts.byLink[p.Ifindex] {",
-		"for _, h := range c.dir.hosts.$1 {", hosts{}.byIP)),
+		"for h := range c.dir.hosts.Behind(p.Ifindex) {",
+		"for h := range c.dir.hosts.$1() {", (*location.Hosts).All)),
+	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
+		"p.gap = min(2*p.gap, maxSettleTime)",
+		"p.gap = $1", settleTime)),
+	mutant.New("links wait for the pace", "Places", mutant.In((*changePacer).noteChange,
+		"p.at = min(p.at, now+settleTime)",
+		"p.$1 += 0", changePacer{}.gap)),
+	mutant.New("anybody speaks for a member without a place", "WrongLocation", mutant.In((*directory).FromMember,
+		"return !member",
+		"return member || !member")),
+	mutant.New("a group's envelopes go where another key's holder has the member", "Places", mutant.In(locationIn,
+		"if i, in := g.hosts[h.IP()]; in {",
+		"if i, in := g.hosts[h.IP()]; in && i < 0 {")),
+	mutant.New("hosts that have left all groups stay in the file", "Places", mutant.In((*control).keep,
+		"for _, ip := range former {",
+		"for _, ip := range former[len(former):] {")),
+	mutant.New("a key's groups have a member at different places", "Places", mutant.In((*directory).setSlots,
+		"d.hosts.Follow(h, g.key)",
+		"_ = h")),
+	mutant.New("allow lists do not count after a restart", "Places", mutant.In((*directory).checkRestored,
+		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil {",
+		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil && d == nil {")),
+	mutant.New("a path MTU that does not fit is not reported after a restart", "Places", mutant.In((*control).restoreGroup,
+		"c.checkPMTU(g)\n\tc.checkIsolation(g)\n\tc.announceGroup(g)",
+		"c.checkIsolation(g)\n\tc.announceGroup(g)")),
+	mutant.New("a registration that is given up is waited for", "Places", mutant.In((*directory).locateMembers,
+		"a.reg == reg && a.missing > 0",
+		"a.reg.$1 == reg.$1 && a.missing > 0", envelope.Registration{}.Epoch)),
+	mutant.New("a lease ends in a pause of the control loop", "Places", mutant.In((*control).registrarDeadline,
+		"return max(at, c.loop.leasesHeldUntil), ok",
+		"return at, ok")),
 }

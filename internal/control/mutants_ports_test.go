@@ -31,7 +31,4 @@ var _ = []mutant.Mutant{
 	mutant.New("the order of prefixes is a change", "ReconfigurePrefixes", mutant.In((*reconfiguration).prefixesChanged,
 		"> 0",
 		">= 0")),
-	mutant.New("a removed port counts all hosts as its members", "Ports", mutant.In((*control).hostsAt,
-		"h.isMember() && h.isAt(p.Ifindex)",
-		"h.isMember() && !h.isAt(p.Ifindex)")),
 }

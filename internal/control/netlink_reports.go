@@ -19,7 +19,7 @@ type watcher interface {
 
 // stats returns the API's view of the control loop.
 func (c *control) stats() api.Control {
-	s := api.Control{Iterations: c.loop.iterations, LongestIteration: c.loop.longest.Seconds(), Lookups: c.kernel.lookups.total, Hosts: len(c.dir.hosts.byIP)}
+	s := api.Control{Iterations: c.loop.iterations, LongestIteration: c.loop.longest.Seconds(), Lookups: c.kernel.lookups.Total(), Hosts: c.dir.hosts.Len()}
 	if c.kernel.watcher != nil {
 		s.Resyncs, s.NotWatched = c.kernel.watcher.Resyncs(), c.kernel.watcher.Dead()
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gleam-rdma/gleam/internal/control/fib"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -19,50 +19,6 @@ import (
 // A host is behind other switches if its route has gateways at ports where hellos are
 // exchanged. Without keys of switches, and at other ports, a gateway is a router that the
 // host is behind, as if it was at that port itself.
-
-// nextHop is a gateway on the way to a host.
-type nextHop struct {
-	gateway netip.Addr
-	at      locate.Location
-	err     error // why at is not known; locate.ErrPending: not yet
-}
-
-// errRouted is the answer about a host that is behind other switches: it has no location
-// at this one.
-var errRouted = errors.New("is behind other switches")
-
-// locate looks up a host with l: its location, or the next hops of one that is behind other
-// switches.
-func (a *lookupQueue) locate(l locator, ip netip.Addr) (locate.Location, []nextHop, error) {
-	if a.routes == nil {
-		at, err := l.Locate(ip)
-		return at, nil, err
-	}
-	r, ok := a.routes.Route(ip)
-	switch {
-	case !ok || r.Status == fib.Unmatched:
-		return locate.Location{}, nil, fmt.Errorf("the route to %s: %w", ip, locate.ErrPending)
-	case r.Status != fib.Usable:
-		return locate.Location{}, nil, fmt.Errorf("%s %s", ip, r.Status)
-	}
-	var hops []nextHop
-	for _, h := range r.Hops {
-		if !h.Gateway.IsValid() {
-			continue
-		}
-		hop := nextHop{gateway: h.Gateway}
-		hop.at, hop.err = l.LocateHop(h.Link, h.Gateway)
-		if hop.err == nil && !a.bySwitch(hop.at.Ifindex) {
-			continue
-		}
-		hops = append(hops, hop)
-	}
-	if len(hops) == 0 {
-		at, err := l.Locate(ip)
-		return at, nil, err
-	}
-	return locate.Location{}, hops, fmt.Errorf("%s %w", ip, errRouted)
-}
 
 // ways are how group packets get to a host.
 type ways struct {
@@ -75,33 +31,26 @@ type ways struct {
 // waysTo returns the ways to a host. It does not wait: with pending, the kernel has been
 // asked, and the next call may have the answer.
 func (d *directory) waysTo(ip netip.Addr) ways {
-	h := d.hosts.guest(ip, maxGuests, d.now())
+	h := d.hosts.Guest(ip, d.now())
 	switch {
 	case h == nil:
 		return ways{err: fmt.Errorf("%s: too many hosts are being looked up", ip)}
-	case len(h.hops) > 0:
+	case len(h.Hops()) > 0:
 		return d.waysBy(h)
-	case h.location.Ifindex != 0:
+	case h.At().Ifindex != 0:
 		return ways{here: true}
-	case h.answered && d.now()-h.answeredAt <= maxAnswerAge && h.lookupErr != nil && !errors.Is(h.lookupErr, locate.ErrPending):
-		return ways{err: h.lookupErr}
+	case h.Fresh(d.now()) && h.Err() != nil && !errors.Is(h.Err(), locate.ErrPending):
+		return ways{err: h.Err()}
 	}
-	d.request(h)
+	d.hosts.Request(h, d.now())
 	return ways{pending: true}
 }
 
-// request has h looked up soon.
-func (d *directory) request(h *host) {
-	if h.retryIndex < 0 || h.retryAt > d.now()+wantedRetry {
-		d.hosts.enqueueUrgent(h)
-	}
-}
-
 // waysBy returns the ways to a host that is behind other switches.
-func (d *directory) waysBy(h *host) (w ways) {
+func (d *directory) waysBy(h *location.Host) (w ways) {
 	var why []string
-	for i := range h.hops {
-		n, err := d.neighbourOf(&h.hops[i])
+	for i := range h.Hops() {
+		n, err := d.neighbourOf(&h.Hops()[i])
 		switch {
 		case err == nil:
 			w.hops = append(w.hops, n)
@@ -116,38 +65,31 @@ func (d *directory) waysBy(h *host) (w ways) {
 		slices.Sort(w.hops)
 		w.hops, w.pending = slices.Compact(w.hops), false
 	case w.pending:
-		d.request(h)
+		d.hosts.Request(h, d.now())
 	default:
-		w.err = fmt.Errorf("%s is behind other switches: %s", h.ip, strings.Join(why, "; "))
+		w.err = fmt.Errorf("%s is behind other switches: %s", h.IP(), strings.Join(why, "; "))
 	}
 	return w
 }
 
 // neighbourOf returns the neighbour that a next hop is.
-func (d *directory) neighbourOf(hop *nextHop) (mcast.Neighbor, error) {
-	if hop.err != nil {
-		return 0, hop.err
+func (d *directory) neighbourOf(hop *location.NextHop) (mcast.Neighbor, error) {
+	if hop.Err != nil {
+		return 0, hop.Err
 	}
-	pi := d.plane.PortIndex(hop.at.Ifindex)
+	pi := d.plane.PortIndex(hop.At.Ifindex)
 	if pi < 0 {
-		return 0, fmt.Errorf("next hop %s is at no port of this switch any more", hop.gateway)
+		return 0, fmt.Errorf("next hop %s is at no port of this switch any more", hop.Gateway)
 	}
 	name := d.ports[pi].Name
 	a, up := d.switches.Table.At(pi)
 	switch {
-	case hop.at.VLAN != 0 && hop.at.VLAN != d.ports[pi].VLAN:
-		return 0, fmt.Errorf("next hop %s on %s is reached in VLAN %d, and group packets leave the port in VLAN %d", hop.gateway, name, hop.at.VLAN, d.ports[pi].VLAN)
+	case hop.At.VLAN != 0 && hop.At.VLAN != d.ports[pi].VLAN:
+		return 0, fmt.Errorf("next hop %s on %s is reached in VLAN %d, and group packets leave the port in VLAN %d", hop.Gateway, name, hop.At.VLAN, d.ports[pi].VLAN)
 	case !up:
-		return 0, fmt.Errorf("next hop %s on %s is not a gleamd switch: %s", hop.gateway, name, d.switches.Silence(pi))
-	case a.MAC != rocev2.MAC(hop.at.MAC):
-		return 0, fmt.Errorf("next hop %s on %s has the MAC address %v, and the switch %v that says hello there has %v", hop.gateway, name, hop.at.MAC, a.ID, a.MAC)
+		return 0, fmt.Errorf("next hop %s on %s is not a gleamd switch: %s", hop.Gateway, name, d.switches.Silence(pi))
+	case a.MAC != rocev2.MAC(hop.At.MAC):
+		return 0, fmt.Errorf("next hop %s on %s has the MAC address %v, and the switch %v that says hello there has %v", hop.Gateway, name, hop.At.MAC, a.ID, a.MAC)
 	}
 	return a.Number, nil
-}
-
-// setHops records the next hops of h, which is behind other switches; none if it is not.
-func (x *hosts) setHops(h *host, hops []nextHop) {
-	was := h.dependencies()
-	h.hops = hops
-	x.changeDependencies(h, was)
 }

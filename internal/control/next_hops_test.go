@@ -235,7 +235,7 @@ func TestWaysArePending(t *testing.T) {
 	ask := func() { f.control.do(func() { w = f.control.dir.waysTo(far) }) }
 	f.eventually("the gateways are asked for", func() (asked bool) {
 		ask()
-		f.control.do(func() { x := f.control.dir.hosts.byIP[far]; asked = x != nil && len(x.hops) == 2 })
+		f.control.do(func() { x := f.control.dir.hosts.Of(far); asked = x != nil && len(x.Hops()) == 2 })
 		return asked
 	})
 	if ask(); !w.pending || w.err != nil || len(w.hops) > 0 {
@@ -245,7 +245,7 @@ func TestWaysArePending(t *testing.T) {
 	if w := f.ways(far); fmt.Sprint(w.hops) != "[2]" || w.err != nil {
 		t.Errorf("%+v", w)
 	}
-	f.control.do(func() { f.control.dir.expirePending(f.control.now() + 3*guestTTL) })
+	f.control.do(func() { f.control.dir.expirePending(f.control.now() + time.Minute) })
 	if _, watched := r.Route(far); watched {
 		t.Error("the routes of a host that is forgotten are watched")
 	}

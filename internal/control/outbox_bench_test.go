@@ -34,7 +34,7 @@ func benchmarkUpdate(b *testing.B, groups int, file bool) {
 	f := newFakeSwitchWith(b, 3, 1, config)
 	left, waiting := make(chan struct{}, 1), 0
 	known := func() {
-		f.control.dir.kernelDecides = true
+		f.control.dir.hosts.FollowKernel(true)
 		f.know(3)
 		f.onLeft = func(p *envelope.Packet) {
 			if m, err := envelope.Open(p.Data, nil, true); err == nil && m.Type == envelope.TypeAccept {

@@ -27,7 +27,7 @@ func TestEvictionIsToldAfterALongFailure(t *testing.T) {
 	}
 	head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
 	head.Epoch++
-	f.give(head, &envelope.Register{GroupBody: body}, func() { f.control.dir.kernelDecides = true; f.know(3) })
+	f.give(head, &envelope.Register{GroupBody: body}, func() { f.control.dir.hosts.FollowKernel(true); f.know(3) })
 	f.answered("the registration", 1, envelope.TypeAccept)
 	f.control.do(func() {
 		c := f.control

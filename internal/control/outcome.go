@@ -166,7 +166,7 @@ func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
 		m := g.slots[d.Member].record.Key()
 		switch d.Kind {
 		case mcast.MemberEvicted:
-			c.dir.hosts.slotGone(g, int(d.Member))
+			c.dir.slotGone(g, int(d.Member))
 			c.registrar.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)
 			c.warnEviction(g, &d)
 			c.sendOutput() // it adds to the journal

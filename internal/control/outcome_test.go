@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -82,19 +85,19 @@ func TestEvictedHostIsNoMember(t *testing.T) {
 			f.register(1, 3, 0x200, "evict")
 		}
 		f.control.do(func() {
-			f.control.dir.hosts.onPinChange = func(h *host) {
-				if h.ip != fakeHost(2) || both {
-					t.Errorf("the pin of %v may have changed", h.ip)
+			f.control.dir.hosts.SetPinner(pinnerFunc(func(ip netip.Addr) {
+				if ip != fakeHost(2) || both {
+					t.Errorf("the pin of %v may have changed", ip)
 				}
-			}
+			}))
 		})
 		f.feed(0, evicts(0)...)
 		f.eventually("the journal has the eviction", func() bool { return len(f.events(0, api.EventEvicted)) == 1 })
 		f.control.do(func() {
 			x, g := f.control.dir.hosts, f.control.dir.groups[fakeGroup(0)]
-			h := x.byIP[fakeHost(2)]
-			if _, in := h.groups[g]; in || h.isMember() != both || !both && !h.onGuestList {
-				t.Errorf("the host of the evicted member: in %d groups, a guest %v; another group %v", len(h.groups), h.onGuestList, both)
+			h := x.Of(fakeHost(2))
+			if groups := slices.Collect(h.Groups()); slices.Contains(groups, fakeGroup(0)) || h.IsMember() != both {
+				t.Errorf("the host of the evicted member is in %v; another group %v", groups, both)
 			}
 			if at, in := g.hosts[fakeHost(2)]; in || len(g.hosts) != 2 {
 				t.Errorf("the group has %v, the evicted one at %d", g.hosts, at)
@@ -102,8 +105,8 @@ func TestEvictedHostIsNoMember(t *testing.T) {
 			if was, _ := f.control.dir.memberLocation(fakeGroup(0), fakeHost(2), 0, true); was.Ifindex == 0 {
 				t.Error("envelopes of the former member are not recognised")
 			}
-			if x.expireGuests(f.control.now() + 2*guestTTL); (x.byIP[fakeHost(2)] != nil) != both {
-				t.Errorf("the host is known: %v, another group %v", x.byIP[fakeHost(2)] != nil, both)
+			if x.Advance(f.control.now() + time.Minute); (x.Of(fakeHost(2)) != nil) != both {
+				t.Errorf("the host is known: %v, another group %v", x.Of(fakeHost(2)) != nil, both)
 			}
 		})
 	}
@@ -354,3 +357,8 @@ func TestFailureSaysWhy(t *testing.T) {
 		t.Errorf("the group is %+v, %v", g, err)
 	}
 }
+
+// pinnerFunc is called with hosts whose pin may have changed.
+type pinnerFunc func(netip.Addr)
+
+func (f pinnerFunc) Set(ip netip.Addr, _ location.PinTarget) { f(ip) }

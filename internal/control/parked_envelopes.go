@@ -88,12 +88,12 @@ func (c *control) transmit(m *message) {
 		c.sendBy(at, p)
 		return
 	}
-	h := c.dir.hosts.byIP[p.Dst.Addr()]
-	if h != nil && m.Body.asker.ip == h.ip && p.Key != 0 {
-		c.askedFromElsewhere(h, m.Body.asker.from)
+	h := c.dir.hosts.Of(p.Dst.Addr())
+	if h != nil && m.Body.asker.ip == h.IP() && p.Key != 0 {
+		c.dir.inquirer.RequestFrom(h, m.Body.asker.from)
 	}
 	switch {
-	case (h == nil || c.plane.PortIndex(h.location.Ifindex) < 0) && !c.departures.parked.hasRoom(m.Port):
+	case (h == nil || c.plane.PortIndex(h.At().Ifindex) < 0) && !c.departures.parked.hasRoom(m.Port):
 		c.countUnsent()
 	case c.trySend(p):
 		c.departures.parked.add(c.now(), p, m.Port)
@@ -106,29 +106,27 @@ func (c *control) countUnsent() { c.count.unsent++ }
 // trySend is transmit without parking. It reports whether the receiver is being resolved.
 func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	now := c.now()
-	h := c.dir.hosts.guest(p.Dst.Addr(), maxGuests, now)
+	h := c.dir.hosts.Guest(p.Dst.Addr(), now)
 	if h == nil {
 		c.countUnsent()
 		return false
 	}
-	at := h.locationIn(c.dir.groups[p.Src.Addr()])
+	at := locationIn(c.dir.groups[p.Src.Addr()], h)
 	pi := c.plane.PortIndex(at.Ifindex)
 	if pi < 0 {
-		if h.answered && now-h.answeredAt <= maxAnswerAge && !errors.Is(h.lookupErr, locate.ErrPending) {
+		if h.Fresh(now) && !errors.Is(h.Err(), locate.ErrPending) {
 			c.countUnsent()
-			if x := (unsendable{p.Dst, h.lookupErr}); h.lookupErr != nil {
+			if x := (unsendable{p.Dst, h.Err()}); h.Err() != nil {
 				if suppressed, report := c.refused.unsendable.add(now, 0, x); report {
 					c.logUnsendable(x, suppressed)
 				}
 			}
 			return false
 		}
-		if h.retryIndex < 0 {
-			c.dir.hosts.enqueueUrgent(h)
-		}
+		c.dir.hosts.RequestOnce(h)
 		return true
 	}
-	c.sendBy(c.dir.originOf(&at), p)
+	c.sendBy(c.dir.hosts.Origin(at), p)
 	return false
 }
 

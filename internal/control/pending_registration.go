@@ -4,13 +4,15 @@
 package control
 
 import (
+	"encoding/binary"
 	"errors"
-	"math"
+	"net"
 	"net/netip"
 	"time"
 
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 )
 
 // A registration waits until its members are located and have confirmed their locations,
@@ -18,17 +20,10 @@ import (
 // returns, and hostLocated puts the group on directory.ready when the last answer has
 // come.
 
-// missingAnswer is what a registration waits for at a host: its location, or, with proof,
-// its confirmation of the location under the registration's key.
-type missingAnswer struct {
-	proof bool
-	key   envelope.KeyID
-}
-
 // pendingRegistration is a registration that waits for answers about its members.
 type pendingRegistration struct {
 	reg           *envelope.Registration // the registrar's
-	hosts         []*host                // the hosts that an answer was missing from at first
+	hosts         []*location.Host       // the hosts that an answer was missing from at first
 	members       []envelope.MemberKey   // one member at each of hosts
 	missing       int                    // the number of hosts that an answer is still missing from
 	lastRequested time.Duration          // the time when the registrar last asked for a verdict
@@ -58,40 +53,37 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 	d.forgetPending(r.Group)
 	places := make([]locate.Location, len(r.Members))
 	var a *pendingRegistration
-	wait := func(h *host, m *envelope.MemberRecord, l missingAnswer) {
+	wait := func(h *location.Host, m *envelope.MemberRecord, l location.Missing) {
 		if a == nil {
 			a = &pendingRegistration{reg: reg, lastRequested: now}
 		}
-		if _, twice := h.waitingGroups[r.Group]; !twice {
-			h.waitingGroups[r.Group] = l
+		if h.Await(r.Group, l) {
 			a.hosts, a.members, a.missing = append(a.hosts, h), append(a.members, m.Key()), a.missing+1
 		}
 	}
 	for i := range r.Members {
 		m := &r.Members[i]
-		h := d.hosts.guest(m.IP, math.MaxInt, now)
-		switch fresh := h.answered && now-h.answeredAt <= maxAnswerAge; {
-		case fresh && h.lookupErr == nil && h.location.Known():
-			at, proven := d.provenLocation(h, reg, key)
-			if err := d.checkAllowed(m.IP, &at); err != nil {
+		h := d.hosts.Candidate(m.IP, now)
+		switch fresh := h.Fresh(now); {
+		case fresh && h.Err() == nil && h.At().Ifindex != 0:
+			at, proven := d.hosts.Proven(h, key, !reg.Master.IsValid(), now)
+			if err := d.checkAllowed(m.IP, at); err != nil {
 				d.notify(true, "a host may not be a member here", "group", r.Group, "member", m.IP, "error", err)
 				d.abandonPending(r.Group, a)
 				return nil, rejected(envelope.Problem{Reason: envelope.NotAllowed, Member: m.Key()})
 			}
 			if places[i] = at; !proven {
-				wait(h, m, missingAnswer{true, key})
-				d.proofs.open(h, key, now)
+				wait(h, m, location.Missing{Proof: true, Key: key})
+				d.inquirer.Prove(h, key)
 			}
-		case fresh && h.lookupErr != nil && !errors.Is(h.lookupErr, locate.ErrPending):
-			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", h.lookupErr)
-			h.answered = false // the next registration causes a new lookup
+		case fresh && h.Err() != nil && !errors.Is(h.Err(), locate.ErrPending):
+			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", h.Err())
+			h.DropAnswer() // the next registration causes a new lookup
 			d.abandonPending(r.Group, a)
 			return nil, rejected(envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()})
 		default: // no return: the lookups of all members start together
-			wait(h, m, missingAnswer{})
-			if h.retryIndex < 0 || h.retryAt > now+wantedRetry {
-				d.hosts.enqueueUrgent(h)
-			}
+			wait(h, m, location.Missing{})
+			d.hosts.Request(h, now)
 		}
 	}
 	if a == nil {
@@ -107,13 +99,13 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 func (d *directory) verdictLater(a *pendingRegistration) envelope.Verdict {
 	p := envelope.Problem{Reason: envelope.UnknownMemberLocation}
 	for i, h := range a.hosts {
-		l, waits := h.waitingGroups[a.reg.Group]
+		l, waits := h.Awaited(a.reg.Group)
 		if !waits {
 			continue
 		}
-		h.lastUsed = a.lastRequested
-		if p = (envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: a.members[i]}); l.proof {
-			p.Reason, p.Value = envelope.LocationUnconfirmed, macNumber(h.locationFor(l.key).MAC)
+		h.Use(a.lastRequested)
+		if p = (envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: a.members[i]}); l.Proof {
+			p.Reason, p.Value = envelope.LocationUnconfirmed, macNumber(h.LocationFor(l.Key).MAC)
 		}
 	}
 	return envelope.Verdict{Kind: envelope.VerdictLater, Problem: p}
@@ -131,31 +123,23 @@ func (d *directory) abandonPending(group netip.Addr, a *pendingRegistration) {
 func (d *directory) forgetPending(group netip.Addr) {
 	if a := d.pending[group]; a != nil {
 		for _, h := range a.hosts {
-			delete(h.waitingGroups, group)
+			h.AwaitNoMore(group)
 		}
 		delete(d.pending, group)
 	}
 }
 
-// hostLocated records that h has given the answer l, for all registrations that wait for
-// it.
-func (d *directory) hostLocated(h *host, l missingAnswer) {
-	for group, its := range h.waitingGroups {
-		if its != l {
-			continue
-		}
-		delete(h.waitingGroups, group)
-		if a := d.pending[group]; a != nil {
-			if a.missing--; a.missing == 0 {
-				d.ready = append(d.ready, group)
-			}
+// memberLocated records that an answer has come that the registration of a group waits for.
+func (d *directory) memberLocated(group netip.Addr) {
+	if a := d.pending[group]; a != nil {
+		if a.missing--; a.missing == 0 {
+			d.ready = append(d.ready, group)
 		}
 	}
 }
 
 // expirePending drops registrations that the registrar has given up, and unused guests.
 func (d *directory) expirePending(now time.Duration) {
-	d.hosts.now = now
 	for len(d.expiries) > 0 && d.expiries[0].at <= now {
 		a := d.expiries[0].registration
 		d.expiries = d.expiries[1:]
@@ -168,38 +152,12 @@ func (d *directory) expirePending(now time.Duration) {
 		}
 		d.expireChecked(now)
 	}
-	d.hosts.expireGuests(now)
+	d.hosts.Advance(now)
 }
 
-// hostAnswered records the kernel's answer about h.
-func (d *directory) hostAnswered(h *host, at locate.Location, err error, now time.Duration) {
-	if err == nil {
-		if err = at.Check(); err != nil {
-			at = locate.Location{}
-		}
-	}
-	h.lookupPending, h.answered, h.lookupErr, h.answeredAt = false, true, err, now
-	if !errors.Is(err, locate.ErrPending) && !sameLocation(at, h.answer) {
-		h.answer = at
-		d.onAnswer(h)
-	}
-	switch {
-	case errors.Is(err, locate.ErrPending):
-		d.hosts.scheduleRetry(h, at, now) // h keeps its old location until the new one is known
-	case sameLocation(at, h.location) || !h.isPinned():
-		d.hosts.setLocation(h, at) // its dependencies may have changed
-		if h.isPinned() {
-			d.hosts.wayChanged(h, at)
-			d.hosts.onPinChange(h) // the kernel entries that pin it may have gone
-		}
-	default:
-		d.newLocation(h, at, err)
-	}
-	if h.lookupAgain {
-		h.lookupAgain = false
-		d.hosts.enqueue(h)
-	}
-	if !errors.Is(err, locate.ErrPending) {
-		d.hostLocated(h, missingAnswer{})
-	}
+// macNumber returns a MAC address as the Value of an envelope.Problem.
+func macNumber(mac net.HardwareAddr) uint64 {
+	var b [8]byte
+	copy(b[2:], mac)
+	return binary.BigEndian.Uint64(b[:])
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -44,7 +45,7 @@ func (f *fakeSwitch) spoof(i, port int, mac byte) {
 
 // looked has the switch look up host i, as a change of the kernel's tables makes it do.
 func (f *fakeSwitch) looked(i int) {
-	f.control.do(func() { f.control.dir.hosts.enqueueUrgent(f.control.dir.hosts.byIP[fakeHost(i)]) })
+	f.control.do(func() { f.control.dir.hosts.LookUp(f.control.dir.hosts.Of(fakeHost(i))) })
 	n := f.locator.questions(i + 1)[i]
 	f.eventually("the kernel is asked", func() bool {
 		f.control.do(func() {})
@@ -67,7 +68,9 @@ func strangersFrameAfterRestart(t *testing.T, byEnvelope bool) {
 	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
 	pins := func(f *fakeSwitch) *fakePins {
 		k := &fakePins{at: map[netip.Addr]locate.Location{}}
-		f.control.do(func() { f.control.setPinner(newPinner(k, noWatchlist{}, func(netip.Addr, error) {})) })
+		f.control.do(func() {
+			f.control.dir.hosts.SetPinner(location.NewPinner(k, noWatchlist{}, func(netip.Addr, error) {}))
+		})
 		return k
 	}
 	f.atHome(4)
@@ -76,7 +79,7 @@ func strangersFrameAfterRestart(t *testing.T, byEnvelope bool) {
 		f.enroll(0, 3, 0x100)
 		for i := range 3 { // each member confirms where it is
 			a := f.proving(i, 0)
-			f.proves(0, i, a, a.origin)
+			f.proves(0, i, a, a.Origin)
 		}
 		f.eventually("the group is registered", func() bool { return f.installed(0) })
 	} else {
@@ -97,7 +100,7 @@ func strangersFrameAfterRestart(t *testing.T, byEnvelope bool) {
 	k := pins(f)
 	f.control.do(func() {
 		for i := range 3 {
-			f.control.dir.hosts.onPinChange(f.control.dir.hosts.byIP[fakeHost(i)])
+			f.control.dir.hosts.Repin(i + 1)
 		}
 	})
 	for i := range 3 {
@@ -105,12 +108,12 @@ func strangersFrameAfterRestart(t *testing.T, byEnvelope bool) {
 	}
 	f.eventually("the members are at home", func() bool { return f.placeIn(0, 2) == home })
 	f.control.do(func() {
-		h := f.control.dir.hosts.byIP[fakeHost(2)]
-		if len(h.location.Links) == 0 {
+		h := f.control.dir.hosts.Of(fakeHost(2))
+		if len(h.At().Links) == 0 {
 			t.Error("the kernel has not been asked yet")
 		}
-		if !h.pinned.Hop.IsValid() || len(h.pinned.Links) == 0 {
-			t.Errorf("the member is pinned at %+v: no entry of the kernel can be made of that", h.pinned)
+		if !h.Pinned().Hop.IsValid() || len(h.Pinned().Links) == 0 {
+			t.Errorf("the member is pinned at %+v: no entry of the kernel can be made of that", h.Pinned())
 		}
 	})
 	k.mu.Lock()
@@ -196,8 +199,8 @@ func TestLostPlaceAfterRestart(t *testing.T) {
 	f.locator.set(2, 0, 0, errors.New("its link is down")) // what was learnt there is forgotten
 	f.looked(2)
 	f.control.do(func() {
-		if at := f.control.dir.hosts.byIP[fakeHost(2)]; at.location.Ifindex != 0 {
-			t.Errorf("it is still at %+v", at.location)
+		if at := f.control.dir.hosts.Of(fakeHost(2)); at.At().Ifindex != 0 {
+			t.Errorf("it is still at %+v", at.At())
 		}
 	})
 	f.eventually("the file has all", func() bool { return !f.waits() })
@@ -205,8 +208,8 @@ func TestLostPlaceAfterRestart(t *testing.T) {
 	f.spoof(2, 3, 66) // a stranger's frame
 	f.looked(2)
 	f.control.do(func() {
-		if at := f.control.dir.hosts.byIP[fakeHost(2)]; at.pinned.Ifindex != 3 {
-			t.Errorf("before the restart it is pinned at %+v", at.pinned)
+		if at := f.control.dir.hosts.Of(fakeHost(2)); at.Pinned().Ifindex != 3 {
+			t.Errorf("before the restart it is pinned at %+v", at.Pinned())
 		}
 	})
 	if at := f.placeIn(0, 2); at == "f3 02:00:00:00:00:42" {
@@ -216,8 +219,8 @@ func TestLostPlaceAfterRestart(t *testing.T) {
 	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
 	if at := f.control.keeper.Keeper; at != nil {
 		f.control.do(func() {
-			h := f.control.dir.hosts.byIP[fakeHost(2)]
-			t.Logf("restored at %+v, pinned at %+v", h.location, h.pinned)
+			h := f.control.dir.hosts.Of(fakeHost(2))
+			t.Logf("restored at %+v, pinned at %+v", h.At(), h.Pinned())
 		})
 	}
 	f.atHome(4)

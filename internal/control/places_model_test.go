@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -90,7 +91,7 @@ func (w *placesWorld) learn(what string) {
 	at, err := w.locator.Locate(fakeHost(2))
 	w.control.do(func() {
 		d := w.control.dir
-		d.hostAnswered(d.hosts.byIP[fakeHost(2)], at, err, w.control.now())
+		d.hosts.Answered(d.hosts.Of(fakeHost(2)), at, err, w.control.now())
 	})
 	w.control.do(func() {}) // what is due has been done
 }
@@ -100,26 +101,14 @@ func (w *placesWorld) answer(key envelope.KeyID, from dataplane.Origin) {
 	w.control.do(func() {
 		c := w.control
 		var nonces []envelope.Nonce
-		for k, q := range c.moves.inquiries.open {
-			for i := range q.parts {
-				switch p := &q.parts[i]; {
-				case k.ip != fakeHost(2) || p.key != key:
-				case q.newOrigin == from:
-					nonces = append(nonces, p.nonce)
-				case q.oldOrigin == from:
-					nonces = append(nonces, p.nonceAtOld)
-				}
-			}
-		}
-		if p := c.dir.proofs.by[proofKey{fakeHost(2), key}]; p != nil {
-			for _, r := range p.requests {
-				if r.origin == from {
-					nonces = append(nonces, r.nonce)
-				}
+		asked := c.dir.inquirer.ProofOf(fakeHost(2), key)
+		for _, q := range append(c.dir.inquirer.InquiriesOf(fakeHost(2)), asked[:]...) {
+			if q.Key == key && q.Origin == from {
+				nonces = append(nonces, q.Nonce)
 			}
 		}
 		for _, n := range nonces {
-			c.handleHere(from, &envelope.Event{Group: fakeGroup(int(key) - 1), Member: envelope.MemberKey{IP: fakeHost(2)}, Nonce: n})
+			c.dir.inquirer.Here(from, &envelope.Event{Group: fakeGroup(int(key) - 1), Member: envelope.MemberKey{IP: fakeHost(2)}, Nonce: n})
 		}
 	})
 	w.control.do(func() {})
@@ -187,13 +176,9 @@ func stateOfTwoKeys(t *testing.T) []byte {
 	f.proves(1, 2, f.asked(2, 2, 0), memberOrigin)
 	f.proves(1, 2, f.asked(2, 2, 1), memberOrigin)
 	f.eventually("the group of the second tenant is there", func() bool {
-		var r locationRequest
-		f.control.do(func() {
-			if p := f.control.dir.proofs.by[proofKey{fakeHost(1), 2}]; p != nil {
-				r = p.requests[0]
-			}
-		})
-		f.proves(1, 1, r, r.origin)
+		var r location.Request
+		f.control.do(func() { r = f.control.dir.inquirer.ProofOf(fakeHost(1), 2)[0] })
+		f.proves(1, 1, r, r.Origin)
 		return f.installed(1)
 	})
 	f.eventually("the groups are in the file", func() bool { return !f.waits() })

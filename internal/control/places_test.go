@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -124,8 +125,8 @@ func TestWayComesAfterRestart(t *testing.T) {
 	f.changes.Link(3)
 	f.eventually("the member is at home", func() bool { return f.placeIn(0, 2) == home })
 	f.control.do(func() {
-		if h := f.control.dir.hosts.byIP[fakeHost(2)]; h.pinned.Ifindex != 3 || h.pinned.Check() != nil {
-			t.Errorf("it is pinned at %+v", h.pinned)
+		if at := f.control.dir.hosts.Of(fakeHost(2)).Pinned(); at.Ifindex != 3 || at.Check() != nil {
+			t.Errorf("it is pinned at %+v", at)
 		}
 	})
 	f.end()
@@ -152,8 +153,7 @@ func TestPlacesOfOlderFiles(t *testing.T) {
 	f.hasNoPlace("poisoned meanwhile")
 	s := dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 0, 0, 0, 0, 66}}
 	f.control.do(func() {
-		q := f.control.moves.inquiries.open[inquiryKey{fakeHost(2), 3}]
-		if q == nil || q.newOrigin != s || len(q.parts) != 1 || q.oldOrigin.Port >= 0 {
+		if q := f.control.dir.inquirer.InquiriesOf(fakeHost(2)); len(q) != 2 || q[0].Origin != s || q[1].Origin.Port >= 0 {
 			t.Errorf("the member gets the inquiry %+v", q)
 		}
 	})
@@ -206,7 +206,7 @@ func TestOlderPlacesOfSeveralKeys(t *testing.T) {
 	a = f.asked(2, 2, 1)
 	f.proves(1, 2, a, home)
 	a = f.asked(1, 2, 0)
-	f.proves(1, 1, a, a.origin)
+	f.proves(1, 1, a, a.Origin)
 	f.eventually("the second group is there", func() bool { return f.installed(1) })
 	f.end()
 	keptHosts(t, dir, func(s *statefile.State, c *statefile.Change) {
@@ -276,7 +276,7 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 	a = f.asked(2, 2, 1)
 	f.proves(1, 2, a, home)
 	a = f.asked(1, 2, 0)
-	f.proves(1, 1, a, a.origin)
+	f.proves(1, 1, a, a.Origin)
 	f.eventually("the second group is there", func() bool { return f.installed(1) })
 	check := func(when, one, two string) {
 		t.Helper()
@@ -289,17 +289,17 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 	check("the kernel has it at home", at, its)
 	f.control.do(func() {
 		c := f.control
-		h := c.dir.hosts.byIP[fakeHost(2)]
-		one, two := h.locationIn(c.dir.groups[fakeGroup(0)]), h.locationIn(c.dir.groups[fakeGroup(1)])
-		if one.Ifindex != 1 || two.Ifindex != 3 || !sameLocation(h.locationIn(nil), h.location) || !sameLocation(h.locationIn(&group{}), h.location) {
+		h := c.dir.hosts.Of(fakeHost(2))
+		one, two := locationIn(c.dir.groups[fakeGroup(0)], h), locationIn(c.dir.groups[fakeGroup(1)], h)
+		if one.Ifindex != 1 || two.Ifindex != 3 || !location.Same(locationIn(nil, h), h.At()) || !location.Same(locationIn(&group{}, h), h.At()) {
 			t.Errorf("envelopes go to %+v and %+v", one, two)
 		}
 		for pi, want := range []bool{true, false, true, false} {
-			if _, is := c.hostsAt(c.ports[pi])[h]; is != want {
+			if _, is := c.dir.hosts.MembersAt(c.ports[pi].Ifindex)[h]; is != want {
 				t.Errorf("the host is at port %d: %v", pi, is)
 			}
 		}
-		if h.isAt(0) {
+		if _, is := c.dir.hosts.MembersAt(0)[h]; is {
 			t.Error("the host is at a port without an interface")
 		}
 	})
@@ -310,24 +310,29 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 	check("at the claimed place again", at, its)
 	f.control.do(func() {
 		f.control.rebindHosts(3, 30)
-		h := f.control.dir.hosts.byIP[fakeHost(2)]
-		if p := h.places[2]; p.at.Ifindex != 30 || h.places[1].at.Ifindex != 1 || p.at.Check() != nil || p.held.Port != "f2" {
-			t.Errorf("the interface is made anew, and the places are %+v, %+v", h.places[1], p)
+		h := f.control.dir.hosts.Of(fakeHost(2))
+		one, _ := h.Place(1)
+		two, _ := h.Place(2)
+		if held := f.control.dir.hosts.Saved(h).Locations[2]; two.Ifindex != 30 || one.Ifindex != 1 || two.Check() != nil || held.Port != "f2" {
+			t.Errorf("the interface is made anew, and the places are %+v, %+v", one, two)
 		}
 	})
 	if err := f.Delete(fakeGroup(0)); err != nil {
 		t.Fatal(err)
 	}
 	f.control.do(func() {
-		if h := f.control.dir.hosts.byIP[fakeHost(2)]; h.places[1] != nil || h.places[2] == nil {
-			t.Errorf("after the end of the first group: %+v", h.places)
+		h := f.control.dir.hosts.Of(fakeHost(2))
+		_, one := h.Place(1)
+		if _, two := h.Place(2); one || !two {
+			t.Errorf("after the end of the first group it has a place in it: %v, and in the other: %v", one, two)
 		}
 	})
 }
 
 // A member that confirms another place in a new group of a key is there in the key's other groups.
 func TestOnePlaceForAKey(t *testing.T) {
-	f := newBridgedSwitch(t, 4, tenantsConfig())
+	config := tenantsConfig() + "state: " + t.TempDir() + "\n"
+	f := newBridgedSwitch(t, 4, config)
 	enroll := func(n int, there *dataplane.Origin) {
 		f.enrollUnder(1, n, 0, 2)
 		for _, i := range []int{0, 2} {
@@ -336,15 +341,17 @@ func TestOnePlaceForAKey(t *testing.T) {
 				f.proves(n, 2, a, *there)
 				a = f.asked(2, 1, 1)
 				f.proves(n, 2, a, *there)
-			} else if !f.installed(n) && (n == 0 || i == 2) {
+			} else {
 				a := f.asked(i, 1, 0)
-				f.proves(n, i, a, a.origin)
+				f.proves(n, i, a, a.Origin)
 			}
 		}
 		f.eventually("the group is there", func() bool { return f.installed(n) })
 	}
 	enroll(0, nil)
-	f.control.do(func() { delete(f.control.dir.hosts.byIP[fakeHost(2)].proven, 1) })
+	f.eventually("the group is in the file", func() bool { return !f.waits() })
+	f.end()
+	f = newBridgedSwitch(t, 4, config) // what members have confirmed is not kept
 	enroll(1, &dataplane.Origin{Port: 3, MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}})
 	for n := range 2 {
 		if at := f.placeIn(n, 1); at != "f3 02:00:00:00:00:02" {
@@ -352,9 +359,9 @@ func TestOnePlaceForAKey(t *testing.T) {
 		}
 	}
 	f.control.do(func() {
-		h := f.control.dir.hosts.byIP[fakeHost(2)]
-		if h.pinned.Ifindex != 4 || h.places[1].at.Ifindex != 4 || h.places[1].groups != 2 {
-			t.Errorf("pinned at %+v, its place is %+v", h.pinned, h.places[1])
+		h := f.control.dir.hosts.Of(fakeHost(2))
+		if at, _ := h.Place(1); h.Pinned().Ifindex != 4 || at.Ifindex != 4 {
+			t.Errorf("pinned at %+v, its place is %+v", h.Pinned(), at)
 		}
 	})
 }
@@ -365,16 +372,16 @@ func TestMemberIsAskedWhereItWasSeen(t *testing.T) {
 	f := newBridgedSwitch(t, 4, tenantsConfig())
 	home := f.claim(t)
 	f.spoof(2, 0, 66) // the pin
-	f.control.do(func() { f.control.handleSighting(dataplane.Sighting{Origin: home, IP: fakeHost(2)}) })
+	f.control.do(func() { f.control.dir.inquirer.Sighting(dataplane.Sighting{Origin: home, IP: fakeHost(2)}) })
 	f.eventually("the sighting is unconfirmed", func() bool { s, _ := f.Stats(); return s.Moves.Unconfirmed == 1 })
 	f.enrollUnder(2, 1, 1, 2)
 	a := f.asked(2, 2, 1)
-	if a.origin != home {
-		t.Fatalf("it was seen at %+v, and is asked at %+v", home, a.origin)
+	if a.Origin != home {
+		t.Fatalf("it was seen at %+v, and is asked at %+v", home, a.Origin)
 	}
 	f.proves(1, 2, a, home)
 	a = f.asked(1, 2, 0)
-	f.proves(1, 1, a, a.origin)
+	f.proves(1, 1, a, a.Origin)
 	f.eventually("the second group is there", func() bool { return f.installed(1) })
 	if at := f.placeIn(1, 1); at != "f2 02:00:00:00:00:02" {
 		t.Errorf("in the second group it is at %s", at)
@@ -417,7 +424,7 @@ func TestRestoredGroupIsChecked(t *testing.T) {
 			t.Errorf("%s: served %v, warnings %q", c.what, served, warnings)
 		}
 		f.control.do(func() {
-			if n := len(f.control.dir.hosts.byIP); n != 3 && n != 0 {
+			if n := f.control.dir.hosts.Len(); n != 3 && n != 0 {
 				t.Errorf("%s: %d hosts are left", c.what, n)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 )
 
 // port is what the control loop has of a slot of the data plane, and of the port in it.
@@ -57,4 +58,23 @@ func (e *Engine) countDevices(list []api.Port) {
 			list[i].Device = (*api.DeviceCounters)(c)
 		}
 	}
+}
+
+// bridged is what package location has of a port at a bridge.
+func (p *port) bridged() location.BridgedPort {
+	return location.BridgedPort{Name: p.Name, Ifindex: p.Ifindex, Program: p.Program, Allow: p.allow}
+}
+
+// hostPorts is what package location sees of the ports.
+type hostPorts struct {
+	plane *dataplane.Plane
+	list  []*port
+}
+
+func (x hostPorts) Len() int              { return len(x.list) }
+func (x hostPorts) Index(ifindex int) int { return x.plane.PortIndex(ifindex) }
+
+func (x hostPorts) Port(i int) location.Port {
+	p := x.list[i]
+	return location.Port{Name: p.Name, Ifindex: p.Ifindex, VLAN: p.VLAN, Bridge: p.Bridge, Up: p.reportedUp}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/dataplane/iface"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
@@ -172,27 +173,14 @@ func (r *reconfiguration) plan() error {
 
 // membersAt counts the hosts that are members behind p, and their groups.
 func (c *control) membersAt(p *port) (members, groups int) {
-	seen := make(map[*group]struct{})
-	for h := range c.hostsAt(p) {
+	seen := make(map[netip.Addr]struct{})
+	for h := range c.dir.hosts.MembersAt(p.Ifindex) {
 		members++
-		for g := range h.groups {
-			seen[g] = struct{}{}
+		for group := range h.Groups() {
+			seen[group] = struct{}{}
 		}
 	}
 	return members, len(seen)
-}
-
-// hostsAt returns the hosts that are members at p.
-func (c *control) hostsAt(p *port) map[*host]struct{} {
-	hs := make(map[*host]struct{})
-	for _, list := range []map[*host]struct{}{c.dir.hosts.byLink[p.Ifindex], c.dir.hosts.unlocated} {
-		for h := range list {
-			if h.isMember() && h.isAt(p.Ifindex) {
-				hs[h] = struct{}{}
-			}
-		}
-	}
-	return hs
 }
 
 // apply runs on the control loop.
@@ -237,19 +225,19 @@ func (r *reconfiguration) apply() error {
 // removePort closes the port of a slot. Members behind it have no location any more.
 func (c *control) removePort(pi int) error {
 	p := c.ports[pi]
-	hs := c.hostsAt(p)
+	hs := c.dir.hosts.MembersAt(p.Ifindex)
 	if err := c.plane.ClosePort(pi); err != nil {
 		return err
 	}
 	c.notify(len(hs) > 0, "port is removed: it is the kernel's again", "port", p.Name, "members", len(hs))
-	c.repinPort(p)
+	c.dir.hosts.Repin(p.Ifindex)
 	if c.switches.End(pi) {
 		c.followNeighbours() // while the port has its name
 	}
 	*p = port{allow: &config.Allow{}}
 	c.hooks.onPortOpened(pi)
 	c.rebuildTables(hs)
-	c.dir.hosts.enqueueAll(hs)
+	c.dir.hosts.LookUpAll(hs)
 	return nil
 }
 
@@ -265,11 +253,10 @@ func (c *control) addPort(pi int, x *config.Port, o *dataplane.Opened) error {
 	p.life.apply(c.now(), portAdded, 0, "")
 	c.notify(false, "port is added", "port", p.Name, "ifindex", p.Ifindex)
 	c.hooks.onPortOpened(pi)
-	hs := c.hostsAt(p)
+	hs := c.dir.hosts.MembersAt(p.Ifindex)
 	c.rebuildTables(hs)
-	c.dir.hosts.enqueueAll(hs)
-	c.dir.hosts.enqueueAll(c.dir.hosts.unlocated) // a place may have the port's name
-	c.dir.hosts.enqueueAll(c.dir.hosts.unlocated)
+	c.dir.hosts.LookUpAll(hs)
+	c.dir.hosts.LookUpLost() // a place may have the port's name
 	return nil
 }
 
@@ -286,20 +273,17 @@ func (c *control) changePort(pi int, x *config.Port) error {
 	p.config, p.allow, p.VLAN = *x, &x.Allow, uint16(x.VLAN)
 	c.hooks.onPortOpened(pi) // the lists of senders
 	if retagged {
-		c.rebuildTables(c.hostsAt(p))
+		c.rebuildTables(c.dir.hosts.MembersAt(p.Ifindex))
 		c.announcePort(p)
 	}
 	return nil
 }
 
 // rebuildTables has the workers get new tables of the groups of hosts.
-func (c *control) rebuildTables(hs map[*host]struct{}) {
+func (c *control) rebuildTables(hs map[*location.Host]struct{}) {
 	for h := range hs {
-		for g := range h.groups {
-			if !g.tableStale {
-				g.tableStale = true
-				c.dir.staleTables = append(c.dir.staleTables, g)
-			}
+		for group := range h.Groups() {
+			c.dir.noteStaleTable(c.dir.groups[group])
 		}
 	}
 }

@@ -53,9 +53,9 @@ func (r *reconfiguration) checkHosts() error {
 	var errs []error
 	for _, p := range fresh {
 		var members []netip.Addr
-		for ip, h := range r.e.control.dir.hosts.byIP {
-			if p.Contains(ip) && h.isMember() {
-				members = append(members, ip)
+		for h := range r.e.control.dir.hosts.All() {
+			if p.Contains(h.IP()) && h.IsMember() {
+				members = append(members, h.IP())
 			}
 		}
 		if len(members) > 0 {

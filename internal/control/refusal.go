@@ -59,11 +59,11 @@ func (c *control) serveEnvelope(d *dataplane.Datagram) {
 	rejected := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
 	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.Dst.Addr(), from: d.Src, port: c.ports[d.From.Port].Name, mac: d.From.MAC}
 	if x.reason == envelope.WrongLocation {
-		x.detail += ", who is at " + c.dir.locationText(c.dir.memberAt)
+		x.detail += ", who is at " + c.dir.hosts.Text(c.dir.memberAt)
 	}
 	for i := range c.out.Events {
 		if e := &c.out.Events[i]; e.Kind == envelope.MemberHere {
-			c.handleHere(d.From, e)
+			c.dir.inquirer.Here(d.From, e)
 		}
 	}
 	from := dataplane.Sighting{Origin: d.From, IP: d.Src.Addr()}
@@ -71,7 +71,7 @@ func (c *control) serveEnvelope(d *dataplane.Datagram) {
 	d.Release()
 	c.sendOutput()
 	c.departures.asker = nobody
-	c.handleSighting(from)
+	c.dir.inquirer.Sighting(from)
 	switch {
 	case x.reason == envelope.NoDrop || rejected:
 	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:

@@ -5,9 +5,11 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
@@ -25,32 +27,32 @@ func (c *control) refusedText(err error) string {
 	if p.Reason == envelope.PathMTUMismatch {
 		return c.narrowText(int(p.Value))
 	}
-	h := c.dir.hosts.byIP[p.Member.IP]
+	h := c.dir.hosts.Of(p.Member.IP)
 	if h == nil {
 		return ""
 	}
 	switch p.Reason {
 	case envelope.UnknownMemberLocation:
 		switch {
-		case errors.Is(h.lookupErr, locate.ErrPending):
-			return "; " + h.lookupErr.Error() + ", and no host answers there: see that it is up, and its address"
-		case h.lookupErr != nil:
-			return "; " + h.lookupErr.Error()
+		case errors.Is(h.Err(), locate.ErrPending):
+			return "; " + h.Err().Error() + ", and no host answers there: see that it is up, and its address"
+		case h.Err() != nil:
+			return "; " + h.Err().Error()
 		}
 	case envelope.NotAllowed:
-		if err := c.dir.checkAllowed(h.ip, &h.location); err != nil {
+		if err := c.dir.checkAllowed(h.IP(), h.At()); err != nil {
 			return "; " + err.Error()
 		}
 	case envelope.OverlappingMembers, envelope.UsedNumbers, envelope.BadMember, envelope.NotInTrees:
-		return c.atText(h.ip)
+		return c.atText(h.IP())
 	}
 	return ""
 }
 
 // atText says where the kernel has a host, behind a semicolon; "": it is not known.
 func (c *control) atText(ip netip.Addr) string {
-	if h := c.dir.hosts.byIP[ip.Unmap()]; h != nil && c.plane.PortIndex(h.location.Ifindex) >= 0 {
-		return "; it is at " + c.dir.locationText(h.location)
+	if h := c.dir.hosts.Of(ip.Unmap()); h != nil && c.plane.PortIndex(h.At().Ifindex) >= 0 {
+		return "; it is at " + c.dir.hosts.Text(h.At())
 	}
 	return ""
 }
@@ -67,4 +69,13 @@ func (c *control) narrowText(limit int) string {
 		return ""
 	}
 	return "; the MTU of " + strings.Join(names, ", ") + " has no room for more"
+}
+
+// checkAllowed returns an error if the host with address ip may not be a member at its
+// location.
+func (d *directory) checkAllowed(ip netip.Addr, at locate.Location) error {
+	if pi := d.plane.PortIndex(at.Ifindex); pi >= 0 && !d.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
+		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.ports[pi].Name)
+	}
+	return nil
 }

@@ -53,7 +53,7 @@ func TestRefusalsAreNotKept(t *testing.T) {
 		}
 		head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
 		head.Epoch++
-		f.give(head, &envelope.Register{GroupBody: body}, func() { f.control.dir.kernelDecides = true; f.know(4) })
+		f.give(head, &envelope.Register{GroupBody: body}, func() { f.control.dir.hosts.FollowKernel(true); f.know(4) })
 		f.answered("the registration", 1, envelope.TypeReject)
 		f.control.do(func() { f.left = nil })
 		look()

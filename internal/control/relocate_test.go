@@ -4,7 +4,6 @@
 package control
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -12,113 +11,10 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
-
-// One host that does not answer is asked for ever more rarely, though each question
-// changes its neighbour entry, and nobody else is asked for at all.
-func TestADeadHostIsAskedForRarely(t *testing.T) {
-	x := newHosts()
-	g := &group{}
-	var slots []slot
-	for i := range 4 {
-		at := locate.Location{Ifindex: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}, Hop: fakeHost(i), Links: []int{9, 1}}
-		slots = append(slots, slot{record: envelope.MemberRecord{IP: fakeHost(i)}, location: at})
-	}
-	x.setMembers(g, slots)
-	asked := map[netip.Addr]int{}
-	// The kernel fails to resolve host 3, tells so every 100 ms, and refreshes the
-	// others' entries as often.
-	const span = 10 * time.Minute
-	for now := time.Duration(0); now < span; now += 100 * time.Millisecond {
-		s := locate.Set{Neighbours: map[netip.Addr]locate.Neighbour{fakeHost(3): {}}}
-		for i := range 3 {
-			s.Neighbours[fakeHost(i)] = locate.Neighbour{MAC: locate.MAC{2, 0, 0, 0, 0, byte(i)}, Usable: true}
-		}
-		x.applyChanges(&s, now)
-		x.enqueueRetries(now)
-		for h := x.nextHost(now); h != nil; h = x.nextHost(now) {
-			asked[h.ip]++
-			h.lookupPending = false
-			x.scheduleRetry(h, locate.Location{Hop: h.ip, Links: []int{9}}, now)
-		}
-	}
-	if n := asked[fakeHost(3)]; len(asked) != 1 || n < int(span/lastRetry) || n > int(span/lastRetry)+6 {
-		t.Errorf("asked in %v: %v; want host 3 alone, once in %v", span, asked, lastRetry)
-	}
-	// It answers, from where it was.
-	s := locate.Set{Neighbours: map[netip.Addr]locate.Neighbour{fakeHost(3): {MAC: locate.MAC{2, 0, 0, 0, 0, 3}, Usable: true}}}
-	if x.applyChanges(&s, span); len(x.queue) != 1 || x.queue[0].ip != fakeHost(3) {
-		t.Errorf("it answers, and %d hosts are asked for", len(x.queue))
-	}
-}
-
-// A change concerns the hosts that it is about.
-func TestChangesConcernTheirHosts(t *testing.T) {
-	at := func(i, port int) locate.Location {
-		return locate.Location{Ifindex: port, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}, Hop: fakeHost(i), Links: []int{9, port}}
-	}
-	routed := at(2, 2)
-	routed.Hop, routed.Links = netip.MustParseAddr("192.0.2.1"), []int{2}
-	for _, c := range []struct {
-		what string
-		set  func(*locate.Changes)
-		want string
-	}{
-		{"another MAC", func(c *locate.Changes) {
-			c.Neighbour(fakeHost(0), locate.Neighbour{MAC: locate.MAC{6}, Usable: true})
-		}, "[10.77.0.1]"},
-		{"the same MAC", func(c *locate.Changes) {
-			c.Neighbour(fakeHost(0), locate.Neighbour{MAC: locate.MAC{2}, Usable: true})
-		}, "[]"},
-		{"a gateway", func(c *locate.Changes) {
-			c.Neighbour(routed.Hop, locate.Neighbour{MAC: locate.MAC{6}, Usable: true})
-		}, "[10.77.0.3]"},
-		{"a bridge has learnt", func(c *locate.Changes) { c.Learn(locate.MAC{2, 0, 0, 0, 0, 1}, true) }, "[10.77.0.2]"},
-		{"and forgotten at the old port", func(c *locate.Changes) {
-			c.Learn(locate.MAC{2, 0, 0, 0, 0, 1}, true)
-			c.Learn(locate.MAC{2, 0, 0, 0, 0, 1}, false)
-		}, "[10.77.0.2]"},
-		{"a bridge has forgotten", func(c *locate.Changes) { c.Learn(locate.MAC{2, 0, 0, 0, 0, 1}, false) }, "[]"},
-		{"a port", func(c *locate.Changes) { c.Link(2) }, "[10.77.0.3 10.77.0.4]"},
-		{"the bridge", func(c *locate.Changes) { c.Link(9) }, "[10.77.0.1 10.77.0.2 10.77.0.4]"},
-		{"a route to one", func(c *locate.Changes) { c.Route(netip.MustParsePrefix("10.77.0.2/32")) }, "[10.77.0.2 10.77.0.4]"},
-		{"a route to some", func(c *locate.Changes) { c.Route(netip.MustParsePrefix("10.77.0.2/31")) }, "[10.77.0.2 10.77.0.3 10.77.0.4]"},
-		{"strangers", func(c *locate.Changes) {
-			c.Neighbour(fakeHost(77), locate.Neighbour{MAC: locate.MAC{6}, Usable: true})
-			c.Learn(locate.MAC{7}, true)
-		}, "[]"},
-		{"too much", func(c *locate.Changes) {
-			for i := range 2000 {
-				c.Link(1000 + i)
-			}
-		}, "[10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4]"},
-	} {
-		x := newHosts()
-		slots := []slot{{location: at(0, 1)}, {location: at(1, 1)}, {location: routed}, {location: locate.Location{Links: []int{9, 2}}}} // the last has no place
-		for i := range slots {
-			slots[i].record.IP = fakeHost(i)
-		}
-		x.setMembers(&group{}, slots)
-		changes := locate.NewChanges()
-		c.set(changes)
-		s := changes.Take()
-		x.applyChanges(&s, 0)
-		var got []netip.Addr
-		for _, h := range x.queue {
-			got = append(got, h.ip)
-		}
-		slices.SortFunc(got, netip.Addr.Compare)
-		if fmt.Sprint(got) != c.want {
-			t.Errorf("%s: asked for %v, want %s", c.what, got, c.want)
-		}
-		if s = changes.Take(); s.All || len(s.Neighbours)+len(s.Learnt)+len(s.Links)+len(s.Routes) > 0 {
-			t.Errorf("%s: taken twice", c.what)
-		}
-	}
-}
 
 // A host that moves is asked for once, and moves in all its groups; those that it
 // leaves do not keep it in memory.
@@ -162,12 +58,11 @@ func TestAHostMovesInAllGroups(t *testing.T) {
 	}
 	f.control.do(func() {
 		x := f.control.dir.hosts
-		if len(x.byIP) > 3 || len(x.guests) != len(x.byIP) {
-			t.Errorf("%d hosts, %d of them guests, when their groups have gone", len(x.byIP), len(x.guests))
+		if x.Len() > 3 {
+			t.Errorf("%d hosts, when their groups have gone", x.Len())
 		}
-		x.expireGuests(f.control.now() + guestTTL)
-		if n := len(x.byIP) + len(x.byHop) + len(x.byMAC) + len(x.byLink) + len(x.unanswered) + len(x.unlocated); n != 0 {
-			t.Errorf("%d entries are left of hosts without groups", n)
+		if x.Advance(f.control.now() + time.Minute); x.Len() != 0 {
+			t.Errorf("%d hosts without groups are left", x.Len())
 		}
 	})
 }
@@ -263,18 +158,20 @@ func TestMTUAtRunTime(t *testing.T) {
 func BenchmarkMembersMove(b *testing.B) {
 	const hosts = 32
 	f := newFakeSwitch(b, hosts, 1)
-	var members []*host
+	var members []*location.Host
 	f.control.do(func() {
 		f.know(hosts)
 		f.register1(0, hosts)
 		for i := range hosts {
-			members = append(members, f.control.dir.hosts.byIP[fakeHost(i)])
+			members = append(members, f.control.dir.hosts.Of(fakeHost(i)))
 		}
 		f.control.dir.notify = func(bool, string, ...any) {}
+		f.control.dir.hosts.FollowKernel(true)
 		d := f.control.dir
 		for n := range b.N {
 			for i, h := range members {
-				d.setLocation(h, locate.Location{Ifindex: (i+n)%hosts + 1, MAC: h.location.MAC, Links: []int{1}}, nil, func(*group) bool { return true })
+				port := (i+n)%hosts + 1
+				d.hosts.Answered(h, locate.Location{Ifindex: port, MAC: h.At().MAC, Hop: h.IP(), Links: []int{1, port}}, nil, d.now())
 			}
 			d.refreshTables()
 		}

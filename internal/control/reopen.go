@@ -104,42 +104,14 @@ func (c *control) serveRetryPorts() {
 }
 
 // rebindHosts puts the interface now in place of was in the locations of hosts. Workers'
-// tables have the port's slot, which is the same. Each of these hosts is looked up.
+// tables have the port's slot, which is the same.
 func (c *control) rebindHosts(was, now int) {
-	x := c.dir.hosts
-	var list []*host
-	for h := range x.byLink[was] {
-		list = append(list, h)
-	}
-	for h := range x.unlocated {
-		if h.pinned.Known() && h.pinned.Ifindex == was {
-			list = append(list, h)
-		} else {
-			x.enqueue(h) // its place may be there again
-		}
-	}
-	for _, h := range list {
-		for g := range h.groups {
-			if i, ok := g.hosts[h.ip]; ok {
+	for _, h := range c.dir.hosts.Rebind(was, now) {
+		for group := range h.Groups() {
+			g := c.dir.groups[group]
+			if i, ok := g.hosts[h.IP()]; ok {
 				g.slots[i].location = g.slots[i].location.Rebound(was, now)
 			}
 		}
-		for k, p := range h.proven {
-			p.location = p.location.Rebound(was, now)
-			h.proven[k] = p
-		}
-		for k, l := range h.left {
-			l.at = l.at.Rebound(was, now)
-			h.left[k] = l
-		}
-		h.pinned = h.pinned.Rebound(was, now)
-		for _, p := range h.places {
-			if p.at.Known() {
-				x.setPlace(h, p, p.at.Rebound(was, now))
-			}
-		}
-		x.setLocation(h, h.location.Rebound(was, now))
-		x.onPinChange(h)
-		x.enqueue(h)
 	}
 }

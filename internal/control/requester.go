@@ -35,15 +35,15 @@ func (c *control) origin(m *message) (at dataplane.Origin, ok bool) {
 	if key == 0 && !proved {
 		return at, false // of RDMA-CM, or nobody authenticates
 	}
-	h := d.hosts.byIP[m.Body.packet.Dst.Addr()]
+	h := d.hosts.Of(m.Body.packet.Dst.Addr())
 	if h != nil {
 		if g := d.groups[m.Group]; g != nil {
-			if _, is := g.hosts[h.ip]; is {
+			if _, is := g.hosts[h.IP()]; is {
 				return at, false
 			}
 		}
-		if p := h.places[key]; p != nil {
-			at = d.originOf(&p.at)
+		if place, has := h.Place(key); has {
+			at = d.hosts.Origin(place)
 			return at, at.Port >= 0
 		}
 	}
@@ -51,9 +51,8 @@ func (c *control) origin(m *message) (at dataplane.Origin, ok bool) {
 	case proved:
 		return m.Body.asker.from, d.plane.PortIndex(m.Body.asker.ifindex) == m.Body.asker.from.Port
 	case h != nil && !m.Body.asker.ip.IsValid(): // an end of a group, for one that has just left it
-		left := h.leftFrom(key, c.now())
-		h.lastUsed = c.now()
-		at = d.originOf(&left)
+		h.Use(c.now())
+		at = d.hosts.Origin(h.LeftFrom(key, c.now()))
 		return at, at.Port >= 0
 	}
 	return at, false

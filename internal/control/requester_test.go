@@ -105,7 +105,7 @@ func apart(t *testing.T) (a *asking, home dataplane.Origin) {
 	q = f.asked(2, 2, 1)
 	f.proves(1, 2, q, home)
 	q = f.asked(1, 2, 0)
-	f.proves(1, 1, q, q.origin)
+	f.proves(1, 1, q, q.Origin)
 	f.eventually("the second group is there", func() bool { return f.installed(1) })
 	return newAsking(f), home
 }

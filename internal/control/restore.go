@@ -32,7 +32,7 @@ func (c *control) restoreGroups() {
 			change.SetEpoch(ip, 0)
 		}
 	}
-	places := c.recallHosts(s)
+	places := c.dir.hosts.Recall(c.kernel.locator, s)
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
 		g := s.Groups[ip]
 		if err := c.restoreGroup(g, silent); err != nil {
@@ -46,7 +46,7 @@ func (c *control) restoreGroups() {
 		change.PutHost(ip, &statefile.Host{}) // unless it is the host of a member
 	}
 	for _, h := range places {
-		c.releaseRecalled(h, &change)
+		c.dir.hosts.Release(h, &change)
 	}
 	c.keeper.Append(&change)
 	c.restoreCreations(s.Created)
@@ -67,11 +67,12 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	r := &saved.Registration
 	var places []locate.Location
 	for _, m := range membersHere(r).Members {
-		h := c.dir.hosts.byIP[m.IP]
+		h := c.dir.hosts.Of(m.IP)
 		if h == nil {
 			return fmt.Errorf("member %s is here, and was behind another switch", m.IP)
 		}
-		places = append(places, h.placeIn(x.Key).at)
+		at, _ := h.Place(x.Key)
+		places = append(places, at)
 	}
 	if err := c.dir.checkRestored(r, places); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
 	for ip := range g.hosts {
-		c.dir.hosts.enqueueUrgent(c.dir.hosts.byIP[ip]) // it may have moved meanwhile
+		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // it may have moved meanwhile
 	}
 	c.checkPMTU(g)
 	c.checkIsolation(g)
@@ -145,4 +146,21 @@ func positionsOf(t *statefile.Turn, members []envelope.MemberRecord) *mcast.Posi
 		p.Members[i].Joining = slices.Contains(t.Joining, members[i].IP)
 	}
 	return p
+}
+
+// checkRestored returns why a group of before the restart, with members here at places, may not be
+// served as the ports are configured now. Whether its address, its size, its path MTU and its key's
+// quota are still allowed the registrar knows (Registrar.Restore). A port whose MTU has become too
+// small is reported as it is while the switch runs: it may grow again.
+func (d *directory) checkRestored(r *envelope.Registration, places []locate.Location) error {
+	here := membersHere(r)
+	for i := range places {
+		if err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil {
+			return err
+		}
+	}
+	if p := d.neverFast(r, here, places); p != nil {
+		return fmt.Errorf("fast_path: require: %w", p)
+	}
+	return nil
 }

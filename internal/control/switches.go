@@ -6,31 +6,21 @@ package control
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
-	"github.com/gleam-rdma/gleam/internal/control/fib"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/internal/control/neighbours"
 	"github.com/gleam-rdma/gleam/internal/control/tree"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// routes is the part of fib.Watcher that the control loop uses.
-type routes interface {
-	Subscribe(netip.Addr)
-	Unsubscribe(netip.Addr)
-	Route(netip.Addr) (fib.Route, bool)
-	Changed() []netip.Addr
-	SetVRFs([]int)
-}
-
 // setSwitches has the control loop follow hellos and routes. It is called before run.
-func (c *control) setSwitches(h tree.Hellos, helloBell <-chan struct{}, r routes, routeBell <-chan struct{}) {
-	c.switches.Hellos, c.switches.Bell, c.kernel.routes, c.kernel.routeBell = h, helloBell, r, routeBell
-	c.dir.switches, c.dir.hosts.routes = &c.switches, r
-	c.kernel.lookups.routes = r
-	c.kernel.lookups.bySwitch = func(ifindex int) bool { return h.Has(c.plane.PortIndex(ifindex)) }
+func (c *control) setSwitches(h tree.Hellos, helloBell <-chan struct{}, r location.Routes, routeBell <-chan struct{}) {
+	c.switches.Hellos, c.switches.Bell, c.kernel.routeBell = h, helloBell, routeBell
+	c.dir.switches = &c.switches
+	c.dir.hosts.SetRoutes(r)
+	c.kernel.lookups.SetRoutes(r, func(ifindex int) bool { return h.Has(c.plane.PortIndex(ifindex)) })
 }
 
 // followNeighbours takes over the state of all links.
@@ -76,14 +66,5 @@ func (c *control) reportNeighbour(x *neighbours.Change) {
 	}
 	if x.Began() && x.Is.MTU > 0 && x.Is.MTU != c.ports[x.Is.Port].mtu {
 		c.notify(true, "the ends of a link have different MTUs: frames beyond the lower one are lost there", "port", port, "mtu", c.ports[x.Is.Port].mtu, "switch", x.Is.ID, "its_mtu", x.Is.MTU)
-	}
-}
-
-// followRoutes queues the lookups of the hosts whose routes have changed.
-func (c *control) followRoutes() {
-	for _, ip := range c.kernel.routes.Changed() {
-		if h := c.dir.hosts.byIP[ip]; h != nil {
-			c.dir.hosts.enqueue(h)
-		}
 	}
 }

@@ -22,8 +22,8 @@ func (c *control) timedWork() []timed {
 		{earliest(c.kernel.pacer.next, c.dir.nextTable, c.departures.announcer.next), c.followChanges},
 		{c.registrarDeadline, c.advanceRegistrar},
 		{earliest(x.heldMADs.next, x.manager.NextDeadline, x.unkept.next), c.serveConnections},
-		{c.nextProof, c.sendProofs},
-		{c.moves.inquiries.next, c.advanceInquiries},
+		{c.dir.inquirer.NextProof, c.dir.inquirer.SendProofs},
+		{c.dir.inquirer.NextInquiry, c.dir.inquirer.Advance},
 		sampled(c, c.moves.unconfirmed, c.logUnconfirmed),
 		sampled(c, c.moves.unproven, c.logUnproven),
 		sampled(c, c.refused.envelopes, c.logRefusal),
@@ -34,7 +34,7 @@ func (c *control) timedWork() []timed {
 		sampled(c, x.refused, c.logRefused),
 		sampled(c, x.strays, c.logStrayMAD),
 		{c.departures.parked.next, func() { c.departures.parked.retry(c.now(), c.trySend, c.countUnsent) }},
-		{c.kernel.lookups.next, c.warnOfLookups},
+		{c.kernel.lookups.Next, c.warnOfLookups},
 		{c.nextLookup, c.submitLookups},
 		{never, c.emptyOutbox},
 		{never, c.sendDatagrams},
@@ -103,20 +103,18 @@ func (c *control) advanceRegistrar() {
 
 func (c *control) nextReady() (at time.Duration, ok bool) { return 0, len(c.dir.ready) > 0 }
 
-func (c *control) nextProof() (at time.Duration, ok bool) { return c.dir.proofs.next(c.now()) }
-
 // nextLookup returns when submitLookups has work for hosts.
 func (c *control) nextLookup() (at time.Duration, ok bool) {
-	at, ok = c.dir.hosts.next(c.now())
-	return at, ok && c.kernel.lookups.hasRoom()
+	at, ok = c.dir.hosts.Next(c.now())
+	return at, ok && c.kernel.lookups.HasRoom()
 }
 
 // warnOfLookups tells the operator of a kernel that does not answer lookups, and of changes that it does not report.
 func (c *control) warnOfLookups() {
-	if d, tell := c.kernel.lookups.overdue(c.now()); tell {
+	if d, tell := c.kernel.lookups.Overdue(c.now()); tell {
 		c.notify(true, "the kernel has not answered a lookup of a location for some time: registrations wait, members keep their locations", "duration", d)
 	}
-	if err := c.dir.hosts.filterErr; err != nil && !c.kernel.filterErrReported {
+	if err := c.dir.hosts.FilterErr(); err != nil && !c.kernel.filterErrReported {
 		c.kernel.filterErrReported = true
 		c.notify(true, "changes of some members' locations are not reported, since the netlink filter does not take their addresses", "error", err)
 	}

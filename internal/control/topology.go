@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 )
 
 // Topology implements api.Backend.
@@ -33,10 +34,10 @@ func (c *control) describeHops() []api.NextHop {
 	}
 	index := make(map[key]int)
 	var list []api.NextHop
-	for _, h := range c.dir.hosts.byIP {
-		for i := range h.hops {
-			hop := &h.hops[i]
-			k := key{hop.gateway, hop.at.Ifindex}
+	for h := range c.dir.hosts.All() {
+		for i := range h.Hops() {
+			hop := &h.Hops()[i]
+			k := key{hop.Gateway, hop.At.Ifindex}
 			at, known := index[k]
 			if !known {
 				at = len(list)
@@ -52,10 +53,10 @@ func (c *control) describeHops() []api.NextHop {
 	return list
 }
 
-func (c *control) describeHop(hop *nextHop) api.NextHop {
-	a := api.NextHop{Gateway: hop.gateway}
-	if pi := c.plane.PortIndex(hop.at.Ifindex); pi >= 0 {
-		a.Port, a.MAC = c.ports[pi].Name, hop.at.MAC.String()
+func (c *control) describeHop(hop *location.NextHop) api.NextHop {
+	a := api.NextHop{Gateway: hop.Gateway}
+	if pi := c.plane.PortIndex(hop.At.Ifindex); pi >= 0 {
+		a.Port, a.MAC = c.ports[pi].Name, hop.At.MAC.String()
 	}
 	n, err := c.dir.neighbourOf(hop)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -76,7 +77,7 @@ func (d *directory) noteChecked(r *envelope.Registration, places []locate.Locati
 	c := checkedRegistration{reg: r, places: places, at: d.now()}
 	fresh, _ := d.newHere(r)
 	for _, m := range fresh.Members {
-		c.kernel = append(c.kernel, d.hosts.byIP[m.IP].location)
+		c.kernel = append(c.kernel, d.hosts.Of(m.IP).At())
 	}
 	d.checked[r.Group] = c
 }
@@ -94,8 +95,8 @@ func (d *directory) takeChecked(r *envelope.Registration) ([]locate.Location, bo
 		return nil, false
 	}
 	for i, m := range fresh.Members {
-		h := d.hosts.byIP[m.IP]
-		if h == nil || h.lookupErr != nil || !sameLocation(h.location, c.kernel[i]) {
+		h := d.hosts.Of(m.IP)
+		if h == nil || h.Err() != nil || !location.Same(h.At(), c.kernel[i]) {
 			return nil, false
 		}
 	}

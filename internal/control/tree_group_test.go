@@ -5,6 +5,7 @@ package control
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"testing"
 
@@ -90,15 +91,15 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		if !reflect.DeepEqual(spec.Legs, want) {
 			t.Errorf("the core's legs %+v, want %+v", spec.Legs, want)
 		}
-		if len(g.hosts) != 2 || len(d.hosts.byIP) != 2 {
-			t.Errorf("%d hosts of the group, %d of the switch; want those here", len(g.hosts), len(d.hosts.byIP))
+		if len(g.hosts) != 2 || d.hosts.Len() != 2 {
+			t.Errorf("%d hosts of the group, %d of the switch; want those here", len(g.hosts), d.hosts.Len())
 		}
-		d.hosts.onPinChange = func(h *host) {
-			if h.ip != fakeHost(0) && h.ip != fakeHost(1) {
-				t.Errorf("%v is pinned", h.ip)
+		d.hosts.SetPinner(pinnerFunc(func(ip netip.Addr) {
+			if ip != fakeHost(0) && ip != fakeHost(1) {
+				t.Errorf("%v is pinned", ip)
 			}
-		}
-		d.hosts.setMembers(g, g.slots)
+		}))
+		d.setMembers(g, g.slots)
 		f.control.announceGroup(g)
 		for x := range f.control.departures.announcer.queued {
 			if x.Port > 1 {
@@ -186,13 +187,13 @@ func TestTreeIsChecked(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		// The answers of the hosts are old now, which is no reason to fail.
-		for _, h := range d.hosts.byIP {
-			h.answeredAt -= 2 * maxAnswerAge
+		h := d.hosts.Of(fakeHost(1))
+		at := h.At()
+		at.Ifindex, at.Links = 3, []int{3}
+		d.hosts.Answered(h, at, nil, d.now())
+		for h := range d.hosts.All() {
+			h.DropAnswer()
 		}
-		h := d.hosts.byIP[fakeHost(1)]
-		at := h.location
-		at.Ifindex = 3
-		d.hosts.setLocation(h, at)
 		if v := d.Install(r, 0); v.Kind != envelope.VerdictLater {
 			t.Errorf("a member has moved since: %+v", v)
 		}
@@ -201,8 +202,8 @@ func TestTreeIsChecked(t *testing.T) {
 		if v := d.Check(r, 0); v != accepted {
 			t.Errorf("%+v", v)
 		}
-		for _, h := range d.hosts.byIP {
-			h.answeredAt -= 2 * maxAnswerAge
+		for h := range d.hosts.All() {
+			h.DropAnswer()
 		}
 		if v := d.Install(r, 0); v != accepted {
 			t.Errorf("%+v", v)
@@ -218,8 +219,8 @@ func TestTreeIsChecked(t *testing.T) {
 		d.forgetPending(r.Group)
 		f.know(2)
 		d.Check(&other, 0)
-		for _, h := range d.hosts.byIP {
-			h.answeredAt -= 2 * maxAnswerAge
+		for h := range d.hosts.All() {
+			h.DropAnswer()
 		}
 		if v := d.Install(r, 0); v.Kind != envelope.VerdictLater {
 			t.Errorf("another registration was checked: %+v", v)

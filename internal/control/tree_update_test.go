@@ -5,7 +5,9 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -115,37 +117,28 @@ func TestWaysOfMembersBelow(t *testing.T) {
 	})
 	hops := func(n int) func() bool {
 		return func() (there bool) {
-			f.control.do(func() { x := f.control.dir.hosts.byIP[fakeHost(11)]; there = x != nil && len(x.hops) == n })
+			f.control.do(func() { x := f.control.dir.hosts.Of(fakeHost(11)); there = x != nil && len(x.Hops()) == n })
 			return there
 		}
 	}
 	f.eventually("the ways are known", hops(2))
 	f.control.do(func() {
 		d := f.control.dir
-		if len(g.routed) != 1 || len(d.hosts.byIP[fakeHost(11)].routed) != 1 {
+		if len(g.routed) != 1 || len(slices.Collect(d.hosts.Of(fakeHost(11)).Below())) != 1 {
 			t.Errorf("members below: %v", g.routed)
 		}
-		if _, known := d.hosts.byIP[fakeHost(12)]; known {
+		if d.hosts.Of(fakeHost(12)) != nil {
 			t.Error("a member behind the parent is followed")
 		}
-		d.hosts.byIP[fakeHost(11)].lastUsed = 0
-		d.expirePending(f.control.now() + 3*guestTTL)
-		if d.hosts.byIP[fakeHost(11)] == nil {
+		d.hosts.Of(fakeHost(11)).Use(0)
+		d.expirePending(f.control.now() + time.Minute)
+		if d.hosts.Of(fakeHost(11)) == nil {
 			t.Error("a member below is forgotten")
 			return
 		}
 		d.staleWays = nil
-		was := d.hosts.byIP[fakeHost(11)].hops
-		for _, c := range []struct {
-			hops    []nextHop
-			changed bool
-		}{{was, false}, {was[:1], true}, {[]nextHop{was[0], {gateway: was[1].gateway, at: was[1].at, err: locate.ErrPending}}, true}, {nil, true}} {
-			if sameHops(was, c.hops) == c.changed {
-				t.Errorf("%v after %v: changed %v", c.hops, was, !c.changed)
-			}
-		}
-		d.waysChanged(d.hosts.byIP[fakeHost(11)])
-		d.waysChanged(d.hosts.byIP[fakeHost(11)])
+		d.waysChanged(d.hosts.Of(fakeHost(11)))
+		d.waysChanged(d.hosts.Of(fakeHost(11)))
 		if len(d.staleWays) != 1 || d.staleWays[0] != g {
 			t.Errorf("groups to look at: %v", d.staleWays)
 		}
@@ -154,12 +147,12 @@ func TestWaysOfMembersBelow(t *testing.T) {
 			t.Error("the registrar is told again")
 		}
 		d.RemoveMember(r.Group, r.Members[2].Key(), envelope.Left)
-		if x := d.hosts.byIP[fakeHost(11)]; x == nil || x.isKept() {
+		if x := d.hosts.Of(fakeHost(11)); x == nil || len(slices.Collect(x.Below())) > 0 {
 			t.Errorf("the host of a member that has left: %+v", x)
 		}
 		d.Remove(r.Group, envelope.Left)
-		d.expirePending(f.control.now() + 9*guestTTL)
-		if _, known := d.hosts.byIP[fakeHost(11)]; known {
+		d.expirePending(f.control.now() + 2*time.Minute)
+		if d.hosts.Of(fakeHost(11)) != nil {
 			t.Error("the host is still known")
 		}
 	})

@@ -33,8 +33,8 @@ func (d *directory) Ways(host netip.Addr) envelope.Ways {
 	}
 	d.notify(true, "the switch knows no way to a member", "member", host, "error", w.err)
 	p := envelope.Problem{Reason: envelope.UnknownMemberLocation}
-	if h := d.hosts.byIP[host]; h != nil && len(h.hops) > 0 {
-		p.Reason, p.Value = envelope.NoWay, hopNumber(h.hops[0].gateway)
+	if h := d.hosts.Of(host); h != nil && len(h.Hops()) > 0 {
+		p.Reason, p.Value = envelope.NoWay, hopNumber(h.Hops()[0].Gateway)
 	}
 	return envelope.Ways{Verdict: rejected(p)}
 }

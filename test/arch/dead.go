@@ -18,7 +18,8 @@ var mayBeUnused = map[string]string{
 	"lab/sim/analytic.Literal":     "the paper's filter: tests show what it costs",
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
-	"internal/control/store.Outbox.Size":          "for tests of package control",
+	"internal/control/store.Outbox.Size":         "for tests of package control",
+	"internal/control/location.Inquirer.ProofOf": "for tests of package control", "internal/control/location.Inquirer.InquiriesOf": "likewise",
 	"internal/control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
 	"api.LoadCertificates":                        "for applications",
 	"api.QPN.MarshalText":                         "for encoding/json", "api.PSN.MarshalText": "likewise", "api.QPN.UnmarshalJSON": "likewise", "api.PSN.UnmarshalJSON": "likewise",

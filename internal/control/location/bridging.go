@@ -1,13 +1,11 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,39 +25,44 @@ import (
 // bridgePollInterval is the time between two polls of the bridges' state.
 const bridgePollInterval = time.Second
 
-// bridges is the part of locate.Bridges that is used here.
-type bridges interface {
+// BridgeTables is the part of locate.Bridges that is used here.
+type BridgeTables interface {
 	Port(ifindex int) (locate.BridgePort, error)
 	Stations(ifindex int, p *locate.BridgePort) ([]locate.Station, error)
 	Close()
 }
 
-// portPolicy is the part of a port's XDP program that is used here: [bpf.PortProgram].
-type portPolicy interface {
+// PortPolicy is the part of a port's XDP program that is used here: [bpf.PortProgram].
+type PortPolicy interface {
 	SetPolicy(*bpf.Policy) error
 	SetStation(bpf.Station, bool) error
 }
 
-// bridgeFollower applies the rules of the bridges to the ports.
-type bridgeFollower struct {
-	kernel  bridges
+// Bridging applies the rules of the bridges to the ports.
+type Bridging struct {
+	kernel  BridgeTables
 	ports   []bridgedPort       // ports by slot
 	mu      sync.Mutex          // the lock of rebound and neighbours
 	rebound map[int]bridgedPort // slots whose ports have changed since the last poll
 	// neighbours are the switches that are up, by slot.
 	neighbours map[int]rocev2.MAC
-	notify     Notify
+	notify     dataplane.Notify
 	bell       chan struct{} // rings when an interface has changed, for a poll at once
 	// apply gives workers and control loop the changed state of port pi.
 	apply func(pi int, now locate.BridgePort)
 }
 
+// BridgedPort is a port that was just opened; the zero value is a slot without one.
+type BridgedPort struct {
+	Name    string
+	Ifindex int
+	Program PortPolicy
+	Allow   *config.Allow
+}
+
 // bridgedPort is one port, with the state that its program has.
 type bridgedPort struct {
-	name             string
-	ifindex          int
-	program          portPolicy
-	allow            *config.Allow
+	BridgedPort
 	state            locate.BridgePort
 	stations         map[locate.Station]struct{} // the stations of a locked port
 	failureReported  bool                        // the operator was told
@@ -68,19 +71,17 @@ type bridgedPort struct {
 	neighbour        rocev2.MAC                  // the MAC of the switch at the port; zeros: none is up
 }
 
-// bridgedPortOf returns the follower's state of a port that was just opened.
-func bridgedPortOf(p *port) bridgedPort {
-	return bridgedPort{
-		name: p.Name, ifindex: p.Ifindex, program: p.Program, allow: p.allow, stations: make(map[locate.Station]struct{}), fresh: true,
-	}
+// opened returns the state of a port that was just opened.
+func opened(p BridgedPort) bridgedPort {
+	return bridgedPort{BridgedPort: p, stations: make(map[locate.Station]struct{}), fresh: true}
 }
 
-// newBridgeFollower polls for the first time and sets the programs' policies: nothing is
+// NewBridging polls for the first time and sets the programs' policies: nothing is
 // served before.
-func newBridgeFollower(kernel bridges, ports []*port, notify Notify) (*bridgeFollower, error) {
-	b := &bridgeFollower{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, rebound: make(map[int]bridgedPort), apply: func(int, locate.BridgePort) {}}
+func NewBridging(kernel BridgeTables, ports []BridgedPort, apply func(pi int, now locate.BridgePort), notify dataplane.Notify) (*Bridging, error) {
+	b := &Bridging{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, rebound: make(map[int]bridgedPort), apply: apply}
 	for i, p := range ports {
-		b.ports = append(b.ports, bridgedPortOf(p))
+		b.ports = append(b.ports, opened(p))
 		if p.Name == "" {
 			continue
 		}
@@ -93,14 +94,19 @@ func newBridgeFollower(kernel bridges, ports []*port, notify Notify) (*bridgeFol
 			return nil, fmt.Errorf("set the policy of port %s: %w", p.Name, err)
 		}
 		x.state, x.fresh = now, false
-		p.bridgeState = now
 		x.report(notify, locate.BridgePort{Bridge: now.Bridge})
 	}
 	return b, nil
 }
 
-// run follows the bridges until ctx ends.
-func (b *bridgeFollower) run(ctx context.Context) {
+// State returns the state that a port has at its bridge. It is called before Run.
+func (b *Bridging) State(pi int) locate.BridgePort { return b.ports[pi].state }
+
+// Close ends the reading of the bridges. Run must have returned.
+func (b *Bridging) Close() { b.kernel.Close() }
+
+// Run follows the bridges until ctx ends.
+func (b *Bridging) Run(ctx context.Context) {
 	tick := time.NewTicker(bridgePollInterval)
 	defer tick.Stop()
 	for {
@@ -115,39 +121,39 @@ func (b *bridgeFollower) run(ctx context.Context) {
 	}
 }
 
-// wake causes a poll soon.
-func (b *bridgeFollower) wake() {
+// Wake causes a poll soon.
+func (b *Bridging) Wake() {
 	select {
 	case b.bell <- struct{}{}:
 	default: // it rings already
 	}
 }
 
-// rebind tells the follower of another port, or another interface, in slot pi. It belongs
+// Rebind tells the follower of another port, or another interface, in slot pi. It belongs
 // to the control loop.
-func (b *bridgeFollower) rebind(pi int, p *port) {
+func (b *Bridging) Rebind(pi int, p BridgedPort) {
 	b.mu.Lock()
-	b.rebound[pi] = bridgedPortOf(p)
+	b.rebound[pi] = opened(p)
 	b.mu.Unlock()
-	b.wake()
+	b.Wake()
 }
 
-// setNeighbours tells the follower which switches are up, by slot: the policies of their
+// SetNeighbours tells the follower which switches are up, by slot: the policies of their
 // ports, which are about hosts, let them send. It belongs to the control loop.
-func (b *bridgeFollower) setNeighbours(macs map[int]rocev2.MAC) {
+func (b *Bridging) SetNeighbours(macs map[int]rocev2.MAC) {
 	b.mu.Lock()
 	b.neighbours = macs
 	b.mu.Unlock()
-	b.wake()
+	b.Wake()
 }
 
-// takeRebound takes over what rebind and setNeighbours have told. The stations in the program stay as long as
+// takeRebound takes over what Rebind and SetNeighbours have told. The stations in the program stay as long as
 // the program does.
-func (b *bridgeFollower) takeRebound() {
+func (b *Bridging) takeRebound() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for pi, p := range b.rebound {
-		if was := &b.ports[pi]; was.program == p.program && was.name == p.name {
+		if was := &b.ports[pi]; was.Program == p.Program && was.Name == p.Name {
 			p.stations = was.stations
 		}
 		b.ports[pi] = p
@@ -161,20 +167,20 @@ func (b *bridgeFollower) takeRebound() {
 }
 
 // poll updates every port. A port whose state cannot be read stays unchanged.
-func (b *bridgeFollower) poll() {
+func (b *Bridging) poll() {
 	b.takeRebound()
 	for pi := range b.ports {
 		p := &b.ports[pi]
-		if p.name == "" {
+		if p.Name == "" {
 			continue
 		}
-		now, err := b.kernel.Port(p.ifindex)
+		now, err := b.kernel.Port(p.Ifindex)
 		if err == nil {
 			err = b.setPolicy(p, now)
 		}
 		if err != nil {
 			if !p.failureReported {
-				b.notify(true, "the bridge's state of a port is not known: gleamd treats the port as before", "port", p.name, "error", err)
+				b.notify(true, "the bridge's state of a port is not known: gleamd treats the port as before", "port", p.Name, "error", err)
 			}
 			p.failureReported = true
 			continue
@@ -191,7 +197,7 @@ func (b *bridgeFollower) poll() {
 
 // setPolicy sets the policy of p's program, if now differs from p.state or p is fresh.
 // If the port is locked, it updates the stations that may send.
-func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort) error {
+func (b *Bridging) setPolicy(p *bridgedPort, now locate.BridgePort) error {
 	if now.Locked {
 		if err := b.setStations(p, &now); err != nil {
 			return err
@@ -202,28 +208,28 @@ func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort) error 
 	}
 	policy := bpf.Policy{
 		Blocked: now.Blocked && now.Bridge != 0, Locked: now.Locked, Filters: now.Filters, PVID: now.PVID, TagType: now.TagType,
-		VLANs: bpf.VLANs(now.Own), Addresses: p.allow.Addresses, Neighbour: p.neighbour,
+		VLANs: bpf.VLANs(now.Own), Addresses: p.Allow.Addresses, Neighbour: p.neighbour,
 	}
 	local := bpf.VLANs(now.Local)
 	policy.VLANs.And(&local) // as of a frame for the bridge itself
-	if p.allow.MACs != nil {
-		policy.MACs = make([][6]byte, 0, len(p.allow.MACs))
-		for _, m := range p.allow.MACs {
+	if p.Allow.MACs != nil {
+		policy.MACs = make([][6]byte, 0, len(p.Allow.MACs))
+		for _, m := range p.Allow.MACs {
 			policy.MACs = append(policy.MACs, m)
 		}
 	}
-	return p.program.SetPolicy(&policy)
+	return p.Program.SetPolicy(&policy)
 }
 
 // setStations allows the bridge's stations at a locked port to send.
-func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) error {
-	list, err := b.kernel.Stations(p.ifindex, now)
+func (b *Bridging) setStations(p *bridgedPort, now *locate.BridgePort) error {
+	list, err := b.kernel.Stations(p.Ifindex, now)
 	if err != nil {
 		return err
 	}
 	if full := len(list) > bpf.MaxStations; full {
 		if !p.overflowReported {
-			b.notify(true, "a locked port has more hosts than gleamd lets speak: the others' frames are dropped", "port", p.name, "hosts", len(list), "limit", bpf.MaxStations)
+			b.notify(true, "a locked port has more hosts than gleamd lets speak: the others' frames are dropped", "port", p.Name, "hosts", len(list), "limit", bpf.MaxStations)
 		}
 		list = list[:bpf.MaxStations]
 		p.overflowReported = true
@@ -238,7 +244,7 @@ func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) err
 		if _, ok := there[s]; ok {
 			continue
 		}
-		if err := p.program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, false); err != nil {
+		if err := p.Program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, false); err != nil {
 			return err
 		}
 		delete(p.stations, s)
@@ -247,7 +253,7 @@ func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) err
 		if _, ok := p.stations[s]; ok {
 			continue
 		}
-		if err := p.program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, true); err != nil {
+		if err := p.Program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, true); err != nil {
 			return err
 		}
 		p.stations[s] = struct{}{}
@@ -256,16 +262,16 @@ func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) err
 }
 
 // report tells the operator if the state of a port at its bridge differs from was.
-func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
+func (p *bridgedPort) report(notify dataplane.Notify, was locate.BridgePort) {
 	now := &p.state
-	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
+	if DescribeBridge(now) == DescribeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
 		return
 	}
-	notify(now.Blocked && !was.Blocked, "the bridge has changed the state of a port: group frames follow", "port", p.name, "bridge", describeBridge(now))
+	notify(now.Blocked && !was.Blocked, "the bridge has changed the state of a port: group frames follow", "port", p.Name, "bridge", DescribeBridge(now))
 }
 
-// describeBridge describes the state of a port at its bridge.
-func describeBridge(p *locate.BridgePort) string {
+// DescribeBridge describes the state of a port at its bridge.
+func DescribeBridge(p *locate.BridgePort) string {
 	if p.Bridge == 0 {
 		return "none"
 	}
@@ -282,62 +288,4 @@ func describeBridge(p *locate.BridgePort) string {
 		words = append(words, fmt.Sprintf("PVID %d", p.PVID))
 	}
 	return strings.Join(words, ", ")
-}
-
-// bridgeChanged gives workers and control loop the new state of a port at its bridge.
-func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
-	e.plane.SetIsolated(pi, now.Isolated)
-	e.control.do(func() {
-		c := e.control
-		p := c.ports[pi]
-		p.bridgeState = now
-		c.hooks.onPortState(pi)
-		c.kernel.linksDue = true
-		if p.Bridge != now.Bridge {
-			p.Bridge = now.Bridge
-			c.repinPort(p) // the bridge has its forwarding entries
-		}
-		seen := make(map[*group]struct{})
-		for h := range c.dir.hosts.byLink[p.Ifindex] {
-			for g := range h.groups {
-				if _, done := seen[g]; !done {
-					seen[g] = struct{}{}
-					_ = g.handle.RefreshIsolation() // an error: the switch has stopped
-					c.checkIsolation(g)
-				}
-			}
-		}
-	})
-}
-
-// checkIsolation finds out whether members of g are behind several isolated ports, and
-// tells the operator if that has changed: data of such a member goes to no receiver.
-func (c *control) checkIsolation(g *group) {
-	var names []string
-	for i := range g.slots {
-		s := &g.slots[i]
-		if pi := c.plane.PortIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.ports[pi].bridgeState.Isolated && !slices.Contains(names, c.ports[pi].Name) {
-			names = append(names, c.ports[pi].Name)
-		}
-	}
-	why := ""
-	if len(names) > 1 {
-		slices.Sort(names)
-		why = fmt.Sprintf("members are behind the isolated ports %s: what they send goes to nobody (%s); a source has to be behind another port", strings.Join(names, ", "), dataplane.Isolated)
-	}
-	if was := g.isolationText; was != why {
-		g.isolationText = why
-		if why != "" {
-			c.notify(true, "members of a group may not send", "group", g.reg.Group, "reason", why)
-		}
-	}
-}
-
-// checkAllowed returns an error if the host with address ip may not be a member at its
-// location.
-func (d *directory) checkAllowed(ip netip.Addr, at *locate.Location) error {
-	if pi := d.plane.PortIndex(at.Ifindex); pi >= 0 && !d.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
-		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.ports[pi].Name)
-	}
-	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"errors"
@@ -12,16 +12,16 @@ import (
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 
-// pinner pins members to their locations, in the kernel's tables and in the XDP programs'
+// Pinner pins members to their locations, in the kernel's tables and in the XDP programs'
 // watchlist. A separate goroutine makes the system calls, since they may take long; the
 // last location set for a host counts.
-type pinner struct {
+type Pinner struct {
 	kernel kernelPins
 	list   watchlist
 	failed func(ip netip.Addr, err error)
 
 	mu      sync.Mutex
-	pending map[netip.Addr]pinTarget // set, but not applied yet
+	pending map[netip.Addr]PinTarget // set, but not applied yet
 	order   []netip.Addr
 	working bool
 	closed  bool
@@ -30,12 +30,12 @@ type pinner struct {
 	watchedHosts // used by the goroutine
 }
 
-// pinTarget is the location of a host, the zero Location if the host is to be forgotten.
-// install says that the kernel holds the host there; otherwise the host is only watched
+// PinTarget is the location of a host, the zero Location if the host is to be forgotten.
+// Install says that the kernel holds the host there; otherwise the host is only watched
 // for elsewhere.
-type pinTarget struct {
-	at      locate.Location
-	install bool
+type PinTarget struct {
+	At      locate.Location
+	Install bool
 }
 
 // kernelPins is the part of locate.Pins, and watchlist that of bpf.Watchlist, that pinner
@@ -54,15 +54,15 @@ type watchlist interface {
 
 var _ watchlist = (*bpf.Watchlist)(nil)
 
-func newPinner(k kernelPins, l watchlist, failed func(netip.Addr, error)) *pinner {
-	p := &pinner{kernel: k, list: l, failed: failed, pending: make(map[netip.Addr]pinTarget)}
+func NewPinner(k kernelPins, l watchlist, failed func(netip.Addr, error)) *Pinner {
+	p := &Pinner{kernel: k, list: l, failed: failed, pending: make(map[netip.Addr]PinTarget)}
 	p.idle = sync.NewCond(&p.mu)
 	p.watchedHosts = watchedHosts{list: l, hosts: make(map[netip.Addr]locate.Location), macs: make(map[locate.MAC]map[int]int), hops: make(map[netip.Addr]int)}
 	return p
 }
 
-// set pins a host. It does not block.
-func (p *pinner) set(ip netip.Addr, x pinTarget) {
+// Set pins a host. It does not block.
+func (p *Pinner) Set(ip netip.Addr, x PinTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -79,7 +79,7 @@ func (p *pinner) set(ip netip.Addr, x pinTarget) {
 }
 
 // work applies the pending pins.
-func (p *pinner) work() {
+func (p *Pinner) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.order) > 0 {
@@ -88,11 +88,11 @@ func (p *pinner) work() {
 		x := p.pending[ip]
 		delete(p.pending, ip)
 		p.mu.Unlock()
-		held := x.at
-		if !x.install {
+		held := x.At
+		if !x.Install {
 			held = locate.Location{}
 		}
-		if err := errors.Join(p.kernel.Set(ip, held), p.watchedHosts.set(ip, x.at)); err != nil {
+		if err := errors.Join(p.kernel.Set(ip, held), p.watchedHosts.set(ip, x.At)); err != nil {
 			p.failed(ip, err)
 		}
 		p.mu.Lock()
@@ -101,8 +101,8 @@ func (p *pinner) work() {
 	p.idle.Broadcast()
 }
 
-// close removes all pins.
-func (p *pinner) close() error {
+// Close removes all pins.
+func (p *Pinner) Close() error {
 	p.mu.Lock()
 	p.closed, p.order = true, nil
 	for p.working {
@@ -167,5 +167,26 @@ func (w *watchedHosts) mac(mac locate.MAC) error {
 		return nil
 	default:
 		return w.list.SetMAC(mac, 0)
+	}
+}
+
+// SetPinner has p, a Pinner, pin hosts to their locations.
+func (x *Hosts) SetPinner(p interface{ Set(netip.Addr, PinTarget) }) {
+	x.onPinChange = func(h *Host) {
+		pi := x.ports.Index(h.pinned.Ifindex)
+		if pi < 0 || !h.isPinned() {
+			p.Set(h.ip, PinTarget{})
+			return
+		}
+		// A member behind a port that is down is not pinned, so that the kernel may find
+		// it elsewhere.
+		p.Set(h.ip, PinTarget{h.pinned, x.ports.Port(pi).Up})
+	}
+}
+
+// Repin renews the pins of the hosts behind an interface whose port has come up or gone down.
+func (x *Hosts) Repin(ifindex int) {
+	for h := range x.byLink[ifindex] {
+		x.onPinChange(h)
 	}
 }

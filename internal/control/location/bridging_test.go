@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -47,10 +46,10 @@ func (f *fakeProgram) SetStation(s bpf.Station, on bool) error {
 func TestBridging(t *testing.T) {
 	kernel, program := &fakeBridge{}, &fakeProgram{stations: make(map[bpf.Station]bool)}
 	said, applied := 0, 0
-	b := &bridgeFollower{kernel: kernel, notify: func(bool, string, ...any) { said++ }, apply: func(int, locate.BridgePort) { applied++ }}
+	b := &Bridging{kernel: kernel, notify: func(bool, string, ...any) { said++ }, apply: func(int, locate.BridgePort) { applied++ }}
 	b.ports = []bridgedPort{{
-		name: "p1", program: program, stations: make(map[locate.Station]struct{}),
-		allow: &config.Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		BridgedPort: BridgedPort{Name: "p1", Program: program, Allow: &config.Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
+		stations:    make(map[locate.Station]struct{}),
 	}}
 	if b.poll(); program.set != 0 || applied != 0 || said != 0 {
 		t.Errorf("nothing has changed: policy set %d times, applied %d times, %d lines", program.set, applied, said)
@@ -92,12 +91,12 @@ func TestBridging(t *testing.T) {
 // by that port alone.
 func TestPolicyAdmitsTheNeighbour(t *testing.T) {
 	program := [2]*fakeProgram{{}, {}}
-	b := &bridgeFollower{kernel: &fakeBridge{}, bell: make(chan struct{}, 1), rebound: make(map[int]bridgedPort), notify: func(bool, string, ...any) {}, apply: func(int, locate.BridgePort) {}}
+	b := &Bridging{kernel: &fakeBridge{}, bell: make(chan struct{}, 1), rebound: make(map[int]bridgedPort), notify: func(bool, string, ...any) {}, apply: func(int, locate.BridgePort) {}}
 	for i := range program {
-		b.ports = append(b.ports, bridgedPort{name: "p", program: program[i], allow: &config.Allow{MACs: []config.MAC{{1}}}})
+		b.ports = append(b.ports, bridgedPort{BridgedPort: BridgedPort{Name: "p", Program: program[i], Allow: &config.Allow{MACs: []config.MAC{{1}}}}})
 	}
 	mac := rocev2.MAC{2, 0, 0, 0, 0, 7}
-	b.setNeighbours(map[int]rocev2.MAC{1: mac})
+	b.SetNeighbours(map[int]rocev2.MAC{1: mac})
 	if len(b.bell) != 1 {
 		t.Error("nobody wakes the follower")
 	}
@@ -109,15 +108,11 @@ func TestPolicyAdmitsTheNeighbour(t *testing.T) {
 	if program[1].set != 1 {
 		t.Errorf("set %d times", program[1].set)
 	}
-	b.rebind(1, &port{Port: dataplane.Port{Name: "p"}, allow: &config.Allow{}}) // another interface
-	b.ports[1].program = program[1]
-	r := b.rebound[1]
-	r.program = program[1]
-	b.rebound[1] = r
+	b.Rebind(1, BridgedPort{Name: "p", Program: program[1], Allow: &config.Allow{}}) // another interface
 	if b.poll(); program[1].policy.Neighbour != mac {
 		t.Errorf("another interface: %+v", program[1].policy)
 	}
-	b.setNeighbours(nil)
+	b.SetNeighbours(nil)
 	if b.poll(); program[1].policy.Neighbour != [6]byte{} {
 		t.Errorf("down: %+v", program[1].policy)
 	}

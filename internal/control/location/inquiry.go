@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"net/netip"
@@ -142,4 +142,34 @@ func (q *inquiry) find(n envelope.Nonce, home bool) *inquiryPart {
 		}
 	}
 	return nil
+}
+
+// Request is a question to a host that is open.
+type Request struct {
+	Group  netip.Addr // the group in whose name it was sent; the zero value in a proof
+	Key    envelope.KeyID
+	Origin dataplane.Origin // where it was sent
+	Nonce  envelope.Nonce   // what an answer from there has; zeros: none was sent
+}
+
+// ProofOf returns the questions for the proof of a host under a key: that at its place, and that at another origin.
+func (m *Inquirer) ProofOf(ip netip.Addr, key envelope.KeyID) (list [2]Request) {
+	if p := m.proofs.by[proofKey{ip, key}]; p != nil {
+		for i := range p.requests {
+			list[i] = Request{Key: key, Origin: p.requests[i].origin, Nonce: p.requests[i].nonce}
+		}
+	}
+	return list
+}
+
+// InquiriesOf returns the questions of the inquiries to a host, at the new origins and at the old ones.
+func (m *Inquirer) InquiriesOf(ip netip.Addr) (list []Request) {
+	for k, q := range m.inquiries.open {
+		for i := range q.parts {
+			if a := &q.parts[i]; k.ip == ip {
+				list = append(list, Request{a.group, a.key, q.newOrigin, a.nonce}, Request{a.group, a.key, q.oldOrigin, a.nonceAtOld})
+			}
+		}
+	}
+	return list
 }

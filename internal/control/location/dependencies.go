@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"net/netip"
@@ -36,10 +36,10 @@ func appendUnique[T comparable](list []T, x T) []T {
 
 // dependencies returns the dependencies of the last answer, of the present location, which counts
 // until there is another one, and of the places.
-func (h *host) dependencies() (n dependencies) {
+func (h *Host) dependencies() (n dependencies) {
 	from := []*locate.Location{&h.location, &h.dependsOn}
 	for i := range h.hops {
-		from = append(from, &h.hops[i].at)
+		from = append(from, &h.hops[i].At)
 	}
 	for _, p := range h.places {
 		from = append(from, &p.at)
@@ -64,7 +64,7 @@ func (h *host) dependencies() (n dependencies) {
 // setDependencies records h's location and the dependencies of the last answer. It
 // repeats the lookup if a dependency is new, since a change may have come before the
 // filter passed it (changeDependencies).
-func (x *hosts) setDependencies(h *host, at, known locate.Location) {
+func (x *Hosts) setDependencies(h *Host, at, known locate.Location) {
 	was := h.dependencies()
 	h.location, h.dependsOn = at, known
 	x.changeDependencies(h, was)
@@ -72,7 +72,7 @@ func (x *hosts) setDependencies(h *host, at, known locate.Location) {
 
 // changeDependencies updates the indexes and the filter for h, whose dependencies were
 // others before.
-func (x *hosts) changeDependencies(h *host, was dependencies) {
+func (x *Hosts) changeDependencies(h *Host, was dependencies) {
 	is := h.dependencies()
 	fresh := false
 	for _, k := range is.hops {
@@ -106,12 +106,12 @@ func (x *hosts) changeDependencies(h *host, was dependencies) {
 		}
 	}
 	if fresh {
-		x.enqueue(h)
+		x.LookUp(h)
 	}
 }
 
 // noteFilterErr records the first error of the filter, for the operator.
-func (x *hosts) noteFilterErr(err error) {
+func (x *Hosts) noteFilterErr(err error) {
 	if x.filterErr == nil {
 		x.filterErr = err
 	}

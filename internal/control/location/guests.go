@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"container/heap"
@@ -24,18 +24,23 @@ const (
 
 // guest is an entry of the list of hosts that expire.
 type guest struct {
-	h     *host
+	h     *Host
 	until time.Duration
 }
 
-// guest returns the host of that address, which it adds if needed; nil if that would make
-// more than room guests.
-func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
+// Guest returns the host of an address that an envelope is about, which it adds if needed; nil if there are too many
+// guests.
+func (x *Hosts) Guest(ip netip.Addr, now time.Duration) *Host {
+	if x.byIP[ip] == nil && len(x.guests) >= maxGuests {
+		return nil
+	}
+	return x.Candidate(ip, now)
+}
+
+// Candidate returns the host of an address that a registration has, which it adds if needed.
+func (x *Hosts) Candidate(ip netip.Addr, now time.Duration) *Host {
 	h := x.byIP[ip]
 	if h == nil {
-		if len(x.guests) >= room {
-			return nil
-		}
 		h = x.add(ip)
 	}
 	h.lastUsed = now
@@ -46,15 +51,30 @@ func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
 }
 
 // listGuest puts h on the list of hosts that expire after guestTTL.
-func (x *hosts) listGuest(h *host, now time.Duration) {
+func (x *Hosts) listGuest(h *Host, now time.Duration) {
 	if !h.onGuestList {
 		h.onGuestList = true
 		x.guests = append(x.guests, guest{h, now + guestTTL})
 	}
 }
 
-// expireGuests forgets guests that have not been used for guestTTL.
-func (x *hosts) expireGuests(now time.Duration) {
+// Request has h looked up soon.
+func (x *Hosts) Request(h *Host, now time.Duration) {
+	if h.retryIndex < 0 || h.retryAt > now+wantedRetry {
+		x.enqueueUrgent(h)
+	}
+}
+
+// RequestOnce has h looked up, unless that is repeated by itself.
+func (x *Hosts) RequestOnce(h *Host) {
+	if h.retryIndex < 0 {
+		x.enqueueUrgent(h)
+	}
+}
+
+// Advance begins an iteration of the control loop: it forgets guests that have not been used for guestTTL.
+func (x *Hosts) Advance(now time.Duration) {
+	x.now = now
 	for len(x.guests) > 0 && x.guests[0].until <= now {
 		h := x.guests[0].h
 		x.guests = x.guests[1:]
@@ -69,10 +89,48 @@ func (x *hosts) expireGuests(now time.Duration) {
 	}
 }
 
-// retryHeap is a heap of hosts without an answer, by the time of the next lookup.
-type retryHeap []*host
+// setHops records the next hops of h, which is behind other switches; none if it is not.
+func (x *Hosts) setHops(h *Host, hops []NextHop) {
+	was := h.dependencies()
+	h.hops = hops
+	x.changeDependencies(h, was)
+}
 
-func (q *retryHeap) put(h *host) {
+// isKept reports whether h is remembered without being asked for.
+func (h *Host) isKept() bool { return h.isPinned() || len(h.routed) > 0 }
+
+// Route keeps a host that is a group's member below, behind another switch, if routes are watched.
+func (x *Hosts) Route(group, ip netip.Addr) {
+	if x.routes == nil {
+		return
+	}
+	h := x.byIP[ip]
+	if h == nil {
+		h = x.add(ip)
+		x.LookUp(h)
+	}
+	if h.routed == nil {
+		h.routed = make(map[netip.Addr]struct{})
+	}
+	h.routed[group] = struct{}{}
+}
+
+// Unroute ends that.
+func (x *Hosts) Unroute(group, ip netip.Addr) {
+	h := x.byIP[ip]
+	if h == nil {
+		return
+	}
+	if delete(h.routed, group); !h.isKept() {
+		h.lastUsed = x.now
+		x.listGuest(h, x.now)
+	}
+}
+
+// retryHeap is a heap of hosts without an answer, by the time of the next lookup.
+type retryHeap []*Host
+
+func (q *retryHeap) put(h *Host) {
 	if h.retryIndex >= 0 {
 		heap.Fix(q, h.retryIndex)
 		return
@@ -80,7 +138,7 @@ func (q *retryHeap) put(h *host) {
 	heap.Push(q, h)
 }
 
-func (q *retryHeap) remove(h *host) {
+func (q *retryHeap) remove(h *Host) {
 	if h.retryIndex >= 0 {
 		heap.Remove(q, h.retryIndex)
 	}
@@ -96,7 +154,7 @@ func (q retryHeap) Swap(i, j int) {
 }
 
 func (q *retryHeap) Push(x any) {
-	h := x.(*host)
+	h := x.(*Host)
 	h.retryIndex = len(*q)
 	*q = append(*q, h)
 }

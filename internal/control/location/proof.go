@@ -1,14 +1,10 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"crypto/rand"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -42,7 +38,7 @@ type proofKey struct {
 // registrations.
 type locationProof struct {
 	proofKey
-	host         *host
+	host         *Host
 	requests     [2]locationRequest // requests at the location of its place or the kernel's, and at another one that the host has answered from or was seen at
 	timesSent    int                // how many times the request was sent
 	due          time.Duration
@@ -77,7 +73,7 @@ func newLocationProofs() *locationProofs {
 }
 
 // open asks h to prove its location under key, unless that proof is under way.
-func (x *locationProofs) open(h *host, key envelope.KeyID, now time.Duration) {
+func (x *locationProofs) open(h *Host, key envelope.KeyID, now time.Duration) {
 	k := proofKey{h.ip, key}
 	if p := x.by[k]; p != nil {
 		if p.host == h {
@@ -129,26 +125,26 @@ func (x *locationProofs) nextDue(now time.Duration) *locationProof {
 	return nil
 }
 
-// provenLocation returns the location of h for a registration under key, and whether h
+// Proven returns the location of h for a registration under key, which may be one by hand, and whether h
 // has confirmed it, if it must. A confirmation of its place in the groups of that key counts while
 // it is in one, and otherwise for guestTTL; a confirmation of another location counts for guestTTL.
-func (d *directory) provenLocation(h *host, r *envelope.Registration, key envelope.KeyID) (at locate.Location, ok bool) {
-	if d.kernelDecides {
+func (x *Hosts) Proven(h *Host, key envelope.KeyID, byHand bool, now time.Duration) (at locate.Location, ok bool) {
+	if x.kernelDecides {
 		return h.location, true
 	}
 	own := h.places[key]
-	if !r.Master.IsValid() {
+	if byHand {
 		if own != nil && own.at.Known() {
 			return own.at, true
 		}
 		return h.location, true
 	}
-	at = h.locationFor(key)
+	at = h.LocationFor(key)
 	p, ok := h.proven[key]
-	switch recent := d.now()-p.provenAt <= guestTTL; {
+	switch recent := now-p.provenAt <= guestTTL; {
 	case !ok:
 		return at, false
-	case sameLocation(p.location, at):
+	case Same(p.location, at):
 		return at, recent || own != nil
 	case recent:
 		return p.location, true
@@ -156,31 +152,31 @@ func (d *directory) provenLocation(h *host, r *envelope.Registration, key envelo
 	return at, false
 }
 
-// sendProofs sends the requests that are due.
-func (c *control) sendProofs() {
-	x := c.dir.proofs
+// SendProofs sends the requests that are due.
+func (m *Inquirer) SendProofs() {
+	x := m.proofs
 	for {
-		now := c.now()
+		now := m.act.Now()
 		p := x.nextDue(now)
 		if p == nil {
 			return
 		}
-		group, wanted := c.waitingGroup(p)
+		group, wanted := m.waitingGroup(p)
 		if !wanted {
 			x.remove(p)
 			continue
 		}
-		c.renewLocationRequest(p) // the kernel's location has changed, or this is the first request
+		m.renewLocationRequest(p) // the kernel's location has changed, or this is the first request
 		for i := range p.requests {
-			c.sendLocationRequest(p, &p.requests[i], group)
+			m.sendLocationRequest(p, &p.requests[i], group)
 		}
-		if s := c.lastSeenElsewhere(p.host); s != nil && p.answeredFrom == nil {
-			c.requestAtNewOrigin(p, *s, group) // the kernel may hold the host where another key's holder says that it is
+		if s := m.lastSeenElsewhere(p.host); s != nil && p.answeredFrom == nil {
+			m.requestAtNewOrigin(p, *s, group) // the kernel may hold the host where another key's holder says that it is
 		}
 		if p.timesSent++; p.timesSent == reresolveAfter {
-			c.reresolve(p.host)
+			m.reresolve(p.host)
 		} else if p.timesSent >= len(x.steps) {
-			c.dir.hosts.enqueueUrgent(p.host) // the tables may have been corrected
+			m.hosts.enqueueUrgent(p.host) // the tables may have been corrected
 		}
 		x.schedule(p, now)
 	}
@@ -188,56 +184,56 @@ func (c *control) sendProofs() {
 
 // renewLocationRequest has p request the location that its host has now, and reports whether that is
 // another one.
-func (c *control) renewLocationRequest(p *locationProof) bool {
-	at := p.host.locationFor(p.key)
-	if !at.Known() || sameLocation(at, p.requests[0].location) {
+func (m *Inquirer) renewLocationRequest(p *locationProof) bool {
+	at := p.host.LocationFor(p.key)
+	if !at.Known() || Same(at, p.requests[0].location) {
 		return false
 	}
-	p.requests[0] = c.newLocationRequest(at)
+	p.requests[0] = m.newLocationRequest(at)
 	return true
 }
 
 // requestAnew has the proofs of h that are under way go where the kernel has h now.
-func (c *control) requestAnew(h *host) {
+func (m *Inquirer) requestAnew(h *Host) {
 	for group, l := range h.waitingGroups {
-		p := c.dir.proofs.by[proofKey{h.ip, l.key}]
-		if l.proof && p != nil && p.timesSent > 0 && c.renewLocationRequest(p) {
-			c.sendLocationRequest(p, &p.requests[0], group)
+		p := m.proofs.by[proofKey{h.ip, l.Key}]
+		if l.Proof && p != nil && p.timesSent > 0 && m.renewLocationRequest(p) {
+			m.sendLocationRequest(p, &p.requests[0], group)
 		}
 	}
 }
 
 // waitingGroup returns a group whose registration waits for p.
-func (c *control) waitingGroup(p *locationProof) (group netip.Addr, ok bool) {
+func (m *Inquirer) waitingGroup(p *locationProof) (group netip.Addr, ok bool) {
 	for group := range p.host.waitingGroups {
-		if key, ok := c.registrar.Key(group); ok && key == p.key {
+		if key, ok := m.registrar.Key(group); ok && key == p.key {
 			return group, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
-func (c *control) newLocationRequest(at locate.Location) locationRequest {
-	a := locationRequest{location: at, origin: c.dir.originOf(&at)}
+func (m *Inquirer) newLocationRequest(at locate.Location) locationRequest {
+	a := locationRequest{location: at, origin: m.hosts.Origin(at)}
 	_, _ = rand.Read(a.nonce[:]) // never fails
 	return a
 }
 
 // sendLocationRequest sends a request of p by an envelope of the given group.
-func (c *control) sendLocationRequest(p *locationProof, a *locationRequest, group netip.Addr) {
+func (m *Inquirer) sendLocationRequest(p *locationProof, a *locationRequest, group netip.Addr) {
 	if !a.location.Known() || a.origin.Port < 0 {
 		return
 	}
-	if packet, err := c.registrar.Where(group, p.ip, a.nonce); err == nil { // an error: its registration is over
-		c.sendBy(a.origin, &packet)
+	if packet, err := m.registrar.Where(group, p.ip, a.nonce); err == nil { // an error: its registration is over
+		m.act.Send(a.origin, &packet)
 	}
 }
 
 // handleProof serves the answer e of a host, which came from the given origin. It returns false if the
 // answer belongs to no proof.
-func (c *control) handleProof(from dataplane.Origin, e *envelope.Event) bool {
-	key, ok := c.registrar.Key(e.Group)
-	p := c.dir.proofs.by[proofKey{e.Member.IP, key}]
+func (m *Inquirer) handleProof(from dataplane.Origin, e *envelope.Event) bool {
+	key, ok := m.registrar.Key(e.Group)
+	p := m.proofs.by[proofKey{e.Member.IP, key}]
 	if !ok || p == nil {
 		return false
 	}
@@ -247,69 +243,43 @@ func (c *control) handleProof(from dataplane.Origin, e *envelope.Event) bool {
 	}
 	a, s := &p.requests[i], from
 	if s.Port != a.origin.Port || s.MAC != a.origin.MAC {
-		c.moves.count.Stray++
+		m.count.Stray++
 		p.answeredFrom = &s
-		c.requestAtNewOrigin(p, s, e.Group)
+		m.requestAtNewOrigin(p, s, e.Group)
 		return true
 	}
-	p.host.proven[key] = provenLocation{a.location, c.now()}
-	c.dir.proofs.remove(p)
-	c.dir.hostLocated(p.host, missingAnswer{true, key})
+	p.host.proven[key] = provenLocation{a.location, m.act.Now()}
+	m.proofs.remove(p)
+	m.hosts.located(p.host, Missing{true, key})
 	return true
 }
 
 // requestAtNewOrigin asks a host at the origin of its answer, if the host can be there: the
 // routes of the switch must lead there.
-func (c *control) requestAtNewOrigin(p *locationProof, s dataplane.Origin, group netip.Addr) {
+func (m *Inquirer) requestAtNewOrigin(p *locationProof, s dataplane.Origin, group netip.Addr) {
 	base := p.requests[0].location
-	if c.ports[s.Port].Ifindex != base.Ifindex && !c.sameBridge(&base, s.Port) {
+	if m.hosts.ports.Port(s.Port).Ifindex != base.Ifindex && !m.sameBridge(&base, s.Port) {
 		return
 	}
-	if at := c.locationAt(base, s); at.Known() && !sameLocation(at, base) && !sameLocation(at, p.requests[1].location) {
-		p.requests[1] = c.newLocationRequest(at)
-		c.sendLocationRequest(p, &p.requests[1], group)
+	if at := m.locationAt(base, s); at.Known() && !Same(at, base) && !Same(at, p.requests[1].location) {
+		p.requests[1] = m.newLocationRequest(at)
+		m.sendLocationRequest(p, &p.requests[1], group)
 	}
 }
 
-// macNumber returns a MAC address as the Value of an envelope.Problem.
-func macNumber(mac net.HardwareAddr) uint64 {
-	var b [8]byte
-	copy(b[2:], mac)
-	return binary.BigEndian.Uint64(b[:])
-}
+// Prove has h confirm its location under a key, unless it is asked already.
+func (m *Inquirer) Prove(h *Host, key envelope.KeyID) { m.proofs.open(h, key, m.act.Now()) }
 
-// unprovenLocation describes a member that did not confirm its location at registration.
-type unprovenLocation struct {
-	group        netip.Addr
-	member       envelope.MemberKey
-	requestedAt  dataplane.Origin // where the request was sent
-	answeredFrom string           // origin of an answer, "none" without one
-}
-
-// unprovenText tells the operator of a registration that was rejected because a member
-// has not confirmed its location. It returns the text for the journal, "" if the
-// registration was rejected for another reason.
-func (c *control) unprovenText(e *envelope.Event) string {
-	var problem *envelope.Problem
-	if !errors.As(e.Err, &problem) || problem.Reason != envelope.LocationUnconfirmed {
-		return ""
-	}
-	p := c.dir.proofs.by[proofKey{e.Member.IP, e.By.Key}]
+// Unproven returns where a host was asked for its location under a key that it has not confirmed, and the origin of its
+// answer, "none" without one; ok is false if it is not asked.
+func (m *Inquirer) Unproven(ip netip.Addr, key envelope.KeyID) (at dataplane.Origin, place, answer string, ok bool) {
+	p := m.proofs.by[proofKey{ip, key}]
 	if p == nil || p.requests[0].origin.Port < 0 {
-		return ""
+		return at, "", "", false
 	}
-	x := unprovenLocation{group: e.Group, member: e.Member, requestedAt: p.requests[0].origin, answeredFrom: "none"}
-	if p.answeredFrom != nil {
-		x.answeredFrom = "from " + c.ports[p.answeredFrom.Port].Name + " " + p.answeredFrom.MAC.String()
+	answer = "none"
+	if s := p.answeredFrom; s != nil {
+		answer = "from " + m.hosts.ports.Port(s.Port).Name + " " + s.MAC.String()
 	}
-	if suppressed, report := c.moves.unproven.add(c.now(), x.requestedAt.Port, x); report {
-		c.logUnproven(x, suppressed)
-	}
-	return fmt.Sprintf("; inquiry at %s, answer: %s", c.dir.locationText(p.requests[0].location), x.answeredFrom)
-}
-
-func (c *control) logUnproven(x unprovenLocation, suppressed uint64) {
-	c.notify(true, "a member has not confirmed that it is where the kernel has it, and its group's registration is rejected: somebody uses its address, or it answers no envelopes",
-		"group", x.group, "member", x.member, "port", c.ports[x.requestedAt.Port].Name, "mac", x.requestedAt.MAC, "vlan", x.requestedAt.VLAN, "answer", x.answeredFrom,
-		"remedy", "run a program of the group at the member before its master registers; ip neigh, bridge fdb show what the kernel has; networks where nobody forges frames: unconfirmed_moves: follow", "suppressed", suppressed)
+	return p.requests[0].origin, m.hosts.Text(p.requests[0].location), answer, true
 }

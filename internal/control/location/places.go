@@ -1,12 +1,14 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package location
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
@@ -32,8 +34,8 @@ type leftPlace struct {
 // leftTTL is how long that counts: what tells a host of its group's end is repeated for 8 s.
 const leftTTL = 10 * time.Second
 
-// leftFrom returns where h was when it left its last group of a key, if that was just now.
-func (h *host) leftFrom(key envelope.KeyID, now time.Duration) locate.Location {
+// LeftFrom returns where h was when it left its last group of a key, if that was just now.
+func (h *Host) LeftFrom(key envelope.KeyID, now time.Duration) locate.Location {
 	if l := h.left[key]; now-l.since <= leftTTL {
 		return l.at
 	}
@@ -41,7 +43,7 @@ func (h *host) leftFrom(key envelope.KeyID, now time.Duration) locate.Location {
 }
 
 // placeIn returns the place of h in the groups of a key, which it makes if there is none.
-func (h *host) placeIn(key envelope.KeyID) *place {
+func (h *Host) placeIn(key envelope.KeyID) *place {
 	p := h.places[key]
 	if p == nil {
 		p = &place{}
@@ -51,7 +53,7 @@ func (h *host) placeIn(key envelope.KeyID) *place {
 }
 
 // isAt reports whether h is pinned at an interface, or has a place there.
-func (h *host) isAt(ifindex int) bool {
+func (h *Host) isAt(ifindex int) bool {
 	if ifindex == 0 || h.pinned.Ifindex == ifindex {
 		return ifindex != 0
 	}
@@ -64,7 +66,7 @@ func (h *host) isAt(ifindex int) bool {
 }
 
 // hasUnknownPlace reports whether h is in groups of a key without a location in them.
-func (h *host) hasUnknownPlace() bool {
+func (h *Host) hasUnknownPlace() bool {
 	for _, p := range h.places {
 		if !p.at.Known() {
 			return true
@@ -73,9 +75,9 @@ func (h *host) hasUnknownPlace() bool {
 	return false
 }
 
-// locationFor returns where h is in the groups of a key, or, if it is in none, where the kernel has
+// LocationFor returns where h is in the groups of a key, or, if it is in none, where the kernel has
 // it: what holders of another key have confirmed does not count.
-func (h *host) locationFor(key envelope.KeyID) locate.Location {
+func (h *Host) LocationFor(key envelope.KeyID) locate.Location {
 	if p := h.places[key]; p != nil && p.at.Known() {
 		return p.at
 	}
@@ -85,19 +87,8 @@ func (h *host) locationFor(key envelope.KeyID) locate.Location {
 	return h.location
 }
 
-// locationIn returns where h gets what a group sends: its location there, or, if it is no member of
-// the group, that of the host.
-func (h *host) locationIn(g *group) locate.Location {
-	if g != nil {
-		if i, in := g.hosts[h.ip]; in {
-			return g.slots[i].location
-		}
-	}
-	return h.location
-}
-
 // wayTo returns a location of h whose way leads to it: its own, or, if it has none, the kernel's.
-func (h *host) wayTo() locate.Location {
+func (h *Host) wayTo() locate.Location {
 	if h.pinned.Known() {
 		return h.pinned
 	}
@@ -105,7 +96,7 @@ func (h *host) wayTo() locate.Location {
 }
 
 // setPlace records where h is in the groups of a key.
-func (x *hosts) setPlace(h *host, p *place, at locate.Location) {
+func (x *Hosts) setPlace(h *Host, p *place, at locate.Location) {
 	was := h.dependencies()
 	p.at = at
 	if held := x.heldAt(&at); held != (statefile.Location{}) { // else the port was removed: its name stays
@@ -116,7 +107,7 @@ func (x *hosts) setPlace(h *host, p *place, at locate.Location) {
 }
 
 // removePlace forgets where h is in the groups of a key.
-func (x *hosts) removePlace(h *host, key envelope.KeyID) {
+func (x *Hosts) removePlace(h *Host, key envelope.KeyID) {
 	was := h.dependencies()
 	delete(h.places, key)
 	x.changeDependencies(h, was)
@@ -124,7 +115,7 @@ func (x *hosts) removePlace(h *host, key envelope.KeyID) {
 }
 
 // noteUnlocated updates x.unlocated for h.
-func (x *hosts) noteUnlocated(h *host) {
+func (x *Hosts) noteUnlocated(h *Host) {
 	if delete(x.unlocated, h); !h.location.Known() || h.hasUnknownPlace() {
 		x.unlocated[h] = struct{}{}
 	}
@@ -133,10 +124,10 @@ func (x *hosts) noteUnlocated(h *host) {
 // admits reports whether the kernel's location at is that of p, or another one by a change of
 // routes, which are the operator's. Of a host whose place nobody knows it admits none: its members
 // have to confirm one.
-func (x *hosts) admits(p *place, at *locate.Location) bool {
+func (x *Hosts) admits(p *place, at *locate.Location) bool {
 	switch {
 	case p.at.Known():
-		return sameLocation(*at, p.at) || !sameRoute(*at, p.at)
+		return Same(*at, p.at) || !sameRoute(*at, p.at)
 	case p.held == statefile.Location{}:
 		return false
 	}
@@ -148,51 +139,84 @@ func (x *hosts) admits(p *place, at *locate.Location) bool {
 }
 
 // heldAt returns a location as the state file has it; the zero value for none.
-func (d *directory) heldAt(at *locate.Location) (x statefile.Location) {
-	if pi := d.plane.PortIndex(at.Ifindex); pi >= 0 {
-		x = statefile.Location{Port: d.ports[pi].Name, VLAN: at.VLAN, Hop: at.Hop}
-		copy(x.MAC[:], at.MAC)
+func (x *Hosts) heldAt(at *locate.Location) (held statefile.Location) {
+	if pi := x.ports.Index(at.Ifindex); pi >= 0 {
+		held = statefile.Location{Port: x.ports.Port(pi).Name, VLAN: at.VLAN, Hop: at.Hop}
+		copy(held.MAC[:], at.MAC)
 	}
-	return x
+	return held
 }
 
-// heldPlaces returns what is held of the places of h that have no location, by key, as far as the
-// ports are there.
-func (d *directory) heldPlaces(h *host) map[envelope.KeyID]locate.Held {
-	var list map[envelope.KeyID]locate.Held
+// Saved returns what the state file has of h: its places, whether or not the kernel knows a way
+// there at the moment.
+func (x *Hosts) Saved(h *Host) *statefile.Host {
+	s := &statefile.Host{Pinned: x.heldAt(&h.pinned), Locations: make(map[envelope.KeyID]statefile.Location, len(h.places))}
 	for key, p := range h.places {
-		if x, ok := d.held(&p.held); ok && !p.at.Known() {
-			if list == nil {
-				list = make(map[envelope.KeyID]locate.Held)
-			}
-			list[key] = x
+		if p.held != (statefile.Location{}) {
+			s.Locations[key] = p.held
 		}
 	}
-	return list
+	return s
 }
 
-// held returns the form of x that has the present index of the port; ok is false if there is no such
+// held returns the form of l that has the present index of the port; ok is false if there is no such
 // port, or if the next hop is not known: the kernel has to find the same location then.
-func (d *directory) held(x *statefile.Location) (at locate.Held, ok bool) {
-	for _, p := range d.ports {
-		if p.Name != "" && p.Name == x.Port && p.Ifindex != 0 && x.Hop.IsValid() {
-			return locate.Held{Ifindex: p.Ifindex, MAC: locate.MAC(x.MAC), VLAN: x.VLAN, Hop: x.Hop}, true
+func (x *Hosts) held(l *statefile.Location) (at locate.Held, ok bool) {
+	for i := range x.ports.Len() {
+		if p := x.ports.Port(i); p.Name != "" && p.Name == l.Port && p.Ifindex != 0 && l.Hop.IsValid() {
+			return locate.Held{Ifindex: p.Ifindex, MAC: locate.MAC(l.MAC), VLAN: l.VLAN, Hop: l.Hop}, true
 		}
 	}
 	return at, false
 }
 
-// recalled gives h the location of a place that was held: its port is there again, or the route.
-func (d *directory) recalled(h *host, key envelope.KeyID, at locate.Location) {
-	if p := h.places[key]; p != nil && !p.at.Known() {
-		d.setLocation(h, at, nil, func(g *group) bool { return g.key == key })
-	}
+// Ports are the slots of the switch, as the control plane has them now.
+type Ports interface {
+	Len() int
+	Index(ifindex int) int // the slot of the port with that interface, or -1
+	Port(index int) Port
 }
 
-// followPlaces has the other groups of g's key follow members of g who have confirmed another place
-// than they had.
-func (d *directory) followPlaces(g *group, moved []*host) {
-	for _, h := range moved {
-		d.setLocation(h, h.places[g.key].at, nil, func(o *group) bool { return o.key == g.key })
+// Port is what locations depend on of a port of the switch; the zero value is a slot without one.
+type Port struct {
+	Name    string
+	Ifindex int
+	VLAN    uint16
+	Bridge  int  // the interface index of its bridge, or 0
+	Up      bool // the state that the operator was last told
+}
+
+// Origin returns the origin of frames from a host at the given location; its port is -1
+// for the zero Location.
+func (x *Hosts) Origin(at locate.Location) (s dataplane.Origin) {
+	s.Port, s.VLAN = x.ports.Index(at.Ifindex), at.VLAN
+	if s.Port >= 0 && s.VLAN == 0 {
+		s.VLAN = x.ports.Port(s.Port).VLAN
 	}
+	copy(s.MAC[:], at.MAC)
+	return s
+}
+
+// Text names the port and the MAC address of a location.
+func (x *Hosts) Text(at locate.Location) string {
+	pi := x.ports.Index(at.Ifindex)
+	if pi < 0 {
+		return "unknown"
+	}
+	return x.ports.Port(pi).Name + " " + at.MAC.String()
+}
+
+// Same reports whether two locations have the same port, VLAN and MAC address.
+func Same(a, b locate.Location) bool {
+	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
+}
+
+// slotOf returns the slot of a port by its name, or -1.
+func (x *Hosts) slotOf(name string) int {
+	for i := range x.ports.Len() {
+		if x.ports.Port(i).Name == name {
+			return i
+		}
+	}
+	return -1
 }
