@@ -50,7 +50,7 @@ var _ = []mutant.Mutant{
 		"p.queue.len() == 0 && p.ring.kickAt == 0",
 		"p.ring.kickAt >= 0")),
 	mutant.NewForRoot("a group's copies are those that the programs were to make", "fast path", mutant.In((*worker).exactCopies,
-		"n += f.copies() + f.givenBack - w.core.OffloadCopies(id)",
+		"n += f.copies() + f.givenBack - w.core.Group(id).OffloadCopies()",
 		"_ = f")),
 	mutant.NewForRoot("a packet that is never stored leaves the group on the fast path", "fast path", mutant.In((*worker).reportGroup,
 		"w.takeBack(f, f.damaged)",
