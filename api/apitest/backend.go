@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -29,6 +30,7 @@ type Backend struct {
 
 	Traced     []api.TracePacket // what a trace has
 	TraceNotes []string
+	TracePause time.Duration // time before each packet of a trace
 	TraceCosts []api.TraceCost
 
 	mu         sync.Mutex

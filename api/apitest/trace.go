@@ -27,7 +27,12 @@ func (b *Backend) Trace(q *api.Trace) (func(context.Context, func(*api.TraceLine
 		}
 		end := api.TraceEnd{Reason: "count", Costs: b.TraceCosts}
 		for i := range b.Traced {
-			if err := emit(&api.TraceLine{Packet: &b.Traced[i]}, i+1 < len(b.Traced)); err != nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(b.TracePause):
+			}
+			if err := emit(&api.TraceLine{Packet: &b.Traced[i]}, b.TracePause == 0 && i+1 < len(b.Traced)); err != nil {
 				return err
 			}
 			end.Packets++

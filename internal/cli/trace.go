@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -161,8 +162,18 @@ func (e *Env) trace(ctx context.Context, o *traceOptions) error {
 	var ended *api.TraceEnd
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { stopTrace(client, cancel) })()
+	var silence atomic.Pointer[time.Timer] // the end of the call if nothing comes any more, once the trace is stopped
+	defer context.AfterFunc(ctx, func() {
+		if stopTrace(client) != nil {
+			cancel()
+			return
+		}
+		silence.Store(time.AfterFunc(stopPatience, cancel))
+	})()
 	err := client.Trace(reading, &o.request, func(l *api.TraceLine, more bool) error {
+		if t := silence.Load(); t != nil {
+			t.Reset(stopPatience)
+		}
 		switch {
 		case l.Start != nil:
 			begun = true
@@ -187,17 +198,14 @@ func (e *Env) trace(ctx context.Context, o *traceOptions) error {
 	return err
 }
 
-// stopTrace ends the trace of this command, so that what was recorded before comes, and cancels
-// the call if that does not help.
-func stopTrace(client *api.Client, cancel context.CancelFunc) {
-	const patience = 2 * time.Second
-	ctx, done := context.WithTimeout(context.Background(), patience)
+// stopPatience is how long gleamd may take to stop a trace, and how long nothing may come of one that is stopped.
+const stopPatience = 2 * time.Second
+
+// stopTrace ends the trace of this command, so that what was recorded before comes.
+func stopTrace(client *api.Client) error {
+	ctx, done := context.WithTimeout(context.Background(), stopPatience)
 	defer done()
-	if client.StopTrace(ctx) != nil {
-		cancel()
-		return
-	}
-	time.AfterFunc(patience, cancel)
+	return client.StopTrace(ctx)
 }
 
 // printTraceSum says what a trace has recorded, and what members have cost its group meanwhile.

@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -97,6 +98,30 @@ func TestTraceJSON(t *testing.T) {
 	var l api.TraceLine
 	if err := d.Decode(&l); err != nil || !reflect.DeepEqual(l.End, &api.TraceEnd{Reason: "count", Packets: 2, Costs: b.TraceCosts}) || d.More() {
 		t.Errorf("%+v, %v", l.End, err)
+	}
+}
+
+// interrupting is an output that interrupts the command at its first line.
+type interrupting struct {
+	said   bytes.Buffer
+	cancel context.CancelFunc
+}
+
+func (w *interrupting) Write(b []byte) (int, error) {
+	w.cancel()
+	return w.said.Write(b)
+}
+
+// An interrupted trace is read to its end, however long what was recorded takes to come.
+func TestTraceInterrupted(t *testing.T) {
+	b := tracer()
+	b.TracePause, b.TraceNotes = 900*time.Millisecond, []string{"a note"} // 2.7 s in all
+	var stdout bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	stderr := &interrupting{cancel: cancel} // at the note
+	code := cli.Run(ctx, &cli.Env{Stdout: &stdout, Stderr: stderr, Socket: serve(t, b)}, []string{"trace"})
+	if strings.Count(stdout.String(), "\n") != 4 || !strings.Contains(stderr.said.String(), "\n3 packets, 3 not recorded") {
+		t.Errorf("%d, %s\n%s", code, &stderr.said, &stdout)
 	}
 }
 
