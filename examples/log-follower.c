@@ -14,56 +14,93 @@ static struct entry memory[SLOTS]; /* the log, which the leader writes: entry n 
 static struct node node;
 static struct gleam_group *group;
 
-/* Joins, and when the first message has come fetches the entries before it. */
+/* Fetches the entries that are older than the first message. */
+static void fetch(int fd)
+{
+	struct entry e;
+
+	for (;;) {
+		check(receive_bytes(fd, &e, sizeof e), "the leader", "has hung up");
+		if (e.number == 0)
+			return;
+		memory[e.number - 1] = e;
+	}
+}
+
+/* Joins the leader's group with the entries that this host has. */
 static void join(char **argv, uint64_t have)
 {
-	struct gleam_attr attr = {.size = sizeof attr, .role = GLEAM_MEMBER, .flags = GLEAM_RECEIVE_ONLY, .key = key(), .key_len = 32, .key_id = 1};
-	struct message m = {.have = have};
+	struct gleam_attr attr = {
+		.size = sizeof attr,
+		.role = GLEAM_MEMBER,
+		.flags = GLEAM_RECEIVE_ONLY,
+		.key = key(),
+		.key_len = 32,
+		.key_id = 1,
+	};
+	struct message request = {.have = have}, answer;
 	int fd = tcp(argv[2], argv[3], 0);
 
+	/* The queue pair is ready to receive before the leader hears of it. */
 	make_node(&node, argv[1], memory, sizeof memory);
 	for (int i = 0; i < DEPTH; i++)
-		receive(&node);
-	snprintf(m.ip, sizeof m.ip, "%s", argv[1]);
-	GLEAM((group = gleam_create(&attr)) ? 0 : -1);
-	GLEAM(m.length = gleam_export(group, &node.numbers, &node.region, m.data, sizeof m.data));
-	check(put(fd, &m, sizeof m) && get(fd, &m, sizeof m), "the leader", "has hung up");
-	check(m.length > 0, "the leader refuses this host", m.data);
-	GLEAM(gleam_import(group, m.data, m.length));
+		post_receive(&node);
+	group = gleam_create(&attr);
+	GLEAM(group ? 0 : -1);
+
+	/* The leader gets this host's numbers, and answers with the group's. */
+	snprintf(request.ip, sizeof request.ip, "%s", argv[1]);
+	request.length = gleam_export(group, &node.numbers, &node.region, request.data, sizeof request.data);
+	GLEAM(request.length);
+	check(send_bytes(fd, &request, sizeof request), "the leader", "has hung up");
+	check(receive_bytes(fd, &answer, sizeof answer), "the leader", "has hung up");
+	check(answer.length > 0, "the leader refuses this host", answer.data);
+	GLEAM(gleam_import(group, answer.data, answer.length));
 	GLEAM(gleam_verbs_connect(&node.rdma, node.qp, &node.numbers, group));
-	check(put(fd, "", 1), "the leader", "has hung up");
+	check(send_signal(fd), "the leader", "has hung up");
+
+	/* From its first message on this host misses nothing. */
 	GLEAM(gleam_wait(group, NULL, PATIENCE));
-	check(poll(&(struct pollfd){node.channel->fd, POLLIN, 0}, 1, PATIENCE) == 1, "the leader", "sends nothing");
-	check(put(fd, "", 1), "the leader", "has hung up"); /* no message from here on is missed */
-	for (struct entry e = {.number = 1}; e.number;) {
-		check(get(fd, &e, sizeof e), "the leader", "has hung up");
-		if (e.number)
-			memory[e.number - 1] = e;
-	}
-	check(put(fd, "", 1), "the leader", "has hung up");
+	check(is_readable(node.channel->fd, PATIENCE), "the leader", "sends nothing");
+	check(send_signal(fd), "the leader", "has hung up");
+	fetch(fd);
+	check(send_signal(fd), "the leader", "has hung up");
 	close(fd);
+}
+
+/* Prints the entries from applied on that are committed, and returns how many are printed by now. */
+static uint64_t apply(uint64_t applied)
+{
+	struct ibv_wc wc;
+
+	while (next_completion(&node, &wc)) {
+		check(wc.status == IBV_WC_SUCCESS, "receive", ibv_wc_status_str(wc.status));
+		for (; applied < ntohl(wc.imm_data); applied++) /* RC delivers in order: they are all here */
+			say("%" PRIu64 " %s", memory[applied].number, memory[applied].text);
+		post_receive(&node);
+	}
+	return applied;
 }
 
 int main(int argc, char **argv)
 {
-	struct gleam_event e = {0};
+	struct gleam_event event = {0};
 	uint64_t applied = 0; /* entries that are committed, and printed */
-	struct ibv_wc wc;
 
 	check(argc == 4, "arguments", "want log-follower IP LEADER_IP PORT");
-	while (e.kind != GLEAM_ENDED) {
+	while (event.kind != GLEAM_ENDED) {
 		join(argv, applied);
-		for (e.kind = 0; e.kind != GLEAM_ENDED && e.kind != GLEAM_FAILED && e.kind != GLEAM_EVICTED;) {
-			struct pollfd p[] = {{node.channel->fd, POLLIN, 0}, {gleam_fd(group), POLLIN, 0}};
+		event.kind = 0;
+		while (event.kind != GLEAM_ENDED && event.kind != GLEAM_FAILED && event.kind != GLEAM_EVICTED) {
+			struct pollfd wait[] = {
+				{.fd = node.channel->fd, .events = POLLIN},
+				{.fd = gleam_fd(group), .events = POLLIN},
+			};
 
-			poll(p, 2, 100);
-			for (; next_completion(&node, &wc); receive(&node)) {
-				check(wc.status == IBV_WC_SUCCESS, "receive", ibv_wc_status_str(wc.status));
-				for (; applied < ntohl(wc.imm_data); applied++) /* RC delivers in order: they are all here */
-					say("%" PRIu64 " %s", memory[applied].number, memory[applied].text);
-			}
-			if (gleam_next_event(group, &e, 0) == 1)
-				fprintf(stderr, "event: %s\n", e.text);
+			poll(wait, 2, 100);
+			applied = apply(applied);
+			if (gleam_next_event(group, &event, 0) == 1)
+				fprintf(stderr, "event: %s\n", event.text);
 		}
 		gleam_destroy(group);
 		free_node(&node);

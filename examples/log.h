@@ -51,6 +51,7 @@ struct node {
 	struct gleam_mr region;
 };
 
+/* Ends the program, and says what has failed and why, unless all is well. */
 static inline void check(int ok, const char *what, const char *why)
 {
 	if (ok)
@@ -58,10 +59,13 @@ static inline void check(int ok, const char *what, const char *why)
 	fprintf(stderr, "%s: %s\n", what, why);
 	exit(1);
 }
+
+/* A call of libibverbs that returns 0 or an error, one that returns what it has made, and one of libgleam. */
 #define VERB(call) do { int rc_ = (call); check(rc_ == 0, #call, strerror(rc_ > 0 ? rc_ : rc_ < -1 ? -rc_ : errno)); } while (0)
 #define MAKE(call) check((call) != NULL, #call, strerror(errno))
 #define GLEAM(call) check((call) >= 0, #call, gleam_error())
 
+/* Prints a line at once. */
 static inline void say(const char *format, ...)
 {
 	va_list args;
@@ -73,20 +77,25 @@ static inline void say(const char *format, ...)
 	fflush(stdout);
 }
 
+/* The key of the group, from the environment. */
 static inline const void *key(void)
 {
 	static unsigned char k[32];
 	const char *hex = getenv("GLEAM_KEY");
 
+	check(hex && strlen(hex) == 64, "GLEAM_KEY", "want 64 hexadecimal digits");
 	for (int i = 0; i < 32; i++)
-		check(hex && strlen(hex) == 64 && sscanf(hex + 2 * i, "%2hhx", &k[i]) == 1, "GLEAM_KEY", "want 64 hexadecimal digits");
+		check(sscanf(hex + 2 * i, "%2hhx", &k[i]) == 1, "GLEAM_KEY", "want 64 hexadecimal digits");
 	return k;
 }
 
 /* A queue pair in INIT at the RDMA device that has the address, and memory that the group may write to. */
 static inline void make_node(struct node *n, const char *ip, void *memory, size_t size)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = DEPTH + 1, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = DEPTH + 1, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+	};
 
 	VERB(gleam_verbs_open(&n->rdma, ip));
 	n->rdma.timeout = TIMEOUT;
@@ -126,24 +135,50 @@ static inline int next_completion(struct node *n, struct ibv_wc *wc)
 	return ibv_poll_cq(n->cq, 1, wc) == 1;
 }
 
-static inline void receive(struct node *n) /* a receive without memory: WRITEs need none */
+/* Posts a receive without memory: WRITEs need none. */
+static inline void post_receive(struct node *n)
 {
 	struct ibv_recv_wr *bad, wr = {0};
 
 	VERB(ibv_post_recv(n->qp, &wr, &bad));
 }
 
-static inline int put(int fd, const void *data, size_t size)
+/* Sends bytes over TCP; 0 if the other end has hung up. */
+static inline int send_bytes(int fd, const void *data, size_t size)
 {
 	return send(fd, data, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static inline int get(int fd, void *data, size_t size)
+/* Receives as many bytes; 0 if the other end has hung up, or sends nothing for too long. */
+static inline int receive_bytes(int fd, void *data, size_t size)
 {
 	struct timeval t = {.tv_sec = PATIENCE / 1000};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 	return recv(fd, data, size, MSG_WAITALL) == (ssize_t)size;
+}
+
+/* A signal is one byte: the end that sends it has done its step. */
+static inline int send_signal(int fd)
+{
+	const char step = 0;
+
+	return send_bytes(fd, &step, sizeof step);
+}
+
+static inline int receive_signal(int fd)
+{
+	char step;
+
+	return receive_bytes(fd, &step, sizeof step);
+}
+
+/* Waits until there is something to read; 0 if nothing comes within the time. */
+static inline int is_readable(int fd, int ms)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+	return poll(&wait, 1, ms) == 1;
 }
 
 /* A TCP socket that listens, or that is connected as soon as somebody listens there. */
@@ -156,9 +191,12 @@ static inline int tcp(const char *ip, const char *port, int listens)
 	for (int ms = 0; fd < 0 && ms < PATIENCE; ms += 100) {
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-		if (listens ? bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 16) == 0 : connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+		if (listens) {
+			check(bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 16) == 0, ip, strerror(errno));
 			break;
-		check(!listens, ip, strerror(errno));
+		}
+		if (connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+			break;
 		close(fd);
 		fd = -1;
 		poll(NULL, 0, 100);
