@@ -13,9 +13,6 @@ var _ = []mutant.Mutant{
 		return
 	}`,
 		"")),
-	mutant.New("a group that was asked about is not listed again", "Outcomes", mutant.In((*changedGroups).next,
-		"n.listed[id] = false",
-		"")),
 	mutant.New("the bell does not ring", "Outcomes", mutant.In((*changedGroups).add,
 		"case n.bell <- struct{}{}:",
 		"")),

@@ -24,16 +24,6 @@ var _ = []mutant.Mutant{
 	mutant.New("an envelope keeps the last one's note of its checksum", "Checksum offload", mutant.In((*worker).queueEnvelope,
 		"if d.Partial = partial; partial {",
 		"if d.Partial = d.Partial || partial; partial {")),
-	mutant.New("copies keep the PSN", "R18", mutant.In((*leg).rewrite,
-		`bth.SetPSN(c.PSN)
-	if ask {`,
-		`
-	if ask {`)),
-	mutant.New("copies keep the group's QPN", "4", mutant.In((*leg).rewrite,
-		`	icrc = fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, ask))
-	bth.SetDestQP(l.qpn)`,
-		`	icrc = fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, ask))
-	`)),
 	mutant.New("the difference of another source's addresses is used", "2", mutant.In((*leg).rewrite,
 		"if l.deltaSource != src || l.optLen != optLen {",
 		"if !l.deltaSource.$1() || l.optLen != optLen {", netip.Addr.IsValid)),
@@ -49,9 +39,6 @@ var _ = []mutant.Mutant{
 	var made rocev2.$1
 	rocev2.$2(out[:n], &made)
 	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], made.$3())`, rocev2.Frame{}, rocev2.Decode, (*rocev2.Frame).ComputeICRC)),
-	mutant.New("the IPv4 checksum is not updated", "1.2", mutant.In((*leg).rewrite,
-		"h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.ipv4Pair))",
-		"_ = old")),
 	mutant.New("an ACK overtakes a NAK within a batch", "Choices", mutant.In((*worker).stageFeedback,
 		`case fb.Op == rocev2.Acknowledge:
 		g.lastACK.batchNumber = 0`,
@@ -68,9 +55,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a member may be anywhere", "5", mutant.In((*worker).sourceGuard,
 		"return l.port == pi && l.mac == from && l.kind == mcast.Connected",
 		"return l.port >= 0")),
-	mutant.New("the ICRC of a copy in several buffers stays that of the received packet", "2", mutant.In((*worker).copyRest,
-		"c.copyOut.SetICRC(icrc)",
-		"")),
 	mutant.New("a copy in several buffers shares them with the next copy", "5", mutant.In((*worker).copyRest,
 		"if !own {",
 		"if !own && len($arg3) > $1 {", xsk.MaxChain)),

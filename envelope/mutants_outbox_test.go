@@ -7,13 +7,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to say what becomes of a message that waits for the state file.
 var _ = []mutant.Mutant{
-	mutant.New("a relay that has waited leaves with its old number", "outbox", mutant.In((*Registrar).Reseal,
-		"x.Data = r.seal(n, b)",
-		"_ = b")),
 	mutant.New("what a neighbour is asked for outlives the session", "outbox", mutant.In((*Registrar).Reseal,
 		"!x.Lasts &&",
 		"!x.Lasts && x.Lasts &&")),
-	mutant.New("an eviction is void with the session", "outbox", mutant.In((*Registrar).Reseal,
-		"!x.Lasts &&",
-		"")),
 }

@@ -7,9 +7,6 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Mistakes about what members cost their group. cost.go begins with the rule.
 var _ = []mutant.Mutant{
-	mutant.New("whoever acknowledges next is charged", "Looks", mutant.In((*group).costACK,
-		"was == 1 && g.agg.numAtAcked == 0 && g.cost.aloneSince != 0",
-		"was == 1 && g.cost.aloneSince != 0")),
 	mutant.New("a fault lasts for ever", "Looks", mutant.In((*group).costACK,
 		"m.fault = NoFault",
 		"m.fault = m.fault")),

@@ -27,11 +27,6 @@ var _ = []mutant.Mutant{
 			continue
 		}`,
 		"")),
-	mutant.New("the packet at A is not a duplicate", "R12", mutant.In((*group).handleData,
-		`if d <= 0 {
-		if g.policy.quorum != 0`,
-		`if d < 0 {
-		if g.policy.quorum != 0`)),
 	mutant.New("a rewind is not answered unless it asks", "R12", mutant.In((*group).answerDuplicate,
 		"if p.AckReq || rewind {",
 		"if p.AckReq || rewind && p.AckReq {")),
@@ -56,9 +51,6 @@ var _ = []mutant.Mutant{
 	mutant.New("feedback PSNs are not translated back", "R18", mutant.In((*group).handleFeedback,
 		"psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask",
 		"psn := p.PSN & rocev2.PSNMask")),
-	mutant.New("VA is rewritten toward switches", "R24", mutant.In((*group).forward,
-		"if how == rewriteByWindow && b.flags&isConnected != 0 {",
-		"if how == rewriteByWindow {")),
 	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).startReceiving,
 		`if l.connected() {
 		b.delta =`,
@@ -79,21 +71,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a WRITE is checked by its packet's length", "R27", mutant.In((*group).inWindow,
 		"uint64(p.DMALen) <= g.fwd.window.Len-off",
 		"uint64(p.$1) <= g.fwd.window.Len-off", Packet{}.Payload)),
-	mutant.New("any R_Key writes", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
-		p.VA`,
-		`return g.fwd.numWithoutWindow == 0 &&
-		p.VA`)),
-	mutant.New("any R_Key is invalidated", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0
-	}`,
-		`return g.fwd.numWithoutWindow == 0
-	}`)),
-	mutant.New("a member without a window is written to at address 0", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
-		p.VA`,
-		`return p.RKey == g.fwd.window.RKey &&
-		p.VA`)),
 	mutant.New("a WRITE of no bytes must be in the window", "R27", mutant.In((*group).inWindow,
 		`if p.DMALen == 0 {
 		return true
@@ -105,18 +82,12 @@ var _ = []mutant.Mutant{
 	mutant.New("short middles of messages are forwarded", "R28", mutant.In(lengthFits,
 		"return payload == pmtu",
 		"return payload <= pmtu")),
-	mutant.New("empty ends of messages are forwarded", "R28", mutant.In(lengthFits,
-		"return payload > 0 && payload <= pmtu",
-		"return payload <= pmtu")),
 	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).refuse,
 		"return r.reason",
 		"return $1", None)),
 	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).stop,
 		"case g.is(refused) && g.refusal.psn.Less(psn):",
 		"case g.is(refused) && psn.Less(g.refusal.psn):")),
-	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worstPending,
-		"g.refusal.psn == una && sev < sevFatal",
-		"sev < sevFatal")),
 	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatalSent,
 		"if from == none {",
 		`if from == none {
@@ -124,29 +95,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
 		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder ||",
 		"shut == 0 && code == 0 && !update\n\tif !p.Verified && (!inOrder && code == 0 ||")),
-	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
-		"inOrder := psn == g.fwd.nxt && shut == 0",
-		"inOrder := shut == 0")),
-	mutant.New("a WRITE goes where the newest update says, also when it is repeated", "R41", mutant.In((*targets).find,
-		"u.psn.Less(psn) && u.legs[leg].set",
-		"u.legs[leg].set")),
-	mutant.New("a WRITE without a target is forwarded", "R41", mutant.In((*group).checkTargeted,
-		"if !t.set || end < p.VA",
-		"if end < p.VA")),
-	mutant.New("the end of a WRITE overflows its target", "R41", mutant.In((*group).checkTargeted,
-		"end < p.VA || t.va+end < t.va",
-		"end < p.VA")),
-	mutant.New("receivers get update messages as they are", "R41", mutant.In((*group).rewriteCopy,
-		`c.Flags = EmptyWrite
-	}`,
-		`
-	}`)),
-	mutant.New("an unverified update is believed", "R33", mutant.In((*group).handleData,
-		"shut == 0 && code == 0 && !update",
-		"shut == 0 && code == 0")),
-	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).fold,
-		"t.acked[leg] = x",
-		"_, _ = leg, x")),
 	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).noteTargets,
 		"if g.is(refused) && psn.Less(g.refusal.psn) {",
 		"if g.is(refused) && psn == g.refusal.psn {")),

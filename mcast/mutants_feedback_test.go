@@ -79,18 +79,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a pending NAK outlives its retransmission", "R08", mutant.In((*group).forward,
 		"if d == 1 && b.pending != sevNone && b.pending != sevFatal {",
 		"if d < 1 {")),
-	mutant.New("a pending NAK outlives its acknowledgement", "R08", mutant.In((*group).noteAcked,
-		`b.acked = psn
-	g.setPending(b, sevNone, 0)
-	return true`,
-		`b.acked = psn
-	return true`)),
 	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).evaluate,
 		"r.awaits(next) && worst <= r.severity",
 		"r.awaits(next) && worst < r.severity")),
-	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).noteReceived,
-		"g.agg.request.serve(psn)",
-		"")),
 	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).handleFeedback,
 		`if !g.ackReceived(now, i, psn, out) {
 			return FeedbackStale
@@ -109,9 +100,6 @@ var _ = []mutant.Mutant{
 		g.$1(out, p.Syndrome, psn)
 		return $2
 	}`, (*group).sendNAK, None)),
-	mutant.New("any leg's NAK is sent for acked+1", "R14", mutant.In((*group).worstPending,
-		"if b.pending == sevNone || b.acked != g.agg.acked {",
-		"if b.pending == sevNone {")),
 	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raiseAcked,
 		`g.sendACK(out)
 	if g.recv.joinedInFlight != 0`,
@@ -150,9 +138,6 @@ var _ = []mutant.Mutant{
 	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worstPending,
 		"b.pendingSyndrome.RNRCode().Duration() > code.RNRCode().Duration()",
 		"b.pendingSyndrome&31 > code&31")),
-	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worstPending,
-		"b.pending > sev || b.pending == sevRNR && sev == sevRNR && b.pendingSyndrome.RNRCode().Duration() > code.RNRCode().Duration()",
-		"b.pending > sev")),
 	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).nakReceived,
 		"if sev <= b.pending {",
 		"if sev == b.pending {")),
@@ -175,9 +160,6 @@ var _ = []mutant.Mutant{
 			g.agg.messages.addEnd(psn)
 		}`,
 		"g.agg.messages.addEnd(psn)")),
-	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).noteForwarded,
-		"g.correctMessagesBefore(psn, g.agg.messages.correctEnd(psn, ends))",
-		"")),
 	mutant.New("feedback is known by its port", "R21", mutant.In((*group).legOf,
 		`} else if m, ok := g.memberAt(p.Src); ok {
 		l := g.members[m].leg`,
@@ -248,9 +230,6 @@ var _ = []mutant.Mutant{
 	mutant.New("only the most congested leg's CNPs are dropped", "R32", mutant.In((*group).handleCNP,
 		"if !g.noteSignal(now, i) ||",
 		"if g.noteSignal(now, i) ||")),
-	mutant.New("no CNP passes when the most congested leg is silent", "R32", mutant.In((*group).noteSignal,
-		"return w >= wb || now-g.cnp.legAt > cnpSilence",
-		"return w >= wb")),
 	mutant.New("every leg's CNPs pass", "R32", mutant.In((*group).handleCNP,
 		"if !g.noteSignal(now, i) ||",
 		"if g.noteSignal(now, i);")),
@@ -272,8 +251,4 @@ var _ = []mutant.Mutant{
 	}`,
 		`g.noteSignal(now, i)
 	g.src.becnDue = true`)),
-	mutant.New("BECN is never cleared", "R32", mutant.In((*group).sendACK,
-		`g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)
-	g.src.becnDue = false`,
-		"g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)")),
 }

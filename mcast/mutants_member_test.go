@@ -10,12 +10,6 @@ import (
 
 // Wrong ways to deal with members that fail, come and go.
 var _ = []mutant.Mutant{
-	mutant.New("a member that is there is replaced", "R35", mutant.In((*memberChange).checkReplaced,
-		"|| g.members[id].live && !c.leaving[id]",
-		"")),
-	mutant.New("two new members have one MemberID", "R35", mutant.In((*memberChange).checkReplaced,
-		"c.freed[id] = true",
-		"_ = id")),
 	mutant.New("a slow member that speaks is evicted", "R23", mutant.In((*group).silence,
 		"now - max(l.livenessSince, l.lastHeard)",
 		"now - l.livenessSince")),
@@ -24,9 +18,6 @@ var _ = []mutant.Mutant{
 	best := g.agg.acked`,
 		`alive := true
 	best := g.agg.acked`)),
-	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).isSilent,
-		"g.acks[i].acked.Less(g.activity[i].livenessPSN) && g.silence(i, now)",
-		"g.silence(i, now)")),
 	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
 		"if g.agg.request.awaits(g.agg.acked.Next()) {",
 		"if false {")),
@@ -39,12 +30,6 @@ var _ = []mutant.Mutant{
 	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
 		"case alive && !g.isKept(i) && g.wasAsked(i):",
 		"case alive && g.wasAsked(i) && g.$2[i].$1 != g.$3.$4:", ackState{}.acked, group{}.acks, group{}.agg, aggregation{}.acked)),
-	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
-		"if !exact || acks.Less(g.agg.acked) {",
-		"if !exact {")),
-	mutant.New("a rewind hides a fatal NAK", "R25", mutant.In((*group).forward,
-		"if d == 1 && b.pending != sevNone && b.pending != sevFatal {",
-		"if d == 1 && b.pending != sevNone {")),
 	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).stop,
 		"if psn == g.failure.psn && g.failure.syndrome != 0 {",
 		"if psn == g.failure.psn.$1() {", rocev2.PSN.Prev)),
@@ -52,9 +37,6 @@ var _ = []mutant.Mutant{
 		`if g.is(failed) {
 		return FailedGroup
 	}`,
-		"")),
-	mutant.New("a fatal NAK does not end a strict group", "R25", mutant.In((*group).fail,
-		"g.set(failed, true)",
 		"")),
 	mutant.New("fatal NAKs become sequence NAKs", "R25", mutant.In(severityOf,
 		`	}
@@ -76,9 +58,6 @@ var _ = []mutant.Mutant{
 			continue`,
 		`g.evict(who, code, out)
 			return`)),
-	mutant.New("an eviction is not reported", "R26", mutant.In((*group).evict,
-		"g.emitCause(out, MemberEvicted, MemberID(m), a, why)",
-		"_, _ = a, why")),
 	mutant.New("members join inside a message", "R30", mutant.In((*group).handleData,
 		"if !starts {\n\t\tshut &^= joiners\n\t}",
 		""), mutant.In((*group).stop,

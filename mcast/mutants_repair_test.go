@@ -10,23 +10,6 @@ import (
 
 // Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
 var _ = []mutant.Mutant{
-	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).hasRoom,
-		"return bytes != 0 && s.bytes+s.held.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
-		"return bytes != 0 && s.sw.repair.used")),
-	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).hasRoom,
-		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",
-		"<= s.limit")),
-	mutant.New("what others keep counts for nobody", "R42", mutant.In((*store).retain,
-		"s.sw.repair.used += int64(p.RetainBytes)",
-		"")),
-	mutant.New("the budget of all groups is never given back", "R42", mutant.In((*store).evictSlot,
-		"s.sw.repair.used -= int64(e.bytes)",
-		"")),
-	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).hasRoom,
-		`func (s *store) hasRoom(bytes uint32) bool {
-	return bytes != 0 &&`,
-		`func (s *store) hasRoom(bytes uint32) bool {
-	return`)),
 	mutant.New("frames are kept for ever", "R42", mutant.In((*group).raiseAcked,
 		`if g.repair.store != nil {
 		g.freeUnneeded(out)`,
@@ -38,19 +21,6 @@ var _ = []mutant.Mutant{
 	mutant.New("the last frame that everybody has is not released", "R42", mutant.In((*group).freeUnneeded,
 		"g.repair.store.freeBelow(m.Next(), out)",
 		"g.repair.store.freeBelow(m, out)")),
-	mutant.New("a released frame is still in the store", "R42", mutant.In((*store).evictSlot,
-		`out.Freed = append(out.Freed, e.frame)
-	*e = retained{}`,
-		"out.Freed = append(out.Freed, e.frame)")),
-	mutant.New("frames of a group that fails are not released", "R42", mutant.In((*group).fail,
-		"g.clearStore(g.fwd.nxt, out)",
-		"")),
-	mutant.New("frames of a deleted group are not released", "R42", mutant.In((*Switch).deleteGroup,
-		"g.clearStore(0, out)",
-		"")),
-	mutant.New("frames of a replaced group are not released", "R42", mutant.In((*Switch).putGroup,
-		"old.clearStore(0, out)",
-		"")),
 	mutant.New("frames of an old source are kept for the next one", "R42", mutant.In((*group).endTurn,
 		`g.clearStore(g.fwd.nxt, out)
 	g.src.member, g.src.leg = none, none`,
@@ -67,9 +37,6 @@ var _ = []mutant.Mutant{
 			*old = $5{}
 		}
 		for`, retained{}.bytes, store{}.sw, Switch{}.repair, budget{}.used, retained{})),
-	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).retain,
-		"for s.couldFit(p.RetainBytes) && !s.hasRoom",
-		"for !s.hasRoom")),
 	mutant.New("what is kept is acknowledged", "R43", mutant.In((*group).handleData,
 		`g.noteForwarded(psn, f)
 	if p.AckReq {`,
@@ -83,16 +50,6 @@ var _ = []mutant.Mutant{
 		g.$6($arg4)
 	}
 	if p.AckReq {`, Output{}.Retained, group{}.acks, ackState{}.flags, isReceiver, (*group).ackReceived, (*group).evaluate)),
-	mutant.New("fatal NAKs are repaired", "R43", mutant.In((*group).nakEvent,
-		"case sev == sevFatal ||",
-		"case")),
-	mutant.New("a NAK is repaired though something after it is missing", "R43", mutant.In((*group).canServe,
-		"return g.repair.store.contiguousFrom.LessEq(e) && g.repair.store.first.LessEq(e) ||",
-		"return g.repair.store.first.LessEq(e) ||")),
-	mutant.New("a hole at the end of what is kept is not one", "R43", mutant.In((*store).retain,
-		`case !ok:
-		s.contiguousFrom = psn.Next()`,
-		"case !ok:")),
 	mutant.New("what was lost before the switch is no hole", "R43", mutant.In((*store).retain,
 		`case hi.Less(psn):
 		s.contiguousFrom = psn`,
@@ -103,9 +60,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a newer frame that does not fit leaves no hole", "R43", mutant.In((*store).retain,
 		"} else if !ok && s.contiguousFrom.LessEq(psn) {",
 		"} else if !ok && s.contiguousFrom == psn.$1() {", rocev2.PSN.Next)),
-	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).nakEvent,
-		"case m.escalated || m.tries >= g.repair.tries ||",
-		"case m.escalated ||")),
 	mutant.New("an escalated leg stays so", "R43", mutant.In((*group).onProgress,
 		"m.tries, m.rnrWaited, m.escalated, m.unanswered = 0, 0, false, false",
 		"m.tries, m.rnrWaited, m.unanswered = 0, 0, false")),
@@ -124,9 +78,6 @@ var _ = []mutant.Mutant{
 	}
 	moved := g.ackReceived(now, i, e.Prev(), out)
 	if false {`)),
-	mutant.New("new data goes to recovering legs", "R44", mutant.In((*group).forward,
-		"if g.repair.store != nil && (b.flags&recovering != 0 || again",
-		"if g.repair.store != nil && (again")),
 	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).serveNAK,
 		`m.cursor = e
 	m.unanswered, m.probeEvery`,
@@ -142,24 +93,9 @@ var _ = []mutant.Mutant{
 			return true
 		}
 		if room < 0`, (*group).deliver, cursorAtNxt)),
-	mutant.New("a recovering leg is never in sync again", "R44", mutant.In((*group).resendToLeg,
-		`m.untilProbe--
-		}
-	}
-	g.deliver(i, cursorAtNxt)
-	return true`,
-		`m.untilProbe--
-		}
-	}
-	return true`)),
 	mutant.New("more is repaired than there is room for", "R44", mutant.In((*Output).resendsExhausted,
 		"return o.MaxResends != 0 && o.resends >= o.MaxResends",
 		"return o.MaxResends < 0")),
-	mutant.New("what there was no room for is forgotten", "R44", mutant.In((*group).resend,
-		`		if !g.resendToLeg(now, i, out) {
-			g.armRecovery(now)`,
-		`		if !g.resendToLeg(now, i, out) {
-			`)),
 	mutant.New("a hole is skipped when repairing", "R44", mutant.In((*group).resendToLeg,
 		`		e := g.repair.store.find(m.cursor)
 		if e == nil {
@@ -181,9 +117,6 @@ var _ = []mutant.Mutant{
 	mutant.New("repaired WRITEs keep the source's address", "R44", mutant.In((*group).copyRetained,
 		"if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {",
 		"if b.flags&isConnected != 0 && e.rewrite != $1 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {", rewriteByWindow)),
-	mutant.New("repairs to other switches are translated", "R44", mutant.In((*group).copyRetained,
-		"if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {",
-		"if !g.rewriteCopy(&c, e.rewrite, e.va, psn) {")),
 	mutant.New("probes ask for no ACK", "R45", mutant.In((*group).copyRetained,
 		"if ask && !e.ackReq {",
 		"if ask && e.ackReq {")),
@@ -196,12 +129,6 @@ var _ = []mutant.Mutant{
 		return false
 	}`,
 		"}")),
-	mutant.New("probes do not count as tries", "R45", mutant.In((*group).startProbe,
-		`	}
-	m.tries++
-	// Another one`,
-		`	}
-	// Another one`)),
 	mutant.New("all that a silent leg may lack is sent again at once", "R45", mutant.In((*group).startProbe,
 		"m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n, n",
 		"m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n*0, n*0")),
@@ -268,9 +195,6 @@ var _ = []mutant.Mutant{
 		return rnrServed
 	}`,
 		"}")),
-	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).nakEvent,
-		"m.tries >= g.repair.tries || m.rnrWaited+wait > maxRNRWait*g.repair.timeout:",
-		"m.tries >= g.repair.tries:")),
 	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).serveNAK,
 		"m.rnrWaited += wait",
 		"m.rnrWaited = 0")),
@@ -291,19 +215,10 @@ var _ = []mutant.Mutant{
 			return true
 		}
 		if room < 0`)),
-	mutant.New("the source is asked for packets that it is about to pass", "R47", mutant.In((*group).requestFromSource,
-		"g.repair.store.find(m.cursor) != nil || g.expectedFromSource(m.cursor) {",
-		"g.repair.store.find(m.cursor) != nil {")),
-	mutant.New("a NAK for a recovering leg goes out of turn", "R47", mutant.In((*group).requestFromSource,
-		"!m.storeServes(b) || m.cursor != b.acked.Next()",
-		"!m.storeServes(b)")),
 	mutant.New("no NAK asks for the packets that a recovering leg lacks", "R47", mutant.In((*group).requestFromSource,
 		`g.setPending(b, sevSequence, rocev2.SyndromeNAKSequence)
 	return true`,
 		"return false")),
-	mutant.New("what the source sends again goes to all that lack it", "R48", mutant.In((*group).forward,
-		"if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {",
-		"if g.repair.store != nil && b.flags&recovering != 0 {")),
 	mutant.New("the source's retransmission goes to recovering legs out of turn", "R48", mutant.In((*group).takesFromSource,
 		"!first, m.state != inSync && !first && psn != m.cursor:",
 		"!first:"), mutant.In((*group).takesFromSource,
@@ -311,14 +226,6 @@ var _ = []mutant.Mutant{
 		return false, false`,
 		`case retained && !retained:
 		return false, false`)),
-	mutant.New("what the source sends again is never passed on", "R48", mutant.In((*group).takesFromSource,
-		"case m.state == inSync && !first,",
-		"case m.state == inSync,")),
-	mutant.New("the source's retransmission is no probe", "R48", mutant.In((*group).takesFromSource,
-		`g.armProbe(now, i)
-		return true, true`,
-		`g.armProbe(now, i)
-		return true, false`)),
 	mutant.New("who is behind a quorum waits for what is gone", "R48", mutant.In((*group).takesFromSource,
 		"first = true",
 		"first = false")),
@@ -327,12 +234,6 @@ var _ = []mutant.Mutant{
 		for i := range g.acks {`,
 		`if g.policy.quorum > 1000 {
 		for i := range g.acks {`)),
-	mutant.New("a straggler is removed though what it lacks is kept", "R49", mutant.In((*group).canServe,
-		"g.repair.store.first.LessEq(e) || e.LessEq(g.agg.acked) && g.repair.store.find(e) != nil",
-		"g.repair.store.first.LessEq(e)")),
-	mutant.New("frames above A go when room is short", "R49", mutant.In((*store).retain,
-		"!s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {",
-		"!s.hasRoom(p.RetainBytes) {")),
 	mutant.New("frames at or below A stay when room is short", "R49", mutant.In((*store).retain,
 		"!s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {",
 		"!s.hasRoom(p.RetainBytes) && s.first.$1(s.first) {", rocev2.PSN.Less)),
@@ -342,9 +243,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a full queue is not waited for", "R51", mutant.In((*Switch).Requeue,
 		"g.resumeAfter(m, until)",
 		"g.resumeAfter(m, 0)")),
-	mutant.New("a copy that is not kept is thought to be", "R51", mutant.In((*Switch).Requeue,
-		"|| !m.storeServes(b) || g.repair.store.find(psn) == nil {",
-		"|| !m.storeServes(b) {")),
 	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Requeue,
 		`case psn.Less(m.firstUnsent):
 		m.firstUnsent = psn`,
@@ -365,20 +263,12 @@ var _ = []mutant.Mutant{
 	unaRetained: {{probing, probe}, {resending, nothing}, {probing, probeAgain}, {settling, probeAgain}, {waiting, nothing}},`,
 		`[numRecoveryEvents][numRecoveryStates]transition{
 	unaRetained: {{probing, probe}, {resending, probeAgain}, {probing, probeAgain}, {settling, probeAgain}, {waiting, nothing}},`)),
-	mutant.New("what the source repeats as a probe does not ask", "R56", mutant.In((*group).takesFromSource,
-		`g.noteProbe(now, i, psn)
-		return true, true`,
-		`g.noteProbe(now, i, psn)
-		return true, false`)),
 	mutant.New("dead_after bounds no wait", "R57", mutant.In((*group).withinDeadAfter,
 		"d = min(d, g.livenessTimeout(i)/livenessProbes)",
 		"d = min(d, g.livenessTimeout(i)*livenessProbes)")),
 	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).noteAckReq,
 		"g.armRecovery(now + first)",
 		"g.armRecovery(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
-	mutant.New("an escalated leg is not probed", "R57", mutant.In((*group).sendLivenessProbe,
-		"if e == nil {",
-		"if e != nil {")),
 	mutant.New("a leg whose silence does not count is probed for ever", "R57", mutant.In((*group).sendLivenessProbe,
 		`if g.live.deadAfter == 0 {
 		return true`,
@@ -388,12 +278,6 @@ var _ = []mutant.Mutant{
 			continue`,
 		`if !serves && g.live.deadAfter < 0 {
 			continue`)),
-	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).recoveryTimer,
-		`&& !g.sendLivenessProbe(now, i, out) {
-				g.armRecovery(now) // no more room in this call
-				continue`,
-		`&& !g.sendLivenessProbe(now, i, out) {
-				g.armRecovery(now) // no more room in this call`)),
 	mutant.New("a probe of liveness overruns the room", "R57", mutant.In((*group).sendLivenessProbe,
 		`if out.resendsExhausted() {
 		return false
@@ -408,37 +292,16 @@ var _ = []mutant.Mutant{
 		`	l.pausesApplied += d
 	
 	l.lagSince += d`)),
-	mutant.New("the switch's pauses count toward the lag", "R58", mutant.In((*group).applyPauses,
-		`	l.lastHeard += d
-	l.lagSince += d
-	l.recovery.expectedSince += d`,
-		`	l.lastHeard += d
-	
-	l.recovery.expectedSince += d`)),
-	mutant.New("the switch's pauses count toward a probe", "R58", mutant.In((*group).applyPauses,
-		`l.recovery.expectedSince += d`,
-		"")),
 	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).newPauses,
 		"return g.sw.ports.port(g.legs[i].port).paused - g.activity[i].pausesApplied",
 		"return g.sw.ports.port(0).paused - g.activity[i].pausesApplied")),
 	mutant.New("a round trip of a repeated packet is measured", "R59", mutant.In((*group).handleData,
 		"if !again && (g.repair.store != nil ||",
 		"if (again || !again) && (g.repair.store != nil ||")),
-	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).isTiming,
-		"g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses",
-		"g.rtt.pending")),
 	mutant.New("the silence of a leg does not double with its levels", "R23_Levels", mutant.In((*group).deadAfterOf,
 		"<< g.levelsBehind(i)",
 		"<< min(g.levelsBehind(i), 0)")),
 	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).livenessTimeout,
 		"return d + delay",
 		"return d")),
-	mutant.New("dead_after does not follow the round trips", "R59", mutant.In((*group).livenessTimeout,
-		`if r == 0 || r > g.live.deadAfterMax {
-			r = g.live.deadAfterMax`,
-		`if r > g.live.deadAfterMax {
-			r = g.live.deadAfterMax`)),
-	mutant.New("dead_after follows the round trips without a bound", "R59", mutant.In((*group).livenessTimeout,
-		"if r == 0 || r > g.live.deadAfterMax {",
-		"if r == 0 {")),
 }

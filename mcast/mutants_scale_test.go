@@ -15,9 +15,6 @@ var _ = []mutant.Mutant{
 		if g == nil {
 			continue
 		}`)),
-	mutant.New("a deleted group goes on waiting", "R81", mutant.In((*Switch).deleteGroup,
-		"s.timers.stop(id)",
-		"")),
 	mutant.New("an earlier deadline does not count", "R81", mutant.In((*timers).arm,
 		"case t.heap[i].at <= at:",
 		"default:")),
@@ -25,10 +22,6 @@ var _ = []mutant.Mutant{
 		`case i > 0 && last.before(t.heap[(i-1)/4]):
 		t.up(i, last)`,
 		"")),
-	mutant.New("an idle group keeps what it needs for data", "R82", mutant.In((*Switch).reclaim,
-		`case g.idle(now):
-			g.deactivate()`,
-		"case g.idle(now):")),
 	mutant.New("memory is taken from a group with data in flight", "R82", mutant.In((*group).idle,
 		"g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) &&",
 		"")),
@@ -39,13 +32,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a group that was idle is not made ready for a change", "R82", mutant.In((*Switch).updateMembers,
 		"if g.activity == nil && g.src.member != none {",
 		"if false {")),
-	mutant.New("what grew is left behind", "R82", mutant.In((*store).reach,
-		`s.ring = ring
-	s.sw.pools.stored.put(old)`,
-		"s.ring = ring")),
-	mutant.New("a receiver behind the quorum is not probed", "R49", mutant.In((*group).nothingOwed,
-		"return g.policy.quorum == 0 && g.agg.acked ==",
-		"return g.agg.acked ==")),
 	mutant.New("a timer that passes with data in flight does nothing", "R45", mutant.In((*group).nothingOwed,
 		"g.agg.acked == g.fwd.nxt.Prev()",
 		"g.agg.acked != g.fwd.nxt.Prev()")),

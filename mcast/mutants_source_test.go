@@ -12,9 +12,6 @@ import (
 
 // Wrong ways to change the source.
 var _ = []mutant.Mutant{
-	mutant.New("the source is waited for", "R15", mutant.In((*group).startTurn,
-		"join := int32(i) != g.src.leg && l.members != 0",
-		"join := l.members != 0")),
 	mutant.New("the source's feedback counts", "R15", mutant.In((*group).legOf,
 		`case int32(i) == g.src.leg:
 		return 0, FromSource`,
@@ -29,18 +26,12 @@ var _ = []mutant.Mutant{
 	mutant.New("a delayed duplicate makes the old source the current one", "R17", mutant.In((*group).requestOfNonSource,
 		"if d < 0 {",
 		"if d < 0 && !$recv.$1() {", (*group).isQuiescent)),
-	mutant.New("the source is known without its switch", "R17", mutant.In((*group).handleRequest,
-		"rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {",
-		"rocev2.KeyOf(p.Src) == g.src.addr {")),
 	mutant.New("another source's feedback between switches counts", "R18", mutant.In((*group).legOf,
 		"case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.addr:",
 		"case p.Neighbor != 0 && !p.Src.$1():", netip.Addr.IsValid)),
 	mutant.New("a new source may be behind any switch", "R17", mutant.In((*group).requestOfNonSource,
 		"if p.Neighbor != g.legs[m.leg].neighbor {",
 		"if p.Neighbor > 100 {")),
-	mutant.New("a receiver's queue is thought to be where it began", "R18", mutant.In((*group).stopReceiving,
-		"g.members[l.member].ePSN = b.acked.Add(1 + int32(b.delta))",
-		"")),
 	mutant.New("a receiver's queue is off by one after an epoch", "R18", mutant.In((*group).stopReceiving,
 		"b.acked.Add(1 + int32(b.delta))",
 		"b.acked.Add(int32(b.delta))")),
@@ -50,12 +41,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a source's MSN begins again", "R20", mutant.In((*group).startTurn,
 		"g.agg.messages.reset(m.messages)",
 		"g.agg.messages.reset(0)")),
-	mutant.New("the source changes with packets in flight", "R29", mutant.In((*group).isComplete,
-		"g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage",
-		"!g.fwd.midMessage")),
-	mutant.New("the source changes inside a message", "R29", mutant.In((*group).isComplete,
-		"g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage",
-		"g.agg.acked == g.fwd.nxt.Prev()")),
 	mutant.New("a rewound message end does not open its message", "R29", mutant.In((*group).noteForwarded,
 		`if d == -1 {
 			g.fwd.midMessage = !ends
@@ -77,19 +62,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a NAK of the old epoch silences the new one's", "R18", mutant.In((*group).startTurn,
 		"g.agg.request, g.src.hasLastPSN, g.fwd.midMessage = request{}, false, false",
 		"g.src.hasLastPSN, g.fwd.midMessage = false, false")),
-	mutant.New("a member that was removed may send", "R31", mutant.In((*group).requestOfNonSource,
-		"if !ok || !g.members[k].live {",
-		"if !ok {")),
 	mutant.New("a packet after a gap is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
 		"return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt",
 		"return !g.src.hasLastPSN || now-g.src.lastPSNAt")),
-	mutant.New("a packet after a pause is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
-		"|| now-g.src.lastPSNAt > MaxInOrderGap ||",
-		"||")),
-	mutant.New("a source that was asked to go back is believed to go on", "R64", mutant.In((*group).mayBeDamaged,
-		`|| g.agg.request.isOpen()
-}`,
-		"}")),
 	mutant.New("a source may stall for ever", "R65", mutant.In((*group).sourceTimedOut,
 		"if now-g.turn.silentSince < g.turn.sourceTimeout {",
 		"if now-g.turn.silentSince < 1000*g.turn.sourceTimeout {")),
@@ -119,16 +94,8 @@ var _ = []mutant.Mutant{
 		return
 	}
 	g.counters.FeedbackOut++`, member{}.live)),
-	mutant.New("a member that has to wait is not told", "R66", mutant.In((*group).requestOfNonSource,
-		`if m.live {
-			g.waitForTurn`,
-		`if !m.live {
-			g.waitForTurn`)),
 	mutant.New("an ONLY may have fewer bytes than it says", "R67", mutant.In((*group).lengthAgrees,
 		"return p.DMALen == uint32(p.Payload)",
-		"return p.DMALen >= uint32(p.Payload)")),
-	mutant.New("a FIRST may have all bytes of its message", "R67", mutant.In((*group).lengthAgrees,
-		"return p.DMALen > uint32(p.Payload)",
 		"return p.DMALen >= uint32(p.Payload)")),
 	mutant.New("a LAST may have more or fewer than what is left", "R67", mutant.In((*group).lengthAgrees,
 		"return left == int64(p.Payload)",
@@ -144,9 +111,6 @@ var _ = []mutant.Mutant{
 			g.setRefusal(refusal{}) // by what it seemed to say
 		}`,
 		"return")),
-	mutant.New("a FIRST that passes again is the newest message's, though a later one began unseen", "R67", mutant.In((*group).noteMessageStart,
-		"if !g.fwd.writeMessage.known || psn",
-		"if psn")),
 	mutant.New("what a damaged FIRST had refused stays refused", "R67", mutant.In((*group).noteMessageStart,
 		"g.setRefusal(refusal{})",
 		"g.$3.$1.$2 = true", forwarding{}.writeMessage, writeMessage{}.known, group{}.fwd)),

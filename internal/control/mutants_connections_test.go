@@ -21,8 +21,6 @@ var _ = []mutant.Mutant{
 		"for _, key := range g.keys {\n\t\tdelete(x.reserved, key)\n\t}", "")),
 	mutant.New("a deleted group's registrations stay", "CM", mutant.In((*control).closeConnections,
 		"_, registered := c.registrar.Key(key); registered", "registered := false; registered")),
-	mutant.New("a deleted group is made again after a restart", "CM", mutant.In((*control).closeConnections,
-		"delete(x.groups, ip)\n\tc.keepCreation(ip)", "delete(x.groups, ip)")),
 	mutant.New("a master takes the address of a group that members connect to", "CM", mutant.In((*directory).check,
 		"front.IsValid() && r.Master.IsValid()", "false && front.IsValid()")),
 }

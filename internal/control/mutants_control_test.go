@@ -17,12 +17,6 @@ var _ = []mutant.Mutant{
 		""), mutant.In((*control).collectOutcomes,
 		"todo -= n",
 		"todo = 0")),
-	mutant.New("a group is shown with what the journal does not have", "Outcomes", mutant.In((*control).serveReading,
-		"c.applyOutcomes(g, &list[i].now.Outcomes)",
-		"")),
-	mutant.New("a neighbour is shown that the journal does not have", "Outcomes", mutant.In((*control).serveReading,
-		"c.followNeighbours()\n\tgroups := r.groups()",
-		"groups := r.groups()")),
 	mutant.New("only the first worker gets the call", "Outcomes", mutant.In((*control).collectOutcomes,
 		"for w := range c.plane.Workers() {",
 		"for w := range min(1, c.plane.Workers()) {")),
@@ -33,20 +27,6 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.New("all registrations have one generation", "Outcomes", mutant.In((*directory).Install,
 		"d.generations++",
-		"")),
-	mutant.New("an evicted member keeps its slot", "Outcomes", mutant.In((*group).newOutcomes,
-		`g.markGone(i)
-			ds`,
-		"ds")),
-	mutant.New("a turn is told again and again", "Outcomes", mutant.In((*group).newTurns,
-		`func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
-	if n := o.Turns - g.applied.turns; n > 0 {
-		g.applied.turns = o.Turns`,
-		`func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
-	if n := o.Turns - g.applied.turns; n > 0 {
-		`)),
-	mutant.New("the host of an evicted member stays one of a member", "Outcomes", mutant.In((*control).applyOutcomes,
-		"c.dir.slotGone(g, int(d.Member))",
 		"")),
 	mutant.New("a registration that is asked about is checked once", "Outcomes", mutant.In((*directory).expirePending,
 		"d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})",

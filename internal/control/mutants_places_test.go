@@ -26,17 +26,8 @@ var _ = []mutant.Mutant{
 	g.mtuText = narrow`,
 		`	was := g.mtuText
 	g.mtuText = was`)),
-	mutant.New("a member that moves behind a narrow port says nothing", "Places", mutant.In(newControl,
-		`c.checkIsolation(g)
-		c.checkPMTU(g)
-	}`,
-		`c.checkIsolation(g)
-	}`)),
 	mutant.New("groups are not looked at when members have moved", "Places", mutant.In((*directory).refreshTables,
 		"d.onNewTable(g)",
-		"")),
-	mutant.New("announcements are not paced", "Places", mutant.In((*announcer).due,
-		"len(xs) < announceBatch &&",
 		"")),
 	mutant.New("an announcement is sent once", "Places", mutant.In((*announcer).due,
 		"if i+1 < len(a.rounds) {",
@@ -44,13 +35,6 @@ var _ = []mutant.Mutant{
 	mutant.New("announcements heap up", "Places", mutant.In((*announcer).add,
 		"if !a.queued[x] {",
 		"if true {")),
-	mutant.New("registered groups are not announced", "Places", mutant.In((*control).report,
-		`			c.checkIsolation(g)
-			c.announceGroup(g)
-		}`,
-		`			c.checkIsolation(g)
-			
-		}`)),
 	mutant.New("groups of other ports are announced", "Places", mutant.In((*control).announcePort,
 		"for h := range c.dir.hosts.Behind(p.Ifindex) {",
 		"for h := range c.dir.hosts.$1() {", (*location.Hosts).All)),

@@ -28,7 +28,4 @@ var _ = []mutant.Mutant{
 	mutant.New("a prefix with groups is removed unasked", "ReconfigurePrefixes", mutant.In((*reconfiguration).planPrefixes,
 		"len(groups) > 0 && !r.force",
 		"len(groups) < 0 && !r.force")),
-	mutant.New("the order of prefixes is a change", "ReconfigurePrefixes", mutant.In((*reconfiguration).prefixesChanged,
-		"> 0",
-		">= 0")),
 }

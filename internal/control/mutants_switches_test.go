@@ -20,7 +20,4 @@ var _ = []mutant.Mutant{
 	mutant.New("a gateway that is being resolved is none", "Routes", mutant.In((*directory).waysBy,
 		"w.pending = true",
 		"w.pending = false")),
-	mutant.New("a restart of a neighbour is not reported", "Routes", mutant.In((*control).reportNeighbour,
-		`c.journal.Add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})`,
-		"")),
 }

@@ -30,41 +30,9 @@ var _ = []mutant.Mutant{
 		switch {
 		case h.flags&(unix.RTNH_F_DEAD|unix.RTNH_F_LINKDOWN) != 0:
 		case h.wrapped:`)),
-	mutant.New("gateways of two links are one next hop", "Routes", mutant.In((*Route).arrange,
-		"hops[n-1].Link == h.Link && hops[n-1].Gateway == h.Gateway",
-		"hops[n-1].Gateway == h.Gateway")),
 	mutant.New("a link's last route is forgotten with it", "Routes", mutant.In((*Table).Answer,
 		"if len(r.links) == 0 && r.group == 0 {",
 		"if len(r.links) == 0 && r.group != 0 {")),
-	mutant.New("routes keep what they depended on", "Routes", mutant.In((*Table).Unsubscribe,
-		"t.index(d, false)",
-		"")),
-	mutant.New("a removal hides a destination from the sweep", "Routes", mutant.In((*Table).Unsubscribe,
-		`t.all[d.position], moved.position = moved, d.position
-		t.hurry(moved)`,
-		"t.all[d.position], moved.position = moved, d.position")),
-	mutant.New("a new destination takes another one's turn", "Routes", mutant.In((*Table).Subscribe,
-		`if t.sweep > 0 {
-			t.sweep++`,
-		"if t.sweep > 0 {")),
-	mutant.New("a link event concerns the routes by it alone", "Routes", mutant.In((*Table).Feed,
-		`case e.All:
-		t.Sweep()
-	case e.Link != 0:
-		for d := range t.byLink[e.Link] {
-			t.hurry(d)
-		}
-		t.Sweep()`,
-		`case e.All:
-		t.Sweep()
-	case e.Link != 0:
-		for d := range t.byLink[e.Link] {
-			t.hurry(d)
-		}`)),
-	mutant.New("a member of a group has no effect on its groups", "Routes", mutant.In((*Table).Feed,
-		`t.Sweep()
-	case e.Prefix.IsValid():`,
-		"case e.Prefix.IsValid():")),
 	mutant.New("a default route marks any number", "Routes", mutant.In((*Table).Feed,
 		"seen > maxConcerned",
 		"seen > 1000*maxConcerned")),
@@ -74,9 +42,6 @@ var _ = []mutant.Mutant{
 	mutant.New("a more specific route is none", "Routes", mutant.In((*Table).Feed,
 		"d.route.Prefix.Bits() <= e.Prefix.Bits()",
 		"d.route.Prefix.Bits() == e.Prefix.Bits()")),
-	mutant.New("changes are reported twice", "Routes", mutant.In((*Table).Answer,
-		"if differs && !d.changed {",
-		"if differs {")),
 	mutant.New("next hops are counted and not compared", "Routes", mutant.In(Route.same,
 		"slices.Equal(r.Hops, o.Hops)",
 		"len(r.Hops) == len(o.Hops)")),
