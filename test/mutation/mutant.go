@@ -95,7 +95,7 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 // survives these, those of the model checker, of the control loop or of the architecture.
 func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
-	if _, err := os.Stat(filepath.Join(root, "internal", "model")); err == nil && (m.dir == "mcast" || m.dir == "host/rc") {
+	if _, err := os.Stat(filepath.Join(root, "test", "model")); err == nil && (m.dir == "mcast" || m.dir == "host/rc") {
 		s = append(s, "test/model")
 	}
 	if m.dir == "internal/control/location" { // what hosts confirm is tried with a whole switch

@@ -161,7 +161,7 @@ func TestTheDocumentCountsMutants(t *testing.T) {
 	}
 }
 
-// The test tries one mutant in 200, as far as its time allows; CI tries one in 120, others at each commit, and
+// The test tries one mutant in 200, as far as its time allows; CI tries one in 160, others at each commit, and
 // `make mutants` all. With -short the test tries none.
 func TestSomeMutantsAreKilled(t *testing.T) {
 	if testing.Short() {
@@ -262,5 +262,29 @@ func TestSampleIsStable(t *testing.T) {
 	}
 	if few < len(ms)/20 || few > len(ms)/5 {
 		t.Errorf("%d of %d mutants in the sample of one in 10", few, len(ms))
+	}
+}
+
+// A mutant that the tests of its package do not notice is tried with those of other packages, which exist.
+func TestSuites(t *testing.T) {
+	root := rootOf(t)
+	for _, c := range []struct {
+		m    mutant
+		want []string
+	}{
+		{mutant{dir: "mcast"}, []string{"mcast", "test/model"}},
+		{mutant{dir: "host/rc"}, []string{"host/rc", "test/model"}},
+		{mutant{dir: "internal/control/location"}, []string{"internal/control/location", "internal/control"}},
+		{mutant{dir: "config", rule: "user"}, []string{"config", "test/arch"}},
+	} {
+		got := suites(root, &c.m)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.m.dir, got, c.want)
+		}
+		for _, dir := range got {
+			if _, err := os.Stat(filepath.Join(root, dir)); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
