@@ -66,9 +66,34 @@ func anchors(text string) (as []string) {
 	return as
 }
 
-// TestLinks follows every relative link to a file, and to a heading in it. Each document is linked to by another one.
+// sitePages are the files that scripts/site/build makes pages of.
+func sitePages(t *testing.T) map[string]bool {
+	t.Helper()
+	script, err := os.ReadFile(root + "/scripts/site/build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^git ls-files -z (.*) \|$`).FindSubmatch(script)
+	if list == nil {
+		t.Fatal("scripts/site/build has no list of pages that this test can read")
+	}
+	files := exec.Command("sh", "-c", "git ls-files "+string(list[1]))
+	files.Dir = root
+	out, err := files.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := make(map[string]bool)
+	for _, name := range strings.Fields(string(out)) {
+		pages[name] = true
+	}
+	return pages
+}
+
+// TestLinks follows every relative link to a file, and to a heading in it. Each document is linked to by another
+// one, and what a page of the site links to is in the site.
 func TestLinks(t *testing.T) {
-	docs, n := documents(t), 0
+	docs, pages, n := documents(t), sitePages(t), 0
 	linked := map[string]bool{"README.md": true}
 	for name, text := range docs {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
@@ -84,6 +109,8 @@ func TestLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(root, at)); err != nil {
 				t.Errorf("%s: link to %s: %v", name, m[1], err)
+			} else if strings.Contains(filepath.Base(at), ".") && pages[name] && !pages[at] {
+				t.Errorf("%s: link to %s: scripts/site/build does not copy that file", name, m[1])
 			} else if anchor != "" && !slices.Contains(anchors(docs[at]), anchor) {
 				t.Errorf("%s: link to %s: there is no such heading", name, m[1])
 			}
