@@ -104,7 +104,7 @@ func (n *network) evicted(d *node, e Event) {
 // If its NAK is lost, or losses leave fewer of its answers than it was sent probes, nothing tells it from a
 // receiver that has yet to accept something (docs/LIMITS.md).
 func (h *host) hidesNumber() bool {
-	return h != nil && !h.removed && h.psnSkew != 0 && len(h.got) == 0 && (!h.strict || h.ePSN == 0)
+	return h != nil && h.n.loss > 0 && !h.removed && h.psnSkew != 0 && len(h.got) == 0 && (!h.strict || h.ePSN == 0)
 }
 
 // givesUp ends a run in which no receiver is left that could answer the source: if all are
