@@ -45,7 +45,7 @@ func (g *group) hold(now time.Duration, p *Packet, why Reason, out *Output) Reas
 	}
 	switch {
 	case psn.Less(next):
-		return why // it is held already
+		return why // the packet is held already
 	case psn != next || n == s.size() || g.isTargetMessage(p) || !s.hasRoom(p.RetainBytes):
 		h.lost = n != 0
 		return why

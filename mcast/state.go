@@ -216,10 +216,10 @@ func (c *stateCode) receives() bool { return c.g.acks[c.Index].flags&isReceiver 
 // watched reports whether the times of the leg's silence and lag have an influence.
 func (c *stateCode) watched() bool { return c.g.due.armed(livenessCheck) && c.receives() }
 
-// silence is the longest time that the leg may be silent.
+// silence is the longest time that the leg may be silent: the bound of livenessTimeout.
 func (c *stateCode) silence() time.Duration {
 	g, i := c.g, c.Index
-	return max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter()) + 2*c.sw.ports.port(g.legs[i].port).txDelay // of livenessTimeout
+	return max(g.deadAfterOf(i), g.live.deadAfterMax, g.live.allDeadAfter()) + 2*c.sw.ports.port(g.legs[i].port).txDelay
 }
 
 // patience is the longest time that the leg may be silent while it is probed.

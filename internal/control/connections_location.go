@@ -110,7 +110,7 @@ func (c *control) originOfHost(ip netip.Addr, port int) (origin dataplane.Origin
 	now := c.now()
 	h := c.dir.hosts.Of(ip)
 	if origin = c.dir.originOfHost(h); origin.Port >= 0 {
-		c.dir.hosts.Guest(ip, now) // it is in use
+		c.dir.hosts.Guest(ip, now) // a host with a connection is in use
 		return origin, located
 	}
 	if port >= 0 && !c.connections.heldMADs.hasRoom(port, ip) {

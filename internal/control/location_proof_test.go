@@ -83,8 +83,8 @@ func TestMembersProveTheirPlaces(t *testing.T) {
 	one, two := f.proving(1, 0), f.proving(2, 0)
 	f.proves(0, 0, f.proving(0, 0), f.proving(0, 0).Origin)
 	f.proves(0, 1, one, dataplane.Origin{Port: one.Origin.Port, MAC: rocev2.MAC{2, 9}, VLAN: 0}) // from another MAC address
-	f.proves(0, 1, two, one.Origin)                                                              // with another host's number
-	f.proves(0, 1, location.Request{}, one.Origin)                                               // with none
+	f.proves(0, 1, two, one.Origin)                                                              // a proof with the nonce for another host
+	f.proves(0, 1, location.Request{}, one.Origin)                                               // a proof without a nonce
 	f.proves(0, 2, two, two.Origin)
 	if f.installed(0) {
 		t.Fatal("the group is there, and a member has not answered from its place")

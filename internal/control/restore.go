@@ -85,7 +85,7 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
 	for ip := range g.hosts {
-		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // it may have moved meanwhile
+		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // the host may have moved meanwhile
 	}
 	c.checkPMTU(g)
 	c.checkIsolation(g)

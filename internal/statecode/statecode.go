@@ -43,7 +43,7 @@ type Code struct {
 	Malformed bool // Bytes is no encoding of such a machine
 }
 
-// take removes the next n bytes, and reports whether there are so many.
+// take skips the next n bytes of Bytes. Fewer bytes than n make the encoding malformed: take returns false.
 func (c *Code) take(n int) bool {
 	if n <= 0 || len(c.Bytes)-c.at < n {
 		c.Malformed, c.at = true, len(c.Bytes)

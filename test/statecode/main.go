@@ -216,7 +216,7 @@ func (g *generator) methods(name string, s *types.Struct) string {
 		}
 		last := &parts[len(parts)-1]
 		switch {
-		case t.kind == "own" && len(last.steps) > 0 && last.steps[len(last.steps)-1] == p.steps[0]: // for several fields
+		case t.kind == "own" && len(last.steps) > 0 && last.steps[len(last.steps)-1] == p.steps[0]: // one call encodes several fields
 		case len(parts) > 1 && last.condition == p.condition:
 			last.steps, last.otherwise = append(last.steps, p.steps...), last.otherwise+p.otherwise
 		default:

@@ -178,8 +178,7 @@ func (x *Hosts) SetPinner(p interface{ Set(netip.Addr, PinTarget) }) {
 			p.Set(h.ip, PinTarget{})
 			return
 		}
-		// A member behind a port that is down is not pinned, so that the kernel may find
-		// it elsewhere.
+		// A pin would keep the kernel from finding a member elsewhere while its port is down.
 		p.Set(h.ip, PinTarget{h.pinned, x.ports.Port(pi).Up})
 	}
 }
