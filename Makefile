@@ -16,6 +16,8 @@ LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION) -X githu
 BENCH    := ./rocev2 ./mcast ./host/rc ./dataplane/... ./internal/control
 
 export GO
+# What one checkout has compiled serves every other: without it the folder is a part of what the build cache goes by.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath)
 .DEFAULT_GOAL := help
 .PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam uninstall-libgleam mutants-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees random-trees floods test-workers bench microbench sim-paper sim-bench clean
 
@@ -23,7 +25,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## bin/gleamd, bin/gleam and bin/gleam-lab: static, pure Go
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam ./cmd/gleam-lab
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam ./cmd/gleam-lab
 
 install: ## bin/gleamd, bin/gleam, bin/gleam-lab, a systemd unit and the user gleam; below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
 	@for p in gleamd gleam gleam-lab; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done

@@ -172,7 +172,7 @@ var (
 // test runs the tests of a package and returns those that failed or hung. Random tests
 // do not shrink their findings.
 func test(root, overlay, pkg string) ([]string, error) {
-	args := []string{"test", "-vet=off", "-count=1", "-timeout=60s", "./" + pkg}
+	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=60s", "./" + pkg}
 	if usesRapid(root, pkg) {
 		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
 	}

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/mutation/module"
 )
 
 // Find skips the test if there is no tshark, or fails it as labtest.Unavailable does.
@@ -37,8 +37,11 @@ func Find(t testing.TB) {
 // dissector has an error.
 func Tshark(t testing.TB, file string, args ...string) string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	script := filepath.Join(filepath.Dir(here), "../../contrib/wireshark/gleam.lua")
+	root, err := module.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(root, "contrib/wireshark/gleam.lua")
 	c := exec.Command("tshark", append([]string{"-r", file, "-X", "lua_script:" + script}, args...)...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
