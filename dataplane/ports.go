@@ -27,6 +27,7 @@ type Port struct {
 	MTU     int    // the MTU of the interface; later ones are told by SetMTU
 	MaxMTU  int    // the largest MTU that the buffers allow; 0: no limit
 	Up      bool   // later changes are told by SetUp
+	Queues  int    // number of receive queues with a socket
 	Bridge  int    // ifindex of the bridge that the interface is a port of; 0: none
 	Program *bpf.PortProgram
 }
@@ -41,7 +42,7 @@ func (p *Plane) Ports() []Port {
 }
 
 func describePort(x *port) Port {
-	return Port{x.name, x.ifindex, x.mac, x.vlan, x.mtu, x.maxMTU, !x.down, x.bridge, x.xdp}
+	return Port{x.name, x.ifindex, x.mac, x.vlan, x.mtu, x.maxMTU, !x.down, len(x.sockets), x.bridge, x.xdp}
 }
 
 // Presence says whether the interface of a port exists.

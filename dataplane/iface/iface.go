@@ -8,11 +8,13 @@
 package iface
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/config"
 )
@@ -48,22 +50,49 @@ func (l Links) Find(c *config.Port, mode config.XDPMode) (f Found, err error) {
 	return Found{Link: link, Queues: queues, Mode: l.ModeAt(link, mode), Kind: l.Kind(link)}, nil
 }
 
-// rxQueues returns the number of receive queues that the interface uses. Netlink gives
-// only the number of allocated queues, and AF_XDP cannot bind to one that is not in use:
-// a plain veth allocates one for each CPU and uses one. Drivers without channels
-// (ETHTOOL_GCHANNELS) use all that they allocate.
-func rxQueues(link netlink.Link) int {
-	allocated := max(1, link.Attrs().NumRxQueues)
+// Channels asks drivers how many receive queues their interfaces use.
+type Channels struct{ ethtool *ethtool.Ethtool }
+
+// OpenChannels opens a socket in the calling thread's network namespace.
+func OpenChannels() (*Channels, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return allocated
+		return nil, fmt.Errorf("open a socket for ethtool: %w", err)
 	}
-	defer e.Close()
-	c, err := e.GetChannels(link.Attrs().Name)
-	if err != nil || c.RxCount+c.CombinedCount == 0 {
-		return allocated
+	return &Channels{e}, nil
+}
+
+// Close closes the socket.
+func (c *Channels) Close() { c.ethtool.Close() }
+
+// RxQueues returns the number of receive queues that an interface uses. Netlink gives
+// only the number of allocated queues, and AF_XDP cannot bind to one that is not in use:
+// a plain veth allocates one for each CPU and uses one. Drivers without channels
+// (ETHTOOL_GCHANNELS) use all that they allocate. With an error, such as that of a driver that
+// resets its device, the number is that of the allocated ones.
+func (c *Channels) RxQueues(link netlink.Link) (int, error) {
+	a := link.Attrs()
+	allocated := max(1, a.NumRxQueues)
+	n, err := c.ethtool.GetChannels(a.Name)
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+		return allocated, fmt.Errorf("ask for the channels of %s: %w", a.Name, err)
 	}
-	return min(allocated, int(c.RxCount+c.CombinedCount))
+	if err != nil || n.RxCount+n.CombinedCount == 0 {
+		return allocated, nil
+	}
+	return min(allocated, int(n.RxCount+n.CombinedCount)), nil
+}
+
+// rxQueues is RxQueues by a socket of its own. With an error it is the number of allocated queues, of which AF_XDP
+// refuses those that are not in use.
+func rxQueues(link netlink.Link) int {
+	c, err := OpenChannels()
+	if err != nil {
+		return max(1, link.Attrs().NumRxQueues)
+	}
+	defer c.Close()
+	n, _ := c.RxQueues(link)
+	return n
 }
 
 // Driver returns the name of an interface's driver, as ethtool -i does; empty if the

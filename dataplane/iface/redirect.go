@@ -131,3 +131,13 @@ func xdpFeatures(b []byte) (uint64, error) {
 	}
 	return 0, errShort
 }
+
+// FeaturesOf returns what the driver of an interface has, by a socket of its own in the calling thread's network namespace.
+func FeaturesOf(ifindex int) (XDPFeatures, error) {
+	r, err := OpenRedirects()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return r.Features(ifindex)
+}

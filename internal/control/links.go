@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/location"
@@ -60,6 +61,9 @@ func (c *control) linksChanged(asked []location.Port, states []locate.Link) {
 		}
 		if presence != dataplane.Present {
 			c.reopenPort(pi, s)
+		} else if why := p.outgrown(s); why != "" {
+			c.reopenChanged(pi, why)
+			continue
 		} else if mtu > 0 && s.MAC != locate.MAC(p.MAC) {
 			c.macChanged(pi, s.MAC)
 		}
@@ -67,6 +71,14 @@ func (c *control) linksChanged(asked []location.Port, states []locate.Link) {
 			c.mtuChanged(pi, mtu)
 		}
 	}
+}
+
+// outgrown is the function of that name for an open port; empty for others, and for those of tests, which have no program.
+func (p *port) outgrown(s *locate.Link) string {
+	if p.life.phase != portOpen || p.Program == nil {
+		return ""
+	}
+	return outgrown(&p.Port, p.config.Queues, p.Program.Mode() == bpf.Native, p.Program.Frags(), s)
 }
 
 // macChanged follows a change of the MAC address of a port's interface: frames leave from it,

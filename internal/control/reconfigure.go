@@ -267,7 +267,7 @@ func (c *control) changePort(pi int, x *config.Port) error {
 		return err
 	}
 	if !sameSockets(&p.config, x) && p.life.phase == portOpen {
-		defer c.reopenChanged(pi)
+		defer c.reopenChanged(pi, reasonConfigured)
 	}
 	retagged := p.VLAN != uint16(x.VLAN)
 	p.config, p.allow, p.VLAN = *x, &x.Allow, uint16(x.VLAN)

@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 
 // A port with members is removed by force alone; one whose hosts are no members, by itself.
@@ -131,6 +134,35 @@ func TestSameQueues(t *testing.T) {
 	}{{nil, nil, true}, {[]int{0}, []int{0}, true}, {nil, []int{}, false}, {[]int{0}, nil, false}, {[]int{0, 1}, []int{1, 0}, false}, {[]int{0}, []int{0, 1}, false}} {
 		if got := sameSockets(&config.Port{Queues: c.a}, &config.Port{Queues: c.b}); got != c.want {
 			t.Errorf("case %d: %v", i, got)
+		}
+	}
+}
+
+// A port is opened again where its program or its sockets do not serve what its interface receives now, and stays open
+// otherwise: in generic mode a program takes frames of all lengths, a driver that resets its device does not say how
+// many queues it has, and an operator's list of queues is the operator's.
+func TestOutgrown(t *testing.T) {
+	const most = bpf.MaxSingleBufferMTU
+	for _, c := range []struct {
+		name            string
+		queues          int // of the port, when it was opened
+		chosen          []int
+		native, several bool
+		link            locate.Link
+		want            string // a part of the reason; empty: it stays open
+	}{
+		{"nothing", 1, nil, true, false, locate.Link{MTU: most, Queues: 1}, ""},
+		{"a longer MTU", 1, nil, true, false, locate.Link{MTU: most + 1, Queues: 1}, "its MTU is 3507 now"},
+		{"a longer MTU, a program of several buffers", 1, nil, true, true, locate.Link{MTU: 9000, Queues: 1}, ""},
+		{"a longer MTU in generic mode", 1, nil, false, false, locate.Link{MTU: 9000, Queues: 1}, ""},
+		{"more queues", 1, nil, false, false, locate.Link{MTU: 1500, Queues: 8}, "uses 8 receive queues now, and used 1"},
+		{"fewer queues", 8, nil, true, true, locate.Link{MTU: 1500, Queues: 2}, "uses 2 receive queues now, and used 8"},
+		{"a device that is reset", 8, nil, true, true, locate.Link{MTU: 1500}, ""},
+		{"more queues than are configured", 1, []int{0}, true, true, locate.Link{MTU: 1500, Queues: 8}, ""},
+	} {
+		got := outgrown(&dataplane.Port{Queues: c.queues}, c.chosen, c.native, c.several, &c.link)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

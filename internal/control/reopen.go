@@ -4,8 +4,10 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
@@ -43,16 +45,32 @@ func (c *control) reopenPort(pi int, s *locate.Link) {
 }
 
 // reopenChanged closes an open port, and has it opened again with the queues and the XDP mode
-// that are configured now: its sockets are bound to the one, its program is attached in the other.
-func (c *control) reopenChanged(pi int) {
+// that its configuration and its interface have now: its sockets are bound to the one, its program is attached in the other.
+func (c *control) reopenChanged(pi int, why string) {
 	p := c.ports[pi]
 	if c.plane.Detach(pi) != nil {
 		return // the switch has stopped
 	}
 	p.life.apply(c.now(), portVanished, 0, "")
 	p.reportedUp = false
-	c.notify(false, "port is opened again, for other queues or another XDP mode: what its group traffic loses meanwhile is repaired", "port", p.Name)
+	c.notify(false, "port is opened again: what its group traffic loses meanwhile is repaired", "port", p.Name, "reason", why)
 	c.kernel.linksDue = true
+}
+
+// reasonConfigured is why a reload has a port opened again.
+const reasonConfigured = "its configuration has other queues, or another XDP mode"
+
+// outgrown returns why program and sockets of an open port do not serve all that its interface receives now;
+// empty: they do. The driver drops frames of several buffers before a native program that takes one,
+// be they of groups or not, and a queue without a socket has no way to a worker.
+func outgrown(p *dataplane.Port, chosen []int, native, severalBuffers bool, s *locate.Link) string {
+	switch {
+	case native && !severalBuffers && s.MTU > bpf.MaxSingleBufferMTU:
+		return fmt.Sprintf("its MTU is %d now, and its program takes frames of up to %d bytes", s.MTU, bpf.MaxSingleBufferMTU)
+	case chosen == nil && s.Queues != 0 && s.Queues != p.Queues:
+		return fmt.Sprintf("its interface uses %d receive queues now, and used %d", s.Queues, p.Queues)
+	}
+	return ""
 }
 
 // sameSockets reports whether two configurations of a port have the same queues and XDP mode.
@@ -91,7 +109,7 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	c.hooks.onPortOpened(pi)
 	c.kernel.linksDue = true
 	if !sameSockets(cfg, &p.config) { // of a reload since
-		c.reopenChanged(pi)
+		c.reopenChanged(pi, reasonConfigured)
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 )
 
@@ -213,4 +215,52 @@ func TestMACChanges(t *testing.T) {
 	r.fill(2)
 	r.write(2, 50_000)
 	r.same(2)
+}
+
+// In the middle of a transfer an interface gets another receive queue: the port is opened again with a socket at each,
+// members stay, and the transfer completes, byte-equal. Frames of a queue without a socket would be lost for good.
+func TestInterfaceGetsAnotherQueue(t *testing.T) {
+	channels := func(s *lab.Star, port string, n uint32) {
+		t.Helper()
+		if err := s.Switch.Do(func() error {
+			e, err := ethtool.NewEthtool()
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			c, err := e.GetChannels(port)
+			if err != nil {
+				return err
+			}
+			c.RxCount = n
+			_, err = e.SetChannels(port, c)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3, Queues: 2}, memory: 4 << 20, prepare: func(s *lab.Star, config string) string {
+		channels(s, s.Ports[1], 1)
+		return config
+	}})
+	if p := r.ports()[1]; p.Queues != 1 {
+		t.Fatalf("%d queues at first, want 1", p.Queues)
+	}
+	r.join()
+	r.fill(0)
+	before := r.stats().Rx
+	n := r.post(0, 50_000)
+	until(t, "the transfer begins", func() bool { return r.stats().Rx > before+100 })
+	channels(r.star, r.star.Ports[1], 2)
+	until(t, "the port has both queues", func() bool {
+		p := r.ports()[1]
+		return p.State == api.PortOpen && p.Up && p.Queues == 2
+	})
+	r.complete(r.hosts[0], n)
+	r.same(0)
+	for i, p := range r.ports() {
+		if want := uint64(i % 2); i < 3 && p.Reopened != want {
+			t.Errorf("port %s was opened again %d times, want %d", p.Name, p.Reopened, want)
+		}
+	}
 }

@@ -27,10 +27,11 @@ var ErrPending = errors.New("neighbour is being resolved")
 // Locator locates members in the network namespace in which it was opened. It may be used
 // by one goroutine at a time.
 type Locator struct {
-	handle *netlink.Handle
-	kernel *kernel
-	ports  map[int]bool
-	tables tables
+	handle   *netlink.Handle
+	channels *iface.Channels
+	kernel   *kernel
+	ports    map[int]bool
+	tables   tables
 }
 
 // New opens a Locator for the calling thread's network namespace. ports are the interface
@@ -45,7 +46,13 @@ func New(ports []int) (*Locator, error) {
 		h.Close()
 		return nil, fmt.Errorf("open netlink for member location: %w", err)
 	}
-	l := &Locator{handle: h, kernel: k, ports: make(map[int]bool, len(ports))}
+	c, err := iface.OpenChannels()
+	if err != nil {
+		h.Close()
+		k.close()
+		return nil, err
+	}
+	l := &Locator{handle: h, channels: c, kernel: k, ports: make(map[int]bool, len(ports))}
 	if err := l.SetPorts(ports); err != nil {
 		l.Close()
 		return nil, err
@@ -53,18 +60,20 @@ func New(ports []int) (*Locator, error) {
 	return l, nil
 }
 
-// Close releases the netlink sockets.
+// Close releases the sockets.
 func (l *Locator) Close() {
 	l.handle.Close()
+	l.channels.Close()
 	l.kernel.close()
 }
 
 // Link is the state of a port's interface.
 type Link struct {
-	Up    bool // true: it is enabled and has a carrier
-	MTU   int  // 0: it does not exist
-	MAC   MAC
-	Named int // index of the interface that has the port's name, if the port's own does not exist; 0: none
+	Up     bool // true: it is enabled and has a carrier
+	MTU    int  // 0: it does not exist
+	MAC    MAC
+	Queues int // number of receive queues in use; 0: not known
+	Named  int // index of the interface that has the port's name, if the port's own does not exist; 0: none
 }
 
 // Link returns the state of the interface ifindex, a port of the given name.
@@ -72,6 +81,9 @@ func (l *Locator) Link(ifindex int, name string) (s Link) {
 	if link, err := l.handle.LinkByIndex(ifindex); err == nil {
 		a := link.Attrs()
 		s.Up, s.MTU = iface.Running(a), a.MTU
+		if n, err := l.channels.RxQueues(link); err == nil {
+			s.Queues = n
+		}
 		copy(s.MAC[:], a.HardwareAddr)
 	} else if link, err := l.handle.LinkByName(name); err == nil {
 		s.Named = link.Attrs().Index
