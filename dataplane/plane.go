@@ -202,7 +202,11 @@ func (p *Plane) reportMode(x *port) {
 	p.notify(false, "port attached", "port", x.name, "mac", x.mac, "mtu", x.mtu,
 		"xdp", x.mode.String(), "af_xdp", copyMode, "queues", len(x.sockets), "multi_buffer", x.multiBuffer)
 	if err := x.xdp.NativeError(); err != nil {
-		p.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", x.name, "error", err)
+		why := "the driver has no native XDP: this port runs in generic mode, slower"
+		if has, known := iface.FeaturesOf(x.ifindex); known == nil && has.Native() {
+			why = "the driver refuses native XDP at this MTU, or with the offloads or queues that are set: this port runs in generic mode, slower"
+		}
+		p.notify(true, why, "port", x.name, "mtu", x.mtu, "error", err)
 	}
 }
 

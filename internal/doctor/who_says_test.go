@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
@@ -142,6 +143,8 @@ func wrongEverywhere(t *testing.T) map[foundBy]words {
 		Features: func(string) (map[string]bool, error) {
 			return map[string]bool{iface.FeatureLRO: true, iface.FeatureHWGRO: true}, nil
 		},
+		XDPFeatures: func(int) (iface.XDPFeatures, error) { return 0, unix.ENOENT },
+		HashesPorts: func(string) (bool, error) { return false, nil },
 	}}
 	cfg := config.Default()
 	cfg.User, cfg.State = config.UserAuto, ""

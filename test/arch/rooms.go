@@ -68,7 +68,7 @@ var rooms = []room{
 	{dir: "internal/control/store", knows: []string{"envelope", "api", "internal/control/statefile"}},
 	{dir: "internal/control/tree", knows: []string{"rocev2", "mcast", "envelope", "envelope/hello", "config", "api", "dataplane", "internal/control/fib", "internal/control/neighbours"}},
 	{dir: "internal/control/location", knows: []string{"rocev2", "envelope", "config", "api", "bpf", "dataplane", "internal/control/fib", "internal/control/locate", "internal/control/statefile"}},
-	{dir: "internal/doctor/checks", knows: []string{"rocev2", "config", "bpf", "dataplane/iface", "internal/control/locate", "internal/control/neighbours", "internal/doctor/kernel"}},
+	{dir: "internal/doctor/checks", knows: []string{"rocev2", "config", "bpf", "dataplane/iface", "dataplane/ntuple", "internal/control/locate", "internal/control/neighbours", "internal/doctor/kernel"}},
 	{dir: "internal/control", knows: []string{"rocev2", "mcast", "mcast/token", "envelope", "envelope/hello", "envelope/cm", "config", "api", "bpf", "dataplane", "dataplane/blame", "dataplane/iface", "dataplane/trace", "internal/control/locate", "internal/control/fib", "internal/control/neighbours", "internal/control/statefile", "internal/control/store", "internal/control/tree", "internal/control/location", "internal/doctor/kernel", "internal/observe/watch", "internal/doctor/checks"}},
 	{dir: "internal/doctor", knows: []string{"rocev2", "mcast", "envelope", "config", "config/trusted", "api", "bpf", "dataplane/iface", "internal/doctor/checks", "internal/control", "internal/doctor/kernel", "internal/confine/privilege", "internal/observe/watch"}},
 	// Of the core, an endpoint uses only the types of a registration.

@@ -70,6 +70,7 @@ const (
 	CheckPortGuard  = "port-guard"
 	CheckForwarding = "forwarding"
 	CheckOffloads   = "offloads"
+	CheckNICs       = "nics"
 	CheckFastPath   = "fast-path"
 	CheckHugePages  = "huge-pages"
 	CheckMemlock    = "memlock"
@@ -80,7 +81,7 @@ const (
 
 // All are the names of all checks.
 var All = []string{
-	CheckKernel, CheckNamespace, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckPortGuard, CheckForwarding, CheckOffloads, CheckFastPath,
+	CheckKernel, CheckNamespace, CheckInterfaces, CheckSwitchID, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckPortGuard, CheckForwarding, CheckOffloads, CheckNICs, CheckFastPath,
 	CheckHugePages, CheckMemlock, CheckClock, CheckWorkers, CheckInterrupts,
 }
 
@@ -122,7 +123,7 @@ func (m *Machine) Run(cfg *config.Config) *Outcome {
 			Text: fmt.Sprintf("gleamd (pid %d) is in another network namespace", m.Pid), Cost: "interfaces, addresses, routes and neighbours are not looked at: those here are not gleamd's",
 			Command: fmt.Sprintf("nsenter --net=/proc/%d/ns/net gleam doctor", m.Pid), Remedy: "with the options of this command",
 		})
-		for _, c := range []string{CheckInterfaces, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckForwarding, CheckOffloads, CheckFastPath, CheckInterrupts} {
+		for _, c := range []string{CheckInterfaces, CheckLinks, CheckXDP, CheckMTU, CheckRoutes, CheckPrefixes, CheckForwarding, CheckOffloads, CheckNICs, CheckFastPath, CheckInterrupts} {
 			o.skip(c, NotHere)
 		}
 	} else if s, err := readHostNetwork(); err != nil {
@@ -132,6 +133,7 @@ func (m *Machine) Run(cfg *config.Config) *Outcome {
 		o.Findings = append(o.Findings, s.check(cfg)...)
 		m.checkForwarding(o, cfg, s)
 		m.checkOffloads(o, cfg, s)
+		m.checkNICs(o, cfg, s)
 		o.Findings = append(o.Findings, s.checkFastPath(cfg)...)
 	}
 	m.checkHugePages(o)

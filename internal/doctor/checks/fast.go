@@ -24,6 +24,8 @@ type fastHost struct {
 	available int64  // memory in bytes; 0: not known
 	// taken reports whether an interface takes redirected frames; nil: the kernel does not say.
 	taken func(ifindex int) (bool, error)
+	// features returns what the driver of an interface has for XDP; nil: the kernel does not say.
+	features func(ifindex int) (iface.XDPFeatures, error)
 }
 
 // readFastHost reads it from the kernel, and returns what is to be closed.
@@ -36,7 +38,7 @@ func readFastHost() (h fastHost, close func()) {
 	if err != nil {
 		return h, func() {}
 	}
-	h.taken = r.Taken
+	h.taken, h.features = r.Taken, r.Features
 	return h, func() { r.Close() }
 }
 
@@ -89,6 +91,8 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(net
 			add(a.Name, "no rate for this port", "it has a rate: %s", stay)
 		case cfg.Ports[i].HasOwnECN():
 			add(a.Name, "the default thresholds, or ecn: off", "it has ECN thresholds, by which XDP does not mark: %s", stay)
+		case h.features != nil && h.lacksNative(a.Index):
+			add(a.Name, "a NIC whose driver has native XDP", "its driver (%s) has no native XDP: %s", driver(a.Name), stay)
 		case h.taken != nil && driver(a.Name) == "veth": // NICs say so only once a program is attached
 			if taken, err := h.taken(a.Index); err == nil && !taken {
 				add(a.Name, "at the peer: ethtool -K PEER gro on, or an XDP program there", "its peer takes no redirected frames: groups with receivers there stay off the fast path")
@@ -96,7 +100,16 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(net
 			}
 		}
 	}
+	for i := range found {
+		found[i].Severe = found[i].Severe || required && found[i].Port != "" // registrations there are rejected
+	}
 	return found
+}
+
+// lacksNative reports whether the kernel says that no program runs in the driver of an interface.
+func (h *fastHost) lacksNative(ifindex int) bool {
+	x, err := h.features(ifindex)
+	return err == nil && !x.Native()
 }
 
 // checkFastPath returns what keeps groups from the fast path, if they may take it.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/internal/doctor/kernel"
 )
 
@@ -30,11 +31,15 @@ type Machine struct {
 	Synchronised func() (bool, error)
 	// Features returns which features of an interface are on, by the names of iface.
 	Features func(name string) (map[string]bool, error)
+	// XDPFeatures returns what the driver of an interface has for XDP.
+	XDPFeatures func(ifindex int) (iface.XDPFeatures, error)
+	// HashesPorts reports whether an interface chooses the receive queue of UDP packets by ports, too.
+	HashesPorts func(name string) (bool, error)
 }
 
 // This describes the computer that the process runs on.
 func This() *Machine {
-	return &Machine{Release: kernel.Release(), Synchronised: clockIsSynchronised, Features: iface.Features}
+	return &Machine{Release: kernel.Release(), Synchronised: clockIsSynchronised, Features: iface.Features, XDPFeatures: iface.FeaturesOf, HashesPorts: ntuple.HashesPorts}
 }
 
 func clockIsSynchronised() (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/iface"
@@ -31,16 +32,16 @@ func (m *Machine) checkOffloads(o *Outcome, cfg *config.Config, s *hostNetwork) 
 				Command: "ethtool -K " + port + " lro off",
 			})
 		}
-		if on[iface.FeatureHWGRO] {
+		if link := s.links.Named(port); on[iface.FeatureHWGRO] && (link == nil || !native(link)) {
 			found = append(found, Finding{
 				Port: port, Text: "the NIC merges packets of TCP (hardware GRO)",
 				Cost: "some drivers refuse native XDP with it", Command: "ethtool -K " + port + " rx-gro-hw off",
 			})
 		}
-		if why := s.tagged(port, &cfg.Ports[i]); on[iface.FeatureVLAN] && why != "" {
+		if why, certain := s.tagged(port, &cfg.Ports[i]); on[iface.FeatureVLAN] && why != "" {
 			found = append(found, Finding{
-				Port: port, Text: "the interface takes VLAN tags off before XDP sees the packets, and " + why,
-				Cost:    "XDP takes tagged packets for untagged ones: the port guard and the sightings of members judge them by the wrong VLAN",
+				Severe: certain, Port: port, Text: "the interface takes VLAN tags off before XDP sees the packets, and " + why,
+				Cost:    "XDP takes tagged packets for untagged ones: hosts in that VLAN get no answer to ARP for a group's address, and the port guard and the sightings of members judge them by the wrong VLAN",
 				Command: "ethtool -K " + port + " rxvlan off",
 			})
 		}
@@ -52,26 +53,34 @@ func (m *Machine) checkOffloads(o *Outcome, cfg *config.Config, s *hostNetwork) 
 	o.add(CheckOffloads, found...)
 }
 
-// tagged returns why packets with VLAN tags come to a port; empty if none are expected.
-func (s *hostNetwork) tagged(name string, p *config.Port) string {
+// native reports whether a program is attached in the driver of an interface, which then has not refused it.
+func native(x netlink.Link) bool {
+	xdp := x.Attrs().Xdp
+	return xdp != nil && xdp.Attached && xdp.AttachMode == nl.XDP_ATTACHED_DRV
+}
+
+// tagged returns why packets with VLAN tags come to a port; empty if none are expected. They are not certain where a
+// bridge filters VLANs, whose port may have an untagged one alone.
+func (s *hostNetwork) tagged(name string, p *config.Port) (why string, certain bool) {
 	l := s.links.Named(name)
 	if l == nil {
-		return ""
+		return "", false
+	}
+	if p.VLAN != 0 {
+		return fmt.Sprintf("its group frames have VLAN %d", p.VLAN), true
 	}
 	below := []int{l.Attrs().Index}
-	if b, ok := s.links[l.Attrs().MasterIndex].(*netlink.Bridge); ok {
-		if b.VlanFiltering != nil && *b.VlanFiltering {
-			return "bridge " + b.Name + " filters VLANs"
-		}
+	b, bridged := s.links[l.Attrs().MasterIndex].(*netlink.Bridge)
+	if bridged {
 		below = append(below, b.Index)
 	}
 	for _, v := range s.links {
 		if v.Type() == "vlan" && slices.Contains(below, v.Attrs().ParentIndex) {
-			return "VLAN interface " + v.Attrs().Name + " is on top of it"
+			return "VLAN interface " + v.Attrs().Name + " is on top of it", true
 		}
 	}
-	if p.VLAN != 0 {
-		return fmt.Sprintf("its group frames have VLAN %d", p.VLAN)
+	if bridged && b.VlanFiltering != nil && *b.VlanFiltering {
+		return "bridge " + b.Name + " filters VLANs", false
 	}
-	return ""
+	return "", false
 }
