@@ -184,7 +184,7 @@ mutants-libgleam: ## plant mistakes in the C sources of libgleam, and see a test
 	@GLEAM_GOAL=mutants-libgleam scripts/test mutants-libgleam -mutants $(ARGS)
 
 mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
-	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope host/rc host/rc/dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk internal/control internal/control/locate internal/control/fib internal/control/statefile internal/control/store envelope/hello host/endpoint/oob)
+	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope host/rc host/rc/dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk internal/control internal/control/locate internal/control/location internal/control/fib internal/control/statefile internal/control/store envelope/hello host/endpoint/oob)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./test/model ./mcast/token

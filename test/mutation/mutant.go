@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/gleam-rdma/gleam/test/mutation/module"
 )
 
 // mutant is one wrong version of a package.
@@ -93,14 +95,8 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 
 // suites are the tests that may notice a mutant: those of the package itself and, if it
 // survives these, those of the model checker, of the control loop or of the architecture.
-func suites(root string, m *mutant) []string {
-	s := []string{m.dir}
-	if _, err := os.Stat(filepath.Join(root, "test", "model")); err == nil && (m.dir == "mcast" || m.dir == "host/rc") {
-		s = append(s, "test/model")
-	}
-	if m.dir == "internal/control/location" { // what hosts confirm is tried with a whole switch
-		s = append(s, "internal/control")
-	}
+func suites(m *mutant) []string {
+	s := module.Suites(m.dir)
 	if m.rule == "user" { // a text that stands in several places
 		s = append(s, "test/arch")
 	}
@@ -129,7 +125,7 @@ func try(s *sources, m mutant) (r result) {
 		r.err = fmt.Errorf("%s: %w", m.name, err)
 		return r
 	}
-	for _, pkg := range suites(s.root, &m) {
+	for _, pkg := range suites(&m) {
 		r.killers, r.err = test(s.root, overlay, pkg)
 		if r.err != nil {
 			r.err = fmt.Errorf("%s: %w", m.name, r.err)

@@ -277,7 +277,7 @@ func TestSuites(t *testing.T) {
 		{mutant{dir: "internal/control/location"}, []string{"internal/control/location", "internal/control"}},
 		{mutant{dir: "config", rule: "user"}, []string{"config", "test/arch"}},
 	} {
-		got := suites(root, &c.m)
+		got := suites(&c.m)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.m.dir, got, c.want)
 		}

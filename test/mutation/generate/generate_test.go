@@ -14,6 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutation/module"
 )
 
+const calc = "test/mutation/generate/testdata/calc"
+
 // Each operator makes mutants of a small package, a constant makes none. The tests
 // notice all mutants but those of a function that they do not call, and a mutant that
 // makes no difference: the slice to clear is empty. A mutant that never ends is noticed
@@ -23,11 +25,8 @@ func TestSmallPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := build(root, "test/mutation/generate/testdata/calc", t.TempDir())
+	p, err := build(root, []string{calc}, t.TempDir())
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.warmUp(1); err != nil {
 		t.Fatal(err)
 	}
 	var all, survivors []string
@@ -59,6 +58,26 @@ func TestSmallPackage(t *testing.T) {
 	slices.Sort(survivors)
 	if !slices.Equal(survivors, want) {
 		t.Errorf("survivors:\n%s\nwant\n%s", strings.Join(survivors, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A mutant that survives the tests of its package is tried with those of another one.
+func TestOtherPackage(t *testing.T) {
+	root, err := module.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(root, []string{calc, calc + "/user"}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.sites {
+		if s.fn != "Untested" && (s.fn != "Clear" || s.text != "return") {
+			continue
+		}
+		if r := p.try(s, 1); r.err != nil || r.killed != (s.fn == "Untested") {
+			t.Errorf("%s: killed %t, %v", s.key(), r.killed, r.err)
+		}
 	}
 }
 

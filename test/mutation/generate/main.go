@@ -5,7 +5,8 @@
 // one operand short, comparisons off by one, sums with the other sign, statements left
 // out. All mutants of a package are built into one test program, each behind a number
 // in the environment, so that a mutant costs a run of the tests and no build. Names
-// play no part in it: a rename changes no mutant.
+// play no part in it: a rename changes no mutant. What survives the tests of its package
+// is tried with those of others, for some packages (module.Suites).
 //
 // Mutants that no test notices are listed. Those in accepted.txt are known, each with
 // the reason; the others count as survivors.
@@ -93,15 +94,21 @@ func (o *options) one(root, name string, match *regexp.Regexp) (bool, error) {
 	}
 	defer os.RemoveAll(dir)
 	start := time.Now()
-	t, err := build(root, name, dir)
+	t, err := build(root, module.Suites(filepath.ToSlash(name)), dir)
 	if err != nil {
 		return false, err
 	}
+	accepted := 0
 	var chosen []*site
 	for i, s := range t.sites {
-		if i%o.every == 0 && match.MatchString(s.key()) {
-			chosen = append(chosen, s)
+		if i%o.every != 0 || !match.MatchString(s.key()) {
+			continue
 		}
+		if o.known[s.key()] != "" && !o.list {
+			accepted++
+			continue
+		}
+		chosen = append(chosen, s)
 	}
 	if o.list {
 		for _, s := range chosen {
@@ -109,25 +116,23 @@ func (o *options) one(root, name string, match *regexp.Regexp) (bool, error) {
 		}
 		return true, nil
 	}
-	if err := t.warmUp(o.checks); err != nil {
-		return false, fmt.Errorf("%s with no mutant alive: %w", name, err)
+	if err := t.suites[0].ready(o.checks); err != nil {
+		return false, err
 	}
 	fmt.Printf("%s: %d mutants, of which %d are tried; built after %v, its tests take %v\n", name, len(t.sites), len(chosen),
-		time.Since(start).Round(time.Second), t.usual.Round(100*time.Millisecond))
-	killed, accepted := 0, 0
+		time.Since(start).Round(time.Second), t.suites[0].usual.Round(100*time.Millisecond))
+	killed := 0
 	for r := range t.tryAll(chosen, o.parallel, o.checks) {
 		switch {
 		case r.err != nil:
 			return false, r.err
 		case r.killed:
 			killed++
-		case o.known[r.key()] != "":
-			accepted++
 		default:
 			fmt.Printf("SURVIVED  %s:%d: %s\n", r.file, r.line, r.key())
 		}
 	}
-	tried := len(chosen) - accepted
+	tried := len(chosen)
 	score := 1.0
 	if tried > 0 {
 		score = float64(killed) / float64(tried)

@@ -36,12 +36,12 @@ const quickTests = 25 // percent of the time of all
 // warmUp runs the tests without a mutant, and records their times. The quickest tests,
 // which take a small part of the whole time, run first with each mutant: they notice most
 // mutants.
-func (t *target) warmUp(checks int) error {
+func (t *suite) warmUp(checks int) error {
 	for range 2 { // the first run may wait for the disk
 		start := time.Now()
 		out, cpu, err := t.run(context.Background(), 0, checks, "-test.v")
 		if err != nil {
-			return fmt.Errorf("%w\n%s", err, failures(out))
+			return fmt.Errorf("%s with no mutant alive: %w\n%s", t.name, err, failures(out))
 		}
 		t.usual, t.usualCPU = time.Since(start), cpu
 		t.quick = quickest(out)
@@ -89,7 +89,7 @@ func quickest(out []byte) (names []string) {
 // limits bounds the time of the tests with a mutant. The CPU time ends a mutant that
 // loops; it does not depend on other load of the machine. The real time ends a mutant
 // that sleeps.
-func (t *target) limits() (cpuSeconds int, real time.Duration) {
+func (t *suite) limits() (cpuSeconds int, real time.Duration) {
 	if t.usual == 0 {
 		return 600, 10 * time.Minute // for the run that measures
 	}
@@ -97,14 +97,14 @@ func (t *target) limits() (cpuSeconds int, real time.Duration) {
 }
 
 // run runs the tests with mutant n, and returns their output and CPU time.
-func (t *target) run(ctx context.Context, n, checks int, flags ...string) ([]byte, time.Duration, error) {
+func (t *suite) run(ctx context.Context, n, checks int, flags ...string) ([]byte, time.Duration, error) {
 	cpuSeconds, _ := t.limits()
 	args := append([]string{"-c", fmt.Sprintf("ulimit -v %d; ulimit -t %d; exec \"$@\"", maxMemory, cpuSeconds), "sh", t.program, "-test.failfast", "-test.short"}, flags...)
 	if t.rapid {
 		args = append(args, fmt.Sprintf("-rapid.checks=%d", checks), "-rapid.shrinktime=0s", "-rapid.nofailfile")
 	}
 	cmd := exec.CommandContext(ctx, "sh", args...)
-	cmd.Dir = t.dir
+	cmd.Dir = t.dir()
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", numberEnv, n), labtest.SkipEnv+"=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -119,7 +119,7 @@ func (t *target) run(ctx context.Context, n, checks int, flags ...string) ([]byt
 // stages are the flags of the runs of the tests with a mutant of a file: the quick tests,
 // then the others, and before each the one of them that has noticed the last mutant of
 // this file. The last two are all tests.
-func (t *target) stages(file string) (flags []string) {
+func (t *suite) stages(file string) (flags []string) {
 	t.mu.Lock()
 	last := t.noticed[file]
 	t.mu.Unlock()
@@ -136,7 +136,7 @@ func (t *target) stages(file string) (flags []string) {
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
 // note records the test that has noticed a mutant of a file, by its output.
-func (t *target) note(file string, out []byte) {
+func (t *suite) note(file string, out []byte) {
 	m := failed.FindSubmatch(out)
 	if m == nil {
 		return
@@ -152,8 +152,21 @@ func (t *target) note(file string, out []byte) {
 	t.noticed[file] = last
 }
 
-// try reports whether the tests notice a mutant. A mutant that hangs counts as noticed.
+// try reports whether the tests notice a mutant: those of its package, then the others.
 func (t *target) try(s *site, checks int) result {
+	for _, suite := range t.suites {
+		if err := suite.ready(checks); err != nil {
+			return result{site: s, err: err}
+		}
+		if r := suite.try(s, checks); r.killed || r.err != nil {
+			return r
+		}
+	}
+	return result{site: s}
+}
+
+// try reports whether the tests notice a mutant. A mutant that hangs counts as noticed.
+func (t *suite) try(s *site, checks int) result {
 	for _, flag := range t.stages(s.file) {
 		_, limit := t.limits()
 		ctx, cancel := context.WithTimeout(context.Background(), limit)

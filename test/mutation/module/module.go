@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package module finds the Go module that a tool runs in.
+// Package module finds the Go module that a tool runs in, and the tests of its packages.
 package module
 
 import (
@@ -26,4 +26,16 @@ func Root() (string, error) {
 		}
 		dir = up
 	}
+}
+
+// Suites returns the folders of the packages whose tests may notice a mutant of the package in dir: its own,
+// and those that are tried where it survives these.
+func Suites(dir string) []string {
+	switch dir {
+	case "mcast", "host/rc":
+		return []string{dir, "test/model"}
+	case "internal/control/location": // what hosts confirm is tried with a whole switch
+		return []string{dir, "internal/control"}
+	}
+	return []string{dir}
 }

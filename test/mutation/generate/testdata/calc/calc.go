@@ -34,7 +34,7 @@ func Clear(xs []int, x int) {
 	set()
 }
 
-// Untested returns the middle of a and b; no test calls it.
+// Untested returns the middle of a and b. No test of this package calls it.
 func Untested(a, b int) int { return a + (b-a)/2 }
 
 // Halvings is how often n can be halved before nothing is left of it. Without its steps
