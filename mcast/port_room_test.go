@@ -114,3 +114,17 @@ func TestR70_LegsOfOneCall(t *testing.T) {
 		t.Errorf("next deadline %v, %v: nothing is to be done before B's port may take more", at, ok)
 	}
 }
+
+// TestR106_RoomForNamedPackets: of the packets that a selective NAK names, a leg gets those that its port takes.
+func TestR106_RoomForNamedPackets(t *testing.T) {
+	r, room := paced(t)
+	for psn := range rocev2.PSN(4) {
+		r.data(psn, 0, 1000)
+	}
+	*room = 2
+	r.out.reset()
+	r.sw.group(0).selectiveNAKReceived(r.now, 1, &Packet{PSN: 0, Syndrome: selectiveNAK | 3}, &r.out)
+	if got := sentTo(&r.out, 1); !slices.Equal(got, []rocev2.PSN{0, 1}) {
+		t.Errorf("with room for two B gets %v", got)
+	}
+}
