@@ -83,7 +83,7 @@ func (c Config) Complete() (Config, error) {
 		bad("F", c.F, "1 to 1000")
 	}
 	// Below that, making up for a long pause would take long too.
-	if c.AI < c.LineRate/maxSteps || c.AI < 1 || c.AI > c.LineRate {
+	if c.AI < c.LineRate/maxSteps || c.AI > c.LineRate {
 		bad("AI", c.AI, fmt.Sprintf("LineRate/%d to LineRate, in bits/s", int(maxSteps)))
 	}
 	if c.HAI < c.AI || c.HAI > c.LineRate {

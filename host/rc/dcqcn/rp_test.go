@@ -89,12 +89,20 @@ func TestAlpha(t *testing.T) {
 		r.OnCNP(c.quiet + ms)
 		mbit(t, r, c.quiet+ms, 500*c.want*(1-(0.75*was+0.25)/2))
 	}
+	r := newRP(t, plain)
+	r.OnCNP(0)
+	r.OnCNP(9 * ms)
+	r.OnCNP(time.Hour) // at line rate, where alpha is 1 again
+	mbit(t, r, time.Hour, 500)
 }
 
 // TestPhases walks through fast recovery, additive increase and hyper increase.
 func TestPhases(t *testing.T) {
 	r := newRP(t, plain)
-	r.OnCNP(0) // 500, target 1000
+	r.OnCNP(0)             // 500, target 1000
+	mbit(t, r, 20*ms, 875) // the target stays at the line rate
+	r = newRP(t, plain)
+	r.OnCNP(0)
 	r.OnCNP(ms)
 	mbit(t, r, ms, 250) // target 500
 	at := ms
@@ -119,6 +127,16 @@ func TestPhases(t *testing.T) {
 	r.OnCNP(at) // all begins anew
 	if r.timerRises != 0 || r.byteRises != 0 || r.sent != 0 || r.next != at+10*ms {
 		t.Errorf("not reset: %+v", r)
+	}
+}
+
+// TestCreditBeforeARise: the time before a rise counts at the rate before it.
+func TestCreditBeforeARise(t *testing.T) {
+	r := newRP(t, plain)
+	r.OnCNP(0)
+	r.OnSent(0, 999_999) // 500 Mbit/s for 10 ms leave 374,999 bytes, for 750 Mbit/s
+	if at, want := r.NextSend(10*ms), 10*ms+3_999_990; at != want {
+		t.Errorf("the next packet may go at %v, want %v", at, want)
 	}
 }
 
@@ -167,7 +185,8 @@ func TestPacer(t *testing.T) {
 // for.
 func TestBurstIsBounded(t *testing.T) {
 	r := newRP(t, plain)
-	now, bytes := time.Hour, 0
+	now, bytes := time.Hour, frame
+	r.OnSent(now, frame) // who sends need not have asked
 	for r.NextSend(now) <= now {
 		r.OnSent(now, frame)
 		bytes += frame
@@ -180,6 +199,9 @@ func TestBurstIsBounded(t *testing.T) {
 // TestNextSendIsExact: a packet may go at the time that NextSend names, and not
 // before.
 func TestNextSendIsExact(t *testing.T) {
+	if at := newRP(t, plain).NextSend(0); at != 0 {
+		t.Errorf("the first packet may go at %v", at)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := NewReactionPoint(Config{LineRate: rapid.Int64Range(minLine, maxLine).Draw(t, "rate")})
 		if err != nil {
@@ -292,16 +314,27 @@ func TestConfigFaults(t *testing.T) {
 		{"LineRate is 0", Config{}},
 		{"LineRate is -1", Config{LineRate: -1}},
 		{"MinRate is 200000000", Config{LineRate: 100e6, MinRate: 200e6}},
+		{"MinRate is -1", Config{LineRate: 1e9, MinRate: -1}},
+		{"G is -0.5", Config{LineRate: 1e9, G: -0.5}},
 		{"G is NaN", Config{LineRate: 1e9, G: math.NaN()}},
 		{"G is 1.5", Config{LineRate: 1e9, G: 1.5}},
 		{"AlphaTimer is 1ns", Config{LineRate: 1e9, AlphaTimer: 1}},
 		{"IncreaseTimer is -1ns", Config{LineRate: 1e9, IncreaseTimer: -1}},
 		{"ByteCounter is -1", Config{LineRate: 1e9, ByteCounter: -1}},
 		{"F is -1", Config{LineRate: 1e9, F: -1}},
+		{"F is 1001", Config{LineRate: 1e9, F: 1001}},
+		{"AI is -1", Config{LineRate: minLine, AI: -1}},
 		{"AI is 9999", Config{LineRate: 1e9, AI: 9999}},
 		{"HAI is 1000000: want AI to LineRate", Config{LineRate: 1e9, AI: 2e6, HAI: 1e6}},
 		{"Burst is -1ns", Config{LineRate: 1e9, Burst: -1}},
 		{"CNPInterval is -1ns", Config{LineRate: 1e9, CNPInterval: -1}},
+		{"LineRate is 10000000000001", Config{LineRate: maxLine + 1}},
+		{"AlphaTimer is 1h0m0.000000001s", Config{LineRate: 1e9, AlphaTimer: maxTimer + 1}},
+		{"IncreaseTimer is 1h0m0.000000001s", Config{LineRate: 1e9, IncreaseTimer: maxTimer + 1}},
+		{"AI is 1000000001", Config{LineRate: 1e9, AI: 1e9 + 1}},
+		{"HAI is 1000000001", Config{LineRate: 1e9, HAI: 1e9 + 1}},
+		{"Burst is 1h0m0.000000001s", Config{LineRate: 1e9, Burst: maxTimer + 1}},
+		{"CNPInterval is 1h0m0.000000001s", Config{LineRate: 1e9, CNPInterval: maxTimer + 1}},
 	} {
 		if _, err := NewReactionPoint(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want something about %q", c.cfg, err, c.want)
@@ -311,5 +344,25 @@ func TestConfigFaults(t *testing.T) {
 		if _, err := NewReactionPoint(Config{LineRate: line}); err != nil {
 			t.Errorf("defaults for %d: %v", line, err)
 		}
+	}
+	least := Config{
+		LineRate: 1e9, MinRate: 1, G: 1e-9, AlphaTimer: time.Microsecond, IncreaseTimer: time.Microsecond, ByteCounter: 1,
+		F: 1, AI: 1e9 / maxSteps, HAI: 1e9 / maxSteps, Burst: 1, CNPInterval: 1,
+	}
+	greatest := Config{
+		LineRate: maxLine, MinRate: maxLine, G: 1, AlphaTimer: maxTimer, IncreaseTimer: maxTimer, ByteCounter: math.MaxInt64,
+		F: 1000, AI: maxLine, HAI: maxLine, Burst: maxTimer, CNPInterval: maxTimer,
+	}
+	for _, c := range []Config{least, greatest} {
+		if got, err := c.Complete(); err != nil || got != c {
+			t.Errorf("%+v becomes %+v: %v", c, got, err)
+		}
+	}
+	want := Config{
+		LineRate: 1e9, MinRate: 1e6, G: 1. / 16, AlphaTimer: 2 * ms, IncreaseTimer: ms, ByteCounter: 1e6 + 1,
+		F: 5, AI: 2e6, HAI: 10e6, Burst: 4 * ms, CNPInterval: 50 * time.Microsecond,
+	}
+	if got, err := (Config{LineRate: 1e9}).Complete(); err != nil || got != want {
+		t.Errorf("the defaults are %+v: %v", got, err)
 	}
 }

@@ -79,10 +79,18 @@ func TestStateGoesOn(t *testing.T) {
 	n := NewNotificationPoint(time.Second)
 	n.OnCE(time.Hour)
 	m := NewNotificationPoint(time.Second)
-	if _, ok := decode(&m, encode(&n, time.Hour+time.Millisecond), 5); !ok || m.due != 5+999*time.Millisecond {
+	if rest, ok := decode(&m, append(encode(&n, time.Hour+time.Millisecond), 7), 5); !ok || len(rest) != 1 || m.due != 5+999*time.Millisecond {
 		t.Errorf("%v %+v", ok, m)
 	}
 	if _, ok := decode(&m, nil, 0); ok {
 		t.Error("no bytes are taken for an encoding")
+	}
+	late := newRP(t, plain)
+	late.OnCNP(0)
+	late.OnSent(0, 100_000)
+	inTime := *late
+	inTime.Rate(20 * ms)
+	if x, y := encode(late, 20*ms), encode(&inTime, 20*ms); !bytes.Equal(x, y) {
+		t.Errorf("encoded %x; asked for its rate before that, %x", x, y)
 	}
 }
