@@ -151,6 +151,8 @@ func TestOutputBeginsEmpty(t *testing.T) {
 		func(d *desk) { d.m.Up(0, Here, 1, &d.out) },
 		func(d *desk) { d.m.Cut(0, 9, &d.out) },
 		func(d *desk) { d.m.Remove(0, 9, &d.out) },
+		func(d *desk) { d.m.Add(0, 1, &d.out) },
+		func(d *desk) { d.m.Poll(0, 9, &d.out) },
 	} {
 		d := newDesk(false)
 		d.sending()
