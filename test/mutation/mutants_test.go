@@ -274,6 +274,7 @@ func TestSuites(t *testing.T) {
 	}{
 		{mutant{dir: "mcast"}, []string{"mcast", "test/model"}},
 		{mutant{dir: "host/rc"}, []string{"host/rc", "test/model"}},
+		{mutant{dir: "mcast/token"}, []string{"mcast/token", "test/model"}},
 		{mutant{dir: "internal/control/location"}, []string{"internal/control/location", "internal/control"}},
 		{mutant{dir: "config", rule: "user"}, []string{"config", "test/arch"}},
 	} {

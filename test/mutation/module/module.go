@@ -32,7 +32,7 @@ func Root() (string, error) {
 // and those that are tried where it survives these.
 func Suites(dir string) []string {
 	switch dir {
-	case "mcast", "host/rc":
+	case "mcast", "mcast/token", "host/rc":
 		return []string{dir, "test/model"}
 	case "internal/control/location": // what hosts confirm is tried with a whole switch
 		return []string{dir, "internal/control"}
