@@ -201,3 +201,42 @@ func TestNeighborSolicitationRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestNeighborAdvertisementRefuses(t *testing.T) {
+	target, from := netip.MustParseAddr("fd00:77::1"), netip.MustParseAddr("fd00::9")
+	path := Path{SrcMAC: MAC{2, 0, 0, 0, 0, 7}, Src: target, Dst: from}
+	for name, c := range map[string]struct {
+		change func(icmp []byte) []byte
+		frame  func(*Frame)
+		want   Reason
+		mac    MAC
+	}{
+		"an option":        {nil, nil, OK, MAC{5}},
+		"no option":        {func(p []byte) []byte { return p[:ndLen] }, nil, OK, path.SrcMAC},
+		"20 bytes":         {func(p []byte) []byte { return p[:20] }, nil, ReasonBadND, MAC{}},
+		"a solicitation":   {func(p []byte) []byte { p[0] = icmpNeighborSolicitation; return p }, nil, ReasonBadND, MAC{}},
+		"code 1":           {func(p []byte) []byte { p[1] = 1; return p }, nil, ReasonBadND, MAC{}},
+		"multicast target": {func(p []byte) []byte { p[8] = 0xFF; return p }, nil, ReasonBadND, MAC{}},
+		"another protocol": {nil, func(f *Frame) { f.Kind = KindUDP }, ReasonBadND, MAC{}},
+		"a part":           {nil, func(f *Frame) { f.rest = 1 }, ReasonBadND, MAC{}},
+	} {
+		b := make([]byte, 200)
+		b = b[:buildND(b, &path, icmpNeighborAdvertisement, naSolicited, target, optTargetLLA, MAC{5})]
+		const icmp = EthernetLen + IPv6Len
+		if c.change != nil {
+			p := c.change(b[icmp:])
+			b = b[:icmp+len(p)]
+			put16(b, EthernetLen+4, uint16(len(p)))
+			put16(p, 2, 0)
+			put16(p, 2, transportChecksum(target, from, ProtoICMPv6, p))
+		}
+		f := mustDecode(t, b)
+		if c.frame != nil {
+			c.frame(f)
+		}
+		a := NeighborAdvertisement{Target: from, MAC: MAC{9}}
+		if r := DecodeNeighborAdvertisement(f, &a); r != c.want || a.MAC != c.mac || a.Target.IsValid() != (r == OK) {
+			t.Errorf("%s: %v, %+v", name, r, a)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package rocev2
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -42,13 +43,22 @@ func TestIdentification(t *testing.T) {
 			if x, ok := DecodeIdentification(&g); !ok || x.Switch || x.Nonce != nonce {
 				t.Errorf("%s: a host's answer: %+v, %v", c.dst, x, ok)
 			}
-			q[echoLen]++
-			if x, ok := DecodeIdentification(&g); ok {
-				t.Errorf("%s: a wrong checksum is read as %+v", c.dst, x)
-			}
-			putEchoChecksum(&back, q)
-			if x, ok := DecodeIdentification(&g); ok {
-				t.Errorf("%s: another label is read as %+v", c.dst, x)
+			kind, whole := g.Kind, g.buf
+			for name, change := range map[string]func(){
+				"a wrong checksum": func() { q[len(q)-1]++ },
+				"another label":    func() { q[echoLen]++; putEchoChecksum(&back, q) },
+				"another code":     func() { q[1] = 1; putEchoChecksum(&back, q) },
+				"a longer answer":  func() { g.buf = b[:n+2] },
+				"another protocol": func() { g.Kind = KindUDP },
+				"a part":           func() { g.rest = 1 },
+			} {
+				was := slices.Clone(b)
+				change()
+				if x, ok := DecodeIdentification(&g); ok {
+					t.Errorf("%s: %s is read as %+v", c.dst, name, x)
+				}
+				copy(b, was)
+				g.Kind, g.buf, g.rest = kind, whole, 0
 			}
 			if n := BuildIdentifyRequest(b[:len(request)-1], &path, nonce); n != 0 {
 				t.Errorf("%s: %d bytes in a buffer that is too short", c.dst, n)

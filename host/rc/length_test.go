@@ -84,4 +84,15 @@ func TestLengthBesideDataIsRefused(t *testing.T) {
 			t.Errorf("Length %d beside %d bytes of Data: accepted", wr.Length, len(wr.Data))
 		}
 	}
+	if err := q.PostSend(WR{Length: MaxMessage}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCompletionsOfReceives(t *testing.T) {
+	for op := range numWCOps {
+		if c := (Completion{Op: op}); c.Recv() != (op == WCRecv || op == WCRecvRDMAWithImm) {
+			t.Errorf("%v is of a receive: %t", op, c.Recv())
+		}
+	}
 }
