@@ -162,6 +162,19 @@ func TestOffloadLimit(t *testing.T) {
 	}
 }
 
+// TestForwardedThatAsksForAnACK: a packet that the fast path has forwarded is waited for if it asks for an ACK.
+func TestForwardedThatAsksForAnACK(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		s, out := offloaded(t, nil)
+		p := dataOf(1)
+		p.AckReq = asks
+		s.InputForwarded(0, 0, p, out)
+		if last := s.group(0).repair.ackReqPSN; (last == 1) != asks {
+			t.Errorf("asks %t: the last packet that does is %d", asks, last)
+		}
+	}
+}
+
 // TestForwardedIsTaken: reports of what the core knows already, or of a group that is not
 // offloaded, are dropped; a pause before a packet has it verified.
 func TestForwardedIsTaken(t *testing.T) {

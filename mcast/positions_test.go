@@ -24,3 +24,17 @@ func TestR83_OwnSwitchWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestR83_StoredAfterTheMemoryHasGone: a group whose source is behind another switch may have given its memory
+// for data to others while it waited for the file.
+func TestR83_StoredAfterTheMemoryHasGone(t *testing.T) {
+	r := newRepairRig(t, nil)
+	r.data(0, 0, 1000)
+	g := r.sw.group(0)
+	g.policy.stored, g.activity = true, nil
+	g.set(awaitsFile, true)
+	r.sw.PositionsStored(r.now, 0, g.storage.number, &Positions{HasSource: true, Members: make([]Position, 3)}, &r.out)
+	if g.activity == nil {
+		t.Error("the group has no memory")
+	}
+}
