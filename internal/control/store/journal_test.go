@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -23,11 +24,9 @@ func TestJournal(t *testing.T) {
 	if p := j.After(ended(), 0); len(p.Events) != 0 || p.Last != 0 || p.Lost != 0 {
 		t.Errorf("empty: %+v", p)
 	}
-	waited := make(chan *api.Events)
-	go func() { waited <- j.After(t.Context(), 0) }()
 	j.Add(api.Event{Kind: api.EventLeft})
-	if p := <-waited; len(p.Events) != 1 || p.Events[0].Seq != 1 || p.Events[0].Time.IsZero() {
-		t.Errorf("waited for %+v", p)
+	if p := j.After(ended(), 0); len(p.Events) != 1 || p.Events[0].Seq != 1 || p.Events[0].Time.IsZero() {
+		t.Errorf("one event: %+v", p)
 	}
 	const n = 3*journalSize + 7
 	for range n - 1 {
@@ -51,6 +50,48 @@ func TestJournal(t *testing.T) {
 	// The asker knows a later one: the daemon has been restarted.
 	if again := j.After(ended(), n+100); len(again.Events) != len(p.Events) {
 		t.Errorf("after a restart: %d events", len(again.Events))
+	}
+}
+
+// Who asks for what is still to come waits for the next event.
+func TestJournalIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := NewJournal()
+		waited := make(chan *api.Events, 1)
+		go func() { waited <- j.After(t.Context(), 0) }()
+		synctest.Wait()
+		if len(waited) != 0 {
+			t.Error("nobody has waited")
+		}
+		j.Add(api.Event{Kind: api.EventLeft})
+		if synctest.Wait(); len(waited) != 1 || len((<-waited).Events) != 1 {
+			t.Error("the event was not told")
+		}
+	})
+}
+
+// A full journal makes room when the next event comes: an eighth of it, or half of what the origin with the
+// most events has, which is the one that had as many first. Events that made room are counted by kind still.
+func TestRoomInTheJournal(t *testing.T) {
+	for name, c := range map[string]struct {
+		origins, made int
+	}{"one origin": {1, journalSize / 8}, "two": {2, journalSize / 8}, "eight": {8, journalSize / 16}, "one of each event": {journalSize, 1}} {
+		j := NewJournal()
+		for i := range journalSize + 1 {
+			if n := len(j.events); i == journalSize && n != journalSize {
+				t.Errorf("%s: %d events before the last", name, n)
+			}
+			j.AddBy(envelope.Actor{Key: envelope.KeyID(i % c.origins), Addr: netip.MustParseAddrPort("10.0.0.1:4797")}, api.Event{Kind: api.EventLeft})
+		}
+		if n := journalSize + 1 - len(j.events); n != c.made {
+			t.Errorf("%s: %d events made room, want %d", name, n, c.made)
+		}
+		if j.events[0].Seq == 1 {
+			t.Errorf("%s: the oldest event did not make room", name)
+		}
+		if n := j.Totals()[api.EventLeft]; n != journalSize+1 {
+			t.Errorf("%s: %d events in all", name, n)
+		}
 	}
 }
 

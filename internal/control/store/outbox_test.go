@@ -55,6 +55,15 @@ func TestOutboxWaitsForTheChangeOfItsGroup(t *testing.T) {
 	add(b, 8, true)
 	want("they are being written", leaves(&o, 12, false))
 	want("they are stored", leaves(&o, 13, false), 7, 8)
+	o.Note(a, 14)
+	add(a, 9, true)
+	add(b, 10, true)
+	want("one is to be stored, and one's connections", leaves(&o, 13, false, b))
+	o.Determine(map[netip.Addr]bool{a: true}, 20)
+	want("what has its number keeps it", leaves(&o, 14, false), 9)
+	want("what has none waits for it", leaves(&o, 20, false))
+	o.Determine(map[netip.Addr]bool{b: true}, 21)
+	want("it has one", leaves(&o, 21, false), 10)
 	if len(o.waiting)+len(o.fresh)+len(o.byPort)+len(o.changes) != 0 {
 		t.Errorf("left: %+v", o)
 	}
@@ -102,6 +111,9 @@ func TestOutboxIsBounded(t *testing.T) {
 	if n := o.byPort[-1]; n != maxOutbox-3*maxOutboxPerPort || o.dropped != 3*maxOutboxPerPort || len(o.waiting) != maxOutbox {
 		t.Errorf("the switch has %d, %d wait, %d were dropped", n, len(o.waiting), o.dropped)
 	}
+	if first, again := o.Dropped(), o.Dropped(); first != 3*maxOutboxPerPort || again != 0 {
+		t.Errorf("%d were dropped, then %d", first, again)
+	}
 	if n := o.Expire(outboxTTL - 1); n != 0 {
 		t.Errorf("%d messages expire early", n)
 	}
@@ -114,8 +126,17 @@ func TestOutboxIsBounded(t *testing.T) {
 		o.Add(Message[int]{Group: groupAt(0), Port: i, Promises: true, At: time.Duration(i) * time.Second})
 	}
 	leaves(&o, 0, false)
-	if n := o.Expire(outboxTTL + time.Second); n != 2 || len(o.byPort) != 1 {
+	if n := o.Expire(time.Second); n != 0 || o.expiry != outboxTTL {
+		t.Errorf("%d messages expire, the first at %v", n, o.expiry)
+	}
+	if n := o.Expire(outboxTTL); n != 1 || o.expiry != outboxTTL+time.Second {
+		t.Errorf("%d messages expire, the next at %v", n, o.expiry)
+	}
+	if n := o.Expire(outboxTTL + time.Second); n != 1 || len(o.byPort) != 1 {
 		t.Errorf("%d messages expire, %d remain", n, len(o.byPort))
+	}
+	if empty := NewOutbox[int](); empty.Expire(time.Second) != 0 || empty.expiry != outboxTTL+time.Second {
+		t.Errorf("nothing is to expire before %v", empty.expiry)
 	}
 	if left := leaves(&o, 1, false); !slices.Equal(left, []int{2}) {
 		t.Errorf("%v leave", left)
