@@ -60,6 +60,12 @@ func TestRelayWire(t *testing.T) {
 		if perr != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%v: %+v, %v", m.kind, got, perr)
 		}
+		two := m
+		if two.total = 2; m.kind != relayPrepare {
+			if _, perr := parseRelay(encodeRelay(&two)); perr == nil {
+				t.Errorf("%v: there may be two segments", m.kind)
+			}
+		}
 		for n := range b {
 			if _, perr := parseRelay(b[:n]); perr == nil {
 				t.Errorf("%v: the first %d of %d bytes are a relay", m.kind, n, len(b))

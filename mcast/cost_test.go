@@ -114,6 +114,21 @@ func TestWaitsForOneReceiver(t *testing.T) {
 	}
 }
 
+// A receiver that the others have left behind by two packets is waited for beyond the first one, too.
+func TestWaitsForOneReceiverAgain(t *testing.T) {
+	const ms = time.Millisecond
+	x := newCostGroup(t, func(s *GroupSpec) { s.Repair = RepairSpec{} })
+	x.send(0)
+	x.send(1)
+	x.ack("BC", 1)
+	x.pass(2 * ms)
+	x.ack("D", 0)
+	x.pass(3 * ms)
+	if c := x.of("D"); c.Alone != 3*ms || c.Total() != 5*ms {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Where a quorum is enough, or there is one receiver, nobody is waited for beyond the others.
 func TestWaitsForNobodyBeyondTheOthers(t *testing.T) {
 	for name, change := range map[string]func(*GroupSpec){
