@@ -112,6 +112,16 @@ func TestStateHasEveryField(t *testing.T) {
 	}
 }
 
+// TestStateFindsTheRegion: the region of a WRITE that is under way is found by its key.
+func TestStateFindsTheRegion(t *testing.T) {
+	back := fullState(t, writeMessage)
+	was := back.responder.mr
+	back.responder.mr = nil
+	if _, err := back.SetState(fullState(t, writeMessage).AppendState(nil, stateNow), stateNow, statePosted); err != nil || back.responder.mr != was {
+		t.Errorf("region %p, want %p: %v", back.responder.mr, was, err)
+	}
+}
+
 // change1 changes an unexported number or bool.
 func change1(v reflect.Value) {
 	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
