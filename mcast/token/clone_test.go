@@ -11,6 +11,10 @@ func TestClone(t *testing.T) {
 	d.waiting()
 	c.m, c.said = d.m.Clone(c), d.said
 	c.m.Request(0, 12, &c.out)
+	c.m.Cut(0, 1, &c.out)
+	if d.m.Session(1) != 1 || c.m.Session(1) != 0 {
+		t.Errorf("leg 1 is cut at the copy: session %d at the original, %d at the copy", d.m.Session(1), c.m.Session(1))
+	}
 	c.m.Add(0, 3, &c.out)
 	c.m.Rested(0, &c.out)
 	if waiting, children := d.m.Waiting(); waiting != 1 || children != 2 || d.m.Term() != testTerm {
