@@ -58,7 +58,7 @@ func TestKeeperOverRestarts(t *testing.T) {
 		name   string
 		change func([]byte) []byte
 		said   []bool
-		epoch  uint64 // that of the file; 0: any
+		epoch  uint64 // the epoch that is returned; 0: any
 	}{
 		{"no file", nil, nil, 0},
 		{"the file", nil, nil, 0},
