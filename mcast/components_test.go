@@ -47,7 +47,8 @@ func checkNumbering(t fatalReporter, g *group) {
 	}
 }
 
-// checkTurn: a turn is over, or drained, only while it is to end; the next member waits.
+// checkTurn: a turn is over, or drained, only while it is to end. The next member is the live
+// member that has waited longest, and a turn ends for a member.
 func checkTurn(t fatalReporter, g *group) {
 	u := &g.turn
 	if u.endingSince == 0 && (g.is(messageRefused) && !g.is(frozen) || u.drainedSince != 0) {
@@ -55,6 +56,17 @@ func checkTurn(t fatalReporter, g *group) {
 	}
 	if u.next != none && g.historyOf(MemberID(u.next)).waits == 0 {
 		t.Fatalf("R77: member %d is next, and does not wait", u.next)
+	}
+	for k := range g.members {
+		switch w := g.historyOf(MemberID(k)).waits; {
+		case w != 0 && !g.members[k].live:
+			t.Fatalf("R78: member %d has left, and waits", k)
+		case w != 0 && g.tree() == nil && (u.next == none || w < g.historyOf(MemberID(u.next)).waits):
+			t.Fatalf("R78: member %d has waited longer than the next one, %d", k, u.next)
+		}
+	}
+	if g.tree() == nil && g.is(ending) && u.next == none || g.tree() != nil && u.next != none {
+		t.Fatalf("R78: nobody is next, or the machine knows: %+v", *u)
 	}
 }
 

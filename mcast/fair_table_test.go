@@ -23,7 +23,7 @@ type sharing struct {
 
 func newSharing(t *testing.T, members int, turns time.Duration) *sharing {
 	t.Helper()
-	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024}, TurnTime: turns}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 1024, Policy: Evict}, TurnTime: turns}
 	for i := range members {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
 		spec.Members = append(spec.Members, MemberSpec{MemberRecord: MemberRecord{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), QPN: rocev2.QPN(0x100 + i)}, Leg: LegID(i)})
@@ -41,6 +41,7 @@ func (s *sharing) asks(m MemberID) rocev2.RNRCode {
 	s.t.Helper()
 	p := Packet{Group: groupIP, Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(m + 1)}), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: s.next[m], Payload: 10, Verified: true}
 	s.sw.Input(s.now, &p, &s.out)
+	checkInvariants(s.t, s.sw.group(0))
 	if s.out.Drop == None {
 		s.next[m]++
 		return 0
@@ -128,6 +129,8 @@ func TestR78_WhoIsNext(t *testing.T) {
 		{[]MemberID{3, 1, 2}, 0, []MemberID{3, 1, 2}},
 		{[]MemberID{3, 2, 1}, 2, []MemberID{3, 1}},
 		{[]MemberID{2, 1, 3}, 1, []MemberID{2, 3}},
+		{[]MemberID{1, 2, 3}, 1, []MemberID{2, 3}},
+		{[]MemberID{3, 2, 1}, 3, []MemberID{2, 1}},
 	} {
 		const turns = 5 * time.Millisecond // less than turnReserved, so that a next member that does not ask delays the others
 		s := newSharing(t, 4, turns)
@@ -166,6 +169,108 @@ func TestR78_WhoIsNext(t *testing.T) {
 			t.Errorf("%v, %d gone: turns of %v, want %v", c.order, c.gone, got, c.want)
 		}
 	}
+}
+
+// leaves makes member 1 cease to be one, in one of three ways, when a message is not acknowledged.
+func (s *sharing) leaves(how string) {
+	s.t.Helper()
+	var op Op = RemoveMember{0, 1}
+	switch how {
+	case "replaced":
+		op = UpdateMembers{Remove: []MemberID{1}, Add: []AddMember{{Member: MemberSpec{MemberRecord: MemberRecord{IP: ipOf("B"), QPN: 0x999, RQPSN: 77}, Leg: 1}}}}
+	case "evicted":
+		p := Packet{Group: groupIP, Src: ipOf("B"), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKOpErr, PSN: s.next[0].Prev(), Verified: true}
+		if s.sw.Input(s.now, &p, &s.out); len(s.out.Events) != 1 || s.out.Events[0].Kind != MemberEvicted {
+			s.t.Fatalf("events %+v", s.out.Events)
+		}
+		checkInvariants(s.t, s.sw.group(0))
+		return
+	}
+	if err := s.sw.Apply(s.now, op, &s.out); err != nil {
+		s.t.Fatal(err)
+	}
+	checkInvariants(s.t, s.sw.group(0))
+}
+
+// TestR78_NextLeaves: a turn that ends for a member that leaves ends for the member that has
+// waited longest of the others, which has all the time to begin. The source goes on at once
+// if no other waits, and a later member waits for the whole of TurnTime. A new member with
+// the MemberID of the one that has left waits behind the others.
+func TestR78_NextLeaves(t *testing.T) {
+	for _, how := range []string{"removed", "replaced", "evicted"} {
+		for _, others := range []bool{false, true} {
+			s := newSharing(t, 4, 0)
+			s.asks(0)
+			s.asks(1)
+			s.now += time.Millisecond
+			if others {
+				s.asks(3)
+			}
+			s.now += DefaultTurnTime - 2*time.Millisecond
+			if others {
+				s.asks(2)
+			}
+			if s.now += time.Millisecond; s.asks(1) != turnSoon {
+				t.Fatalf("%s: the turn does not end", how)
+			}
+			if how != "evicted" {
+				s.served()
+				if s.asks(0) != turnSoon {
+					t.Fatalf("%s: the source goes on", how)
+				}
+			}
+			s.now += turnReserved - 1
+			s.leaves(how)
+			if !others && s.asks(0) != 0 {
+				t.Errorf("%s: the turn stays reserved for the member", how)
+			}
+			if s.now++; others && how == "evicted" && s.asks(3) != turnSoon {
+				t.Error("the next member is told to wait for long")
+			}
+			s.served()
+			if !others {
+				s.asks(0) // nobody can begin meanwhile
+				for at := range DefaultTurnTime / (5 * time.Millisecond) {
+					if s.asks(2) != turnRNRCode {
+						t.Errorf("%s: the turn ends %v after the next member's first request", how, at*5*time.Millisecond)
+					}
+					s.now += 5 * time.Millisecond
+				}
+				if s.asks(2) != turnSoon {
+					t.Errorf("%s: the turn of a source does not end", how)
+				}
+				continue
+			}
+			s.now += turnReserved / 4
+			if how == "replaced" && s.asks(1) != turnRNRCode {
+				t.Errorf("a new member is next in the place of another")
+			}
+			for _, m := range []MemberID{0, 2} {
+				if s.asks(m) == 0 {
+					t.Errorf("%s: member %d begins before the one that has waited longest", how, m)
+				}
+			}
+			if s.asks(3) != 0 {
+				t.Errorf("%s: the member that has waited longest does not begin", how)
+			}
+		}
+	}
+}
+
+// TestR78_NextInATree: the machine of a tree knows who is next. A group that gets its first leg
+// to another switch forgets the member that was next.
+func TestR78_NextInATree(t *testing.T) {
+	s := newSharing(t, 3, 0)
+	s.asks(0)
+	s.asks(1)
+	s.now += DefaultTurnTime
+	if s.asks(1) != turnSoon {
+		t.Fatal("the turn does not end")
+	}
+	if err := s.sw.Apply(s.now, forwarded("E", 3, 7), &s.out); err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, s.sw.group(0))
 }
 
 // TestR78_SlowReceivers: until all receivers have acknowledged the end of a turn, the next

@@ -201,8 +201,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 		}
 	}
 	s.rearm(g)
-	g.noteEvictions(now, out.Events)
-	g.leaveTree(now, out.Events, out)
+	g.noteEvictions(now, out.Events, out)
 	g.updateTree(now, op.Tree, newLayout, out)
 	return nil
 }
@@ -289,7 +288,7 @@ func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 	m := &g.members[id]
 	m.live = false
-	g.noteDeparture(now, id)
+	g.noteLeft(now, id)
 	l := &g.legs[m.leg]
 	l.members--
 	if l.members > 0 && l.member == id {

@@ -57,8 +57,8 @@ var _ = []mutant.Mutant{
 		`if len(out.Events) > 9 {
 		g.noteEvictions`)),
 	mutant.New("who was evicted by the clock is forgotten", "R73", mutant.In((*Switch).Advance,
-		"g.noteEvictions(now, out.Events[events:])",
-		"g.noteEvictions(now, out.Events[len(out.Events):][:min(events, 0)])")),
+		"g.noteEvictions(now, out.Events[events:], out)",
+		"g.noteEvictions(now, out.Events[len(out.Events):][:min(events, 0)], out)")),
 	mutant.New("who comes back is probed at once", "R73", mutant.In((*departures).add,
 		"now + quarantine + p.txDelay,",
 		"now + p.txDelay,")),

@@ -196,7 +196,7 @@ func (s *Switch) PositionsStored(now time.Duration, id GroupID, number uint32, p
 			g.activate(now)
 		}
 		g.evaluate(out)
-		g.noteEvictions(now, out.Events)
+		g.noteEvictions(now, out.Events, out)
 		s.rearm(g)
 	}
 }

@@ -107,8 +107,7 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 		out.Drop = r
 	}
 	if len(out.Events) != 0 {
-		g.noteEvictions(now, out.Events)
-		g.leaveTree(now, out.Events, out)
+		g.noteEvictions(now, out.Events, out)
 	}
 	if g.is(wanted) {
 		g.tree().rest(now, out)
@@ -161,8 +160,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if t := g.tree(); t != nil {
 			t.advance(now, out)
 		}
-		g.noteEvictions(now, out.Events[events:])
-		g.leaveTree(now, out.Events[events:], out)
+		g.noteEvictions(now, out.Events[events:], out)
 		if g.repair.path != notOffered {
 			g.giveOrders(now, out)
 		}

@@ -69,8 +69,7 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 		g.counters.rare().Drops[out.Drop]++
 	}
 	if len(out.Events) != 0 {
-		g.noteEvictions(now, out.Events)
-		g.leaveTree(now, out.Events, out)
+		g.noteEvictions(now, out.Events, out)
 	}
 	s.rearm(g)
 }
@@ -90,19 +89,6 @@ func (t *tree) receive(now time.Duration, leg token.Leg, msg *token.Message, out
 		t.rest(now, out)
 	}
 	return [...]Reason{token.NoDrop: None, token.NoSession: NoSession, token.LaterEpoch: LaterEpoch, token.Contradictory: ConflictingReport}[drop]
-}
-
-// leaveTree tells the machine of members that were evicted.
-func (g *group) leaveTree(now time.Duration, events []Event, out *Output) {
-	t := g.tree()
-	if t == nil {
-		return
-	}
-	for i := range events {
-		if e := &events[i]; e.Kind == MemberEvicted {
-			t.leave(now, e.Member, out)
-		}
-	}
 }
 
 // leave tells the machine that member k is no member any more, and of the leg to a switch

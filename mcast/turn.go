@@ -109,6 +109,26 @@ func (g *group) dismissNext(now time.Duration) {
 	g.chooseNext(now)
 }
 
+// stopWaiting lets member k, which has left, wait no longer. A turn that was to end for it
+// ends for the member that has waited longest of the others, and goes on if none waits.
+func (g *group) stopWaiting(now time.Duration, k MemberID) {
+	t := &g.turn
+	if g.historyOf(k).waits != 0 {
+		g.newHistory(k).waits = 0
+	}
+	if t.next != int32(k) {
+		return
+	}
+	switch g.chooseNext(now); {
+	case t.next == none:
+		g.setEnding(0)
+		t.contendedSince = 0
+	case g.is(ending):
+		g.setEnding(max(now, 1))
+		t.drainedSince = 0 // the other member has all the time to begin
+	}
+}
+
 // reservedForAnother reports whether the turn that comes next is reserved for another
 // member than k.
 func (g *group) reservedForAnother(now time.Duration, k MemberID) bool {

@@ -262,10 +262,16 @@ func (d *departures) recentUntil(now time.Duration, h *portTimes, group, member 
 	return t
 }
 
-// noteDeparture records that member m leaves g.
+// noteDeparture records that packets of member m, which leaves g, may be on their way.
 func (g *group) noteDeparture(now time.Duration, m MemberID) {
 	k := &g.members[m]
 	g.sw.departures.add(now, &g.sw.ports, g.ip, k.ip, g.legs[k.leg].port)
+}
+
+// noteLeft notes that member m has left g, by an update or by a verdict: it waits for no turn.
+func (g *group) noteLeft(now time.Duration, m MemberID) {
+	g.noteDeparture(now, m)
+	g.stopWaiting(now, m)
 }
 
 // noteAllDepartures records that all members leave g, which ends.
@@ -277,11 +283,20 @@ func (g *group) noteAllDepartures(now time.Duration) {
 	}
 }
 
-// noteEvictions records the departures of the members that events report as evicted.
-func (g *group) noteEvictions(now time.Duration, events []Event) {
+// noteEvictions lets the members leave that events report as evicted.
+func (g *group) noteEvictions(now time.Duration, events []Event, out *Output) {
 	for i := range events {
 		if e := &events[i]; e.Kind == MemberEvicted {
-			g.noteDeparture(now, e.Member)
+			g.noteLeft(now, e.Member)
+		}
+	}
+	t := g.tree()
+	if t == nil {
+		return
+	}
+	for i := range events {
+		if e := &events[i]; e.Kind == MemberEvicted {
+			t.leave(now, e.Member, out)
 		}
 	}
 }
