@@ -145,7 +145,7 @@ func TestOutgrown(t *testing.T) {
 	const most = bpf.MaxSingleBufferMTU
 	for _, c := range []struct {
 		name            string
-		queues          int // of the port, when it was opened
+		queues          int // number of queues when the port was opened
 		chosen          []int
 		native, several bool
 		link            locate.Link
