@@ -4,6 +4,8 @@
 package arch
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +23,7 @@ list*) echo example.org/x "$folder" x_test.go ;;
 "test -c -fuzz . -o "*)
 	cat >"$6" <<-'END'
 		#!/bin/sh
-		echo run >>runs
+		echo "run $4" >>runs
 		n=$(wc -l <runs)
 		cat $n
 		[ -e $n.ok ]
@@ -71,11 +73,52 @@ func TestFuzzScriptRetries(t *testing.T) {
 			}
 		}
 		cmd := exec.Command("../../scripts/fuzz", "4s", "./x")
-		cmd.Env = append(os.Environ(), "GO="+filepath.Join(dir, "go"))
+		cmd.Env = append(os.Environ(), "GLEAM_SAMPLE=", "GO="+filepath.Join(dir, "go"))
 		out, err := cmd.CombinedOutput()
 		runs, _ := os.ReadFile(filepath.Join(dir, "runs"))
 		if n := strings.Count(string(runs), "run"); (err == nil) != c.ok || n != len(c.outputs) {
 			t.Errorf("%s: %v after %d runs, want success %v after %d\n%s", name, err, n, c.ok, len(c.outputs), out)
 		}
+	}
+}
+
+// TestFuzzScriptTakesTurns: with GLEAM_SAMPLE a run has every third target, and three runs have each once.
+func TestFuzzScriptTakesTurns(t *testing.T) {
+	run := func(sample string) map[string]int {
+		dir := t.TempDir()
+		for file, text := range map[string]string{
+			"go": fakeGo, "x_test.go": "package x\n\nfunc FuzzA(f *testing.F) {\nfunc FuzzB(f *testing.F) {\nfunc FuzzC(f *testing.F) {\nfunc FuzzD(f *testing.F) {\nfunc FuzzE(f *testing.F) {\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 5 {
+			for _, name := range []string{fmt.Sprint(i + 1), fmt.Sprint(i+1, ".ok")} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte("PASS\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cmd := exec.Command("../../scripts/fuzz", "4s", "./x")
+		cmd.Env = append(os.Environ(), "GLEAM_SAMPLE="+sample, "GO="+filepath.Join(dir, "go"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("sample %q: %v\n%s", sample, err, out)
+		}
+		runs, _ := os.ReadFile(filepath.Join(dir, "runs"))
+		ran := map[string]int{}
+		for line := range strings.Lines(string(runs)) {
+			ran[strings.TrimSpace(line)]++
+		}
+		return ran
+	}
+	all, turns := run(""), map[string]int{}
+	for _, sample := range []string{"1360", "1361", "1362"} {
+		for target, n := range run(sample) {
+			turns[target] += n
+		}
+	}
+	if len(all) != 5 || !maps.Equal(all, turns) {
+		t.Errorf("all: %v; three turns: %v", all, turns)
 	}
 }
