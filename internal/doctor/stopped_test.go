@@ -90,7 +90,7 @@ func TestTagsAreTakenOff(t *testing.T) {
 	labtest.Needs(t, "ethtool")
 	w := stopped(t, "[{name: p1, vlan: 5}, {name: p2}]")
 	w.sh(t, "", "ethtool -K p1 rxvlan off")
-	w.find(t, fault{plant: "ethtool -K p1 rxvlan on", check: "offloads", text: "port p1: the interface takes VLAN tags off before XDP sees the packets, and its group frames have VLAN 5", severity: Warning}, w.look)
+	w.find(t, fault{plant: "ethtool -K p1 rxvlan on", check: "offloads", text: "port p1: the interface takes VLAN tags off before XDP sees the packets, and its group frames have VLAN 5", severity: Error}, w.look)
 	if found := findings(w.look(t), "offloads", "port p2"); len(found) != 0 {
 		t.Errorf("without tags: %+v", found)
 	}
