@@ -4,7 +4,7 @@
 package arch
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,11 +19,11 @@ const fakeGo = `#!/bin/sh
 folder=$(cd "$(dirname "$0")" && pwd)
 case "$*" in
 env*) echo "$folder" ;;
-list*) echo example.org/x "$folder" x_test.go ;;
+list*) cat "$folder/packages" 2>/dev/null || echo example.org/x "$folder" x_test.go ;;
 "test -c -fuzz . -o "*)
 	cat >"$6" <<-'END'
 		#!/bin/sh
-		echo "run $4" >>runs
+		echo run >>runs
 		n=$(wc -l <runs)
 		cat $n
 		[ -e $n.ok ]
@@ -82,40 +82,51 @@ func TestFuzzScriptRetries(t *testing.T) {
 	}
 }
 
-// TestFuzzScriptTakesTurns: with GLEAM_SAMPLE a run has every third target, and three runs have each once.
+// TestFuzzScriptTakesTurns: with GLEAM_SAMPLE a run has every third package that has targets, and three runs have each once.
 func TestFuzzScriptTakesTurns(t *testing.T) {
 	run := func(sample string) map[string]int {
 		dir := t.TempDir()
-		for file, text := range map[string]string{
-			"go": fakeGo, "x_test.go": "package x\n\nfunc FuzzA(f *testing.F) {\nfunc FuzzB(f *testing.F) {\nfunc FuzzC(f *testing.F) {\nfunc FuzzD(f *testing.F) {\nfunc FuzzE(f *testing.F) {\n",
-		} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
+		write := func(file, text string) {
+			path := filepath.Join(dir, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i := range 5 {
-			for _, name := range []string{fmt.Sprint(i + 1), fmt.Sprint(i+1, ".ok")} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte("PASS\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
+		write("go", fakeGo)
+		packages, names := "", []string{"a", "b", "none", "c", "d", "e"}
+		for _, name := range names {
+			packages += "example.org/" + name + " " + filepath.Join(dir, name) + " x_test.go\n"
+			if name == "none" {
+				write(name+"/x_test.go", "package none\n")
+				continue
 			}
+			write(name+"/x_test.go", "package "+name+"\n\nfunc Fuzz_"+name+"(f *testing.F) {\n")
+			write(name+"/1", "PASS\n")
+			write(name+"/1.ok", "")
 		}
-		cmd := exec.Command("../../scripts/fuzz", "4s", "./x")
+		write("packages", packages)
+		cmd := exec.Command("../../scripts/fuzz", "4s", "./...")
 		cmd.Env = append(os.Environ(), "GLEAM_SAMPLE="+sample, "GO="+filepath.Join(dir, "go"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("sample %q: %v\n%s", sample, err, out)
 		}
-		runs, _ := os.ReadFile(filepath.Join(dir, "runs"))
 		ran := map[string]int{}
-		for line := range strings.Lines(string(runs)) {
-			ran[strings.TrimSpace(line)]++
+		for _, name := range names {
+			runs, _ := os.ReadFile(filepath.Join(dir, name, "runs"))
+			for range strings.Lines(string(runs)) {
+				ran[name]++
+			}
 		}
 		return ran
 	}
 	all, turns := run(""), map[string]int{}
 	for _, sample := range []string{"1360", "1361", "1362"} {
-		for target, n := range run(sample) {
-			turns[target] += n
+		some := run(sample)
+		if len(some) == 0 || len(some) > 2 {
+			t.Errorf("sample %s: %v", sample, some)
+		}
+		for name, n := range some {
+			turns[name] += n
 		}
 	}
 	if len(all) != 5 || !maps.Equal(all, turns) {
