@@ -152,6 +152,40 @@ func TestOffloads(t *testing.T) {
 	}
 }
 
+// Tags are certain where group frames have one, or a VLAN interface is on top of the port or of its bridge. A bridge that
+// filters VLANs gives an access port no tags, whatever is on top of it.
+func TestTaggedPorts(t *testing.T) {
+	vlan := func(parent int) netlink.Link {
+		return &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Index: 3, Name: "x.100", ParentIndex: parent}, VlanId: 100}
+	}
+	for _, c := range []struct {
+		name    string
+		filters bool
+		on      int // index of the interface below the VLAN interface; 0: there is none
+		own     int // VLAN of group frames
+		why     string
+		certain bool
+	}{
+		{"nothing", false, 0, 0, "", false},
+		{"its own", true, 0, 5, "its group frames have VLAN 5", true},
+		{"on the port", false, 1, 0, "VLAN interface x.100 is on top of it", true},
+		{"on the bridge", false, 2, 0, "VLAN interface x.100 is on top of it", true},
+		{"a bridge that filters", true, 0, 0, "bridge br0 filters VLANs", false},
+		{"on a bridge that filters", true, 2, 0, "bridge br0 filters VLANs", false},
+	} {
+		s := &hostNetwork{links: iface.Links{
+			1: &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Index: 1, Name: "p1", MasterIndex: 2}},
+			2: &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Index: 2, Name: "br0"}, VlanFiltering: &c.filters},
+		}}
+		if c.on != 0 {
+			s.links[3] = vlan(c.on)
+		}
+		if why, certain := s.tagged("p1", &config.Port{Name: "p1", VLAN: c.own}); why != c.why || certain != c.certain {
+			t.Errorf("%s: %q, %v; want %q, %v", c.name, why, certain, c.why, c.certain)
+		}
+	}
+}
+
 func TestCPULists(t *testing.T) {
 	for text, want := range map[string]string{"0-3,8": "0-3,8", "5": "5", "1,2,3": "1-3", "0,2": "0,2", "": "", "x": "", "3-1": ""} {
 		if got := joined(cpuList(text)); got != want {

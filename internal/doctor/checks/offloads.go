@@ -70,17 +70,16 @@ func (s *hostNetwork) tagged(name string, p *config.Port) (why string, certain b
 		return fmt.Sprintf("its group frames have VLAN %d", p.VLAN), true
 	}
 	below := []int{l.Attrs().Index}
-	b, bridged := s.links[l.Attrs().MasterIndex].(*netlink.Bridge)
-	if bridged {
+	if b, bridged := s.links[l.Attrs().MasterIndex].(*netlink.Bridge); bridged {
+		if b.VlanFiltering != nil && *b.VlanFiltering {
+			return "bridge " + b.Name + " filters VLANs", false
+		}
 		below = append(below, b.Index)
 	}
 	for _, v := range s.links {
 		if v.Type() == "vlan" && slices.Contains(below, v.Attrs().ParentIndex) {
 			return "VLAN interface " + v.Attrs().Name + " is on top of it", true
 		}
-	}
-	if bridged && b.VlanFiltering != nil && *b.VlanFiltering {
-		return "bridge " + b.Name + " filters VLANs", false
 	}
 	return "", false
 }
