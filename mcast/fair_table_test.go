@@ -257,8 +257,8 @@ func TestR78_NextLeaves(t *testing.T) {
 	}
 }
 
-// TestR78_NextInATree: the machine of a tree knows who is next. A group that gets its first leg
-// to another switch forgets the member that was next.
+// TestR78_NextInATree: a group that gets its first leg to another switch forgets which member had the next turn, as
+// the token machine has the order of waiting members from then on.
 func TestR78_NextInATree(t *testing.T) {
 	s := newSharing(t, 3, 0)
 	s.asks(0)

@@ -40,7 +40,7 @@ func (g *group) newTree(now time.Duration, place TreeSpec) {
 	if g.src.member != none && !g.isQuiescent() && g.src.neighbor == 0 {
 		t.machine.Request(now, t.g.numberOf(MemberID(g.src.member)), &t.g.sw.tokens)
 	}
-	g.turn.next = none // the machine knows who is next
+	g.turn.next = none // a tree has the order of waiting members in its token machine
 	t.edges.asked = none
 	t.endRelay()
 	t.refresh()

@@ -73,7 +73,8 @@ func (c *control) linksChanged(asked []location.Port, states []locate.Link) {
 	}
 }
 
-// outgrown is the function of that name for an open port; empty for others, and for those of tests, which have no program.
+// outgrown returns why an open port is to be opened again, as its interface has changed; empty: it stays as it is. The
+// ports of a data plane without interfaces have no program.
 func (p *port) outgrown(s *locate.Link) string {
 	if p.life.phase != portOpen || p.Program == nil {
 		return ""

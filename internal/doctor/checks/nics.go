@@ -33,7 +33,7 @@ type nic struct {
 	hasHash     bool // the driver has said what hashesPorts is
 }
 
-// nicDriver is what is documented of a driver, with its source in docs/HARDWARE.md.
+// nicDriver is what is documented of a driver, which has a row in docs/HARDWARE.md.
 type nicDriver struct {
 	// rdma is the module of RDMA devices at the same NIC; empty: there is none, or it keeps nothing from XDP.
 	rdma string
@@ -41,9 +41,9 @@ type nicDriver struct {
 	devlink bool
 	// transmit says what comes of fewer transmit channels than CPUs, from each of which XDP may redirect frames.
 	transmit string
-	// most is the largest MTU of native XDP, if it is below that of the program for several buffers; 0: no such limit.
-	most int
-	// cloud is the network that it belongs to, which forwards by addresses that it has given out; empty: any.
+	// oneBuffer means that native XDP is for frames in one buffer alone, whatever the kernel's flags say.
+	oneBuffer bool
+	// cloud is the network that the driver belongs to, which forwards by addresses that it has given out; empty: any.
 	cloud string
 }
 
@@ -63,10 +63,10 @@ var nicDrivers = map[string]nicDriver{
 	"hns3":       {rdma: "hns_roce_hw_v2"},
 	"ixgbe":      {transmit: sharedTransmit},
 	"virtio_net": {transmit: sharedTransmit},
-	"vmxnet3":    {most: bpf.MaxSingleBufferMTU},
-	"igb":        {most: bpf.MaxSingleBufferMTU},
-	"ena":        {most: bpf.MaxSingleBufferMTU, cloud: "AWS"},
-	"gve":        {most: bpf.MaxSingleBufferMTU, cloud: "Google Cloud"},
+	"vmxnet3":    {oneBuffer: true},
+	"igb":        {oneBuffer: true},
+	"ena":        {oneBuffer: true, cloud: "AWS"},
+	"gve":        {oneBuffer: true, cloud: "Google Cloud"},
 	"mana":       {rdma: "mana_ib", cloud: "Azure"},
 	"hv_netvsc":  {cloud: "Azure, and networks of Hyper-V"},
 }
@@ -107,7 +107,7 @@ func (m *Machine) readNIC(port string, link netlink.Link) (n nic, ok bool) {
 	return n, true
 }
 
-// target returns what a symbolic link of /proc or /sys points to; empty: it is none.
+// target returns what a path of /proc or /sys leads to, by way of symbolic links; empty: nothing is there.
 func (m *Machine) target(path string) string {
 	t, err := filepath.EvalSymlinks(filepath.Join("/", m.Root, path))
 	if err != nil {
@@ -147,7 +147,7 @@ func (n *nic) check(fast config.FastPath, mode config.XDPMode, queues []int) (fo
 	}
 	if !n.promiscuous {
 		add(Finding{
-			Note: true, Text: "the NIC receives frames to its own MAC address alone (promiscuity 0), as it is in no bridge",
+			Note: true, Text: "the NIC receives frames to its own MAC address alone (promiscuity 0)",
 			Cost:    "hosts that have another MAC address for a group are not heard: those with a neighbour entry by hand, and those that knew the port before its NIC was exchanged",
 			Command: "ip link set " + n.port + " promisc on",
 		})
@@ -207,7 +207,7 @@ func (n *nic) checkNative(d *nicDriver) []Finding {
 		return nil
 	case !n.xdp.Native():
 		return []Finding{{Port: n.port, Text: fmt.Sprintf("the driver %s has no native XDP", n.driver), Cost: cost, Remedy: "a NIC whose driver has it (gleam version lists this machine's)", Note: true}}
-	case n.mtu > bpf.MaxSingleBufferMTU && (!n.xdp.MultiBuffer() || d.most != 0):
+	case n.mtu > bpf.MaxSingleBufferMTU && (!n.xdp.MultiBuffer() || d.oneBuffer):
 		return []Finding{{
 			Port: n.port, Text: fmt.Sprintf("the driver %s has native XDP only for frames in one buffer, and the MTU is %d", n.driver, n.mtu), Cost: cost,
 			Command: fmt.Sprintf("ip link set %s mtu %d", n.port, bpf.MaxSingleBufferMTU), Remedy: "some drivers want a smaller one; groups then have a path MTU of 2048 at most",
