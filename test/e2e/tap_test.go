@@ -51,10 +51,15 @@ func newTap(t testing.TB, h lab.Host) *tap {
 	return p
 }
 
-// send sends a frame from the host, unchanged.
+// send sends a frame from the host, unchanged. It tries again while the peer's ring is
+// full, which a veth answers with ENOBUFS.
 func (p *tap) send(frame []byte) {
 	p.t.Helper()
-	if _, err := unix.Write(p.fd, frame); err != nil {
+	_, err := unix.Write(p.fd, frame)
+	for end := time.Now().Add(10 * time.Second); errors.Is(err, unix.ENOBUFS) && time.Now().Before(end); _, err = unix.Write(p.fd, frame) {
+		time.Sleep(100 * time.Microsecond)
+	}
+	if err != nil {
 		p.t.Fatalf("send %d bytes: %v", len(frame), err)
 	}
 }

@@ -122,19 +122,17 @@ func serveWith(ctx context.Context, ln net.Listener, d Device, patience time.Dur
 	}
 }
 
-// serve serves a client. begin is called after the handshake; false: the connection has given way to others.
+// serve serves a client. begin is called before the client hears that it has the device; false: the connection
+// has given way to others.
 func serve(c net.Conn, d Device, patience time.Duration, begin func() bool) error {
 	_ = c.SetDeadline(time.Now().Add(handshakeTime))
 	r := bufio.NewReaderSize(c, 256<<10)
-	start, err := handshake(c, r, d)
+	start, err := handshake(c, r, d, begin)
 	if err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
 	if !start {
 		return nil
-	}
-	if !begin() {
-		return fmt.Errorf("more than %d clients", maxClients)
 	}
 	_ = c.SetDeadline(time.Time{})
 	s := &session{c: c, r: r, d: d, patience: patience}
@@ -151,7 +149,7 @@ func serve(c net.Conn, d Device, patience time.Duration, begin func() bool) erro
 }
 
 // handshake negotiates until the client asks for the device; start is false if it does not.
-func handshake(c net.Conn, r *bufio.Reader, d Device) (start bool, err error) {
+func handshake(c net.Conn, r *bufio.Reader, d Device, begin func() bool) (start bool, err error) {
 	hello := be.AppendUint64(nil, magicServer)
 	hello = be.AppendUint64(hello, magicOption)
 	hello = be.AppendUint16(hello, fixedNew|noZeroes)
@@ -183,6 +181,9 @@ func handshake(c net.Conn, r *bufio.Reader, d Device) (start bool, err error) {
 		data := make([]byte, o.Len)
 		if _, err := io.ReadFull(r, data); err != nil {
 			return false, err
+		}
+		if (o.Kind == optExport || o.Kind == optGo && validInfo(data)) && !begin() {
+			return false, fmt.Errorf("more than %d clients", maxClients)
 		}
 		switch o.Kind {
 		case optExport: // any name: there is one device
