@@ -50,6 +50,7 @@
 #define LEG_REWRITE 1	/* a member is behind it, not a switch */
 #define LEG_TAGGED 2
 
+#define ACK_EVERY 64	/* members are sent PSNs that are 63 modulo 64 with AckReq; Go: mcast.DefaultAckEvery */
 #define MAX_PORT_LEGS 32 /* of one group behind one port */
 #define SLOT_BYTES 2048
 #define LARGE_BYTES 4096
@@ -106,7 +107,7 @@ struct operator {
 
 struct fast_slot {
 	__u64 header;
-	__u64 time; /* on CLOCK_MONOTONIC in ns, of a packet with AckReq; else 0 */
+	__u64 time; /* on CLOCK_MONOTONIC in ns, of a packet whose copies have AckReq; else 0 */
 	__u8 data[SLOT_BYTES - SLOT_HEADER];
 };
 
@@ -115,6 +116,9 @@ struct fast_large_slot {
 	__u64 time;
 	__u8 data[LARGE_BYTES - SLOT_HEADER];
 };
+
+/* AckReq as in the packet, of the copies of psn to members. */
+INLINE __u32 asks(__u32 psn) { return (psn & (ACK_EVERY - 1)) == ACK_EVERY - 1 ? htonl(1U << 31) : 0; }
 
 /* What a copy brings from the ingress program to that of its port. */
 struct fast_meta {

@@ -236,8 +236,8 @@ INLINE int forward(struct xdp_md *ctx)
 	}
 
 	__u64 word = *(volatile __u64 *)&g->word;
-	__u32 ack_req = bth->psn & htonl(1U << 31);
 	meta.psn = ntohl(bth->psn) & PSN_MASK;
+	__u32 ack_req = (bth->psn & htonl(1U << 31)) | asks(meta.psn);
 	if (!(word & WORD_FAST))
 		return decline(meta.group, FAST_SLOW);
 	if (meta.psn != (word & PSN_MASK))

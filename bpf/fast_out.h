@@ -78,7 +78,7 @@ INLINE __u32 rewrite(const struct fast_leg *leg, const struct fast_meta *meta, s
 	struct operator *o = bpf_map_lookup_elem(&operators, &m);
 	if (!o)
 		return 0;
-	__u32 psn = (bth->psn & ~htonl(PSN_MASK)) | htonl((meta->psn + leg->psn_delta) & PSN_MASK);
+	__u32 psn = (bth->psn & ~htonl(PSN_MASK)) | asks(meta->psn) | htonl((meta->psn + leg->psn_delta) & PSN_MASK);
 	__u32 icrc = *icrc_at ^ shift(o, leg->icrc ^ psn ^ bth->psn);
 	bth->psn = psn;
 	bth->dest_qp = (bth->dest_qp & ~htonl(PSN_MASK)) | leg->qpn;

@@ -16,6 +16,9 @@ import (
 // The worker's copies of the common table's packets, byte for byte. Those of the XDP programs
 // are compared with the same table (bpf, TestFastCopies).
 func TestCopies(t *testing.T) {
+	if copycases.AckEvery != mcast.DefaultAckEvery {
+		t.Fatal("the table has another AckEvery than the core")
+	}
 	w := bareWorker(t, copycases.Ports)
 	for _, c := range copycases.Copied() {
 		g := groupTable{ip: c.Group.IP, qpn: c.Group.QPN}
@@ -42,6 +45,9 @@ func TestCopies(t *testing.T) {
 			o := mcast.Copy{Leg: mcast.LegID(i), PSN: (c.PSN + l.PSN) & rocev2.PSNMask}
 			if c.RETH && l.IP.IsValid() {
 				o.Flags, o.VA, o.RKey = mcast.SetRETH, c.VA+l.VA, l.RKey
+			}
+			if c.Sets && l.IP.IsValid() {
+				o.Flags |= mcast.SetAckReq
 			}
 			w.copy(&o, &w.frame, ds, false)
 			p := w.ports[l.Port]

@@ -118,7 +118,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		g.nakGap(psn, out)
 	}
 	g.noteForwarded(psn, f)
-	if p.AckReq {
+	if p.AckReq || g.repair.asks(psn) {
 		if !again && (g.repair.store != nil || g.live.deadAfterMax != 0) {
 			g.startRTT(now, psn)
 		}

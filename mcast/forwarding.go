@@ -36,7 +36,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 	if g.repair.store != nil && !g.is(noReceivers) && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
-	n, served, drains := len(out.Copies), 0, !again && g.isDraining(now)
+	n, served, drains, asks := len(out.Copies), 0, !again && g.isDraining(now), g.repair.asks(psn)
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
@@ -46,7 +46,8 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		if d <= 0 {
 			continue
 		}
-		ask := again && d == 1 && g.live.period != 0 // whoever decides on silence has asked (R57)
+		ask := again && d == 1 && g.live.period != 0 || // whoever decides on silence has asked (R57)
+			asks && b.flags&isConnected != 0
 		if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {
 			var yes, probes bool
 			if b.flags&isConnected != 0 {

@@ -51,7 +51,7 @@ func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f ro
 	}
 	g.forward(now, p, psn, f, out)
 	g.noteForwarded(psn, f)
-	if p.AckReq {
+	if p.AckReq || g.repair.asks(psn) {
 		g.startRTT(now, psn)
 		g.noteAckReq(now, psn)
 	}

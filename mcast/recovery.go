@@ -190,7 +190,7 @@ func (g *group) ackEvent(una, cursor rocev2.PSN) recoveryEvent {
 	case una != cursor:
 		return ackPastCursor
 	}
-	if e := g.repair.store.find(una.Prev()); e != nil && e.ackReq {
+	if e := g.repair.store.find(una.Prev()); e != nil && (e.ackReq || g.repair.asks(una.Prev())) {
 		return ackAtCursorAsked
 	}
 	return ackAtCursor
@@ -304,7 +304,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		room--
 		// The last frame, for now, has AckReq: its loss must not go unnoticed.
 		ask := m.untilProbe == 1 && b.flags&isConnected != 0 && g.deliver(i, burstEnds) == await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil || last
-		if ask || e.ackReq {
+		if ask || e.ackReq || g.repair.asks(m.cursor) {
 			m.ackReqPSN = rocev2.MaxPSN(m.ackReqPSN, m.cursor)
 			g.armRecovery(now + g.probeTimeout(i))
 		}

@@ -16,10 +16,28 @@ type localRepair struct {
 	store         *store        `state:"encoded"`                                 // nil without local repair
 	ackReqPSN     rocev2.PSN    `state:"encoded"`                                 // the highest PSN that the receivers were sent with AckReq
 	numRecovering int32         `state:"encoded"`                                 // recovering legs
+	ackMask       rocev2.PSN    `state:"constant"`                                // GroupSpec.AckEvery - 1, or neverAsks
 	tries         uint8         `state:"constant"`                                // RepairSpec.Tries
 	path          offloadState  `state:"encoded = c.path() if c.g.hasFastPath()"` // who forwards new packets; only a group with a store may be offloaded
 	timeout       time.Duration `state:"constant"`                                // RepairSpec.Timeout
 }
+
+// DefaultAckEvery is the GroupSpec.AckEvery of a switch: close to what rdma_rxe leaves between two
+// packets with AckReq, 65. Other requesters leave up to 1,023 (RC.md §11).
+const DefaultAckEvery = 64
+
+// neverAsks is the ackMask of a group whose source alone asks: no PSN has that bit.
+const neverAsks = rocev2.PSNMask + 1
+
+func ackMask(every uint32) rocev2.PSN {
+	if every == 0 {
+		return neverAsks
+	}
+	return rocev2.PSN(every - 1)
+}
+
+// asks reports whether members are sent psn with AckReq, whoever sends it and however often (R112).
+func (r *localRepair) asks(psn rocev2.PSN) bool { return psn&r.ackMask == r.ackMask }
 
 // RepairSpec sets the local repair of a group. The zero value means none.
 type RepairSpec struct {
@@ -111,7 +129,7 @@ func (g *group) copyRetained(i int, e *retained, psn rocev2.PSN, ask bool, out *
 	if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {
 		return
 	}
-	if ask && !e.ackReq {
+	if (ask || b.flags&isConnected != 0 && g.repair.asks(psn)) && !e.ackReq {
 		c.Flags |= SetAckReq
 	}
 	out.resends++

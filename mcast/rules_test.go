@@ -88,6 +88,8 @@ func TestR45_OneByOneIsNotLost(t *testing.T)             { runTranscript(t) }
 func TestR45_TheWholeTailIsLost(t *testing.T)            { runTranscript(t) }
 func TestR45_TheLastBurstEnds(t *testing.T)              { runTranscript(t) }
 func TestR45_EscalatedAfterTheTries(t *testing.T)        { runTranscript(t) }
+func TestR112_TheSwitchAsks(t *testing.T)                { runTranscript(t) }
+func TestR112_ARepeatedPacketAsks(t *testing.T)          { runTranscript(t) }
 func TestR46_RnrHeldHere(t *testing.T)                   { runTranscript(t) }
 func TestR46_WaitsAddUp(t *testing.T)                    { runTranscript(t) }
 func TestR47_LostBeforeTheSwitch(t *testing.T)           { runTranscript(t) }

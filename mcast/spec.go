@@ -145,6 +145,9 @@ func checkPolicy(spec *GroupSpec) error {
 	if spec.AllDeadAfter != 0 && (spec.AllDeadAfter < spec.DeadAfter || spec.DeadAfter == 0) {
 		return fmt.Errorf("all dead after %v: goes with a dead_after that is not longer", spec.AllDeadAfter)
 	}
+	if n := spec.AckEvery; n&(n-1) != 0 || n > maxBehind {
+		return fmt.Errorf("AckReq at each %d packets: want a power of two up to %d, or 0 for the source's own", n, maxBehind)
+	}
 	if spec.PSNProbe < 0 {
 		return fmt.Errorf("psn_probe %v: must not be negative, and 0 is no probes", spec.PSNProbe)
 	}

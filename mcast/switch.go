@@ -281,7 +281,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	}
 	g.policy.kind, g.policy.stored = spec.Policy, spec.Stored
 	g.setPolicy(spec)
-	g.numbering.interval = spec.PSNProbe
+	g.numbering.interval, g.repair.ackMask = spec.PSNProbe, ackMask(spec.AckEvery)
 	if r := &spec.Repair; r.Bytes > 0 {
 		g.repair.timeout, g.repair.tries = r.Timeout, uint8(r.Tries)
 		g.repair.store = &store{limit: r.Bytes, sw: s}

@@ -33,7 +33,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))
 	spec.SilentFor, _ = time.ParseDuration(a.str("silent", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
-	spec.TargetKey = uint32(a.hex("target"))
+	spec.TargetKey, spec.AckEvery = uint32(a.hex("target")), uint32(num(a.t, a.str("ackevery", "0"), 10, 32))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
 	if v := a.list("repair"); len(v) == 3 {
 		s.bytes = minFrameBytes

@@ -192,6 +192,9 @@ type GroupSpec struct {
 	// probe. By the answer a new receiver shows that it expects the PSN that it was
 	// registered with (R52). 0: receivers' numberings are not verified.
 	PSNProbe time.Duration
+	// AckEvery has the switch set AckReq in the copies to members of each packet whose PSN is AckEvery-1
+	// modulo AckEvery, a power of two, however seldom the source asks (R112). 0: the source alone asks.
+	AckEvery uint32
 	// Stored has the positions of the members reported (PositionsDue, Group.Positions).
 	// New data of a turn waits until the driver has stored them (R83). It needs PSNProbe.
 	Stored bool

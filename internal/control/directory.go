@@ -309,7 +309,7 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()), Window: r.Window, TargetKey: r.TargetKey,
 	}
 	spec.DeadAfter = r.Silence()
-	spec.PSNProbe = d.defaults.psnProbe
+	spec.PSNProbe, spec.AckEvery = d.defaults.psnProbe, mcast.DefaultAckEvery
 	spec.Stored = d.stores(r)
 	spec.Tree = treeSpec(r)
 	if !r.NoRepair {

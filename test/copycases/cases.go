@@ -19,7 +19,8 @@ type Case struct {
 	Op    rocev2.Opcode
 	RETH  bool // address and R_Key of the copies to members are their own
 	VA    uint64
-	Ask   bool // true: it has AckReq
+	Ask   bool // its copies to members have AckReq, by the source or the switch
+	Sets  bool // the switch sets it
 
 	// Copies are the frames that leave, by leg of the group.
 	Copies [][]byte
@@ -29,6 +30,9 @@ type Case struct {
 	Left   string
 	Decode rocev2.Reason
 }
+
+// AckEvery is how many packets the switch leaves between two in whose copies it sets AckReq (R112).
+const AckEvery = 64
 
 // minFrame is the length of the shortest Ethernet frame, without FCS.
 const minFrame = 60
@@ -145,9 +149,11 @@ func special(v6 bool) (list []*draft) {
 // build builds the frames of a case.
 func (d *draft) build() Case {
 	c := Case{
-		Name: d.name, Group: d.group, PSN: d.packet.PSN, Op: d.packet.Op, VA: d.packet.VA, Ask: d.packet.AckReq,
+		Name: d.name, Group: d.group, PSN: d.packet.PSN, Op: d.packet.Op, VA: d.packet.VA,
 		RETH: d.group.WindowLen != 0 && d.packet.Op.Is(rocev2.OpRETH) && d.packet.DMALen != 0,
 	}
+	asks := c.PSN%AckEvery == AckEvery-1
+	c.Ask, c.Sets = d.packet.AckReq || asks, asks && !d.packet.AckReq
 	c.Frame = d.frame(&d.path, &d.packet, d.sum)
 	for i := range d.group.Legs {
 		c.Copies = append(c.Copies, d.copyFor(&d.group.Legs[i], &c))
@@ -167,6 +173,7 @@ func (d *draft) copyFor(l *Leg, c *Case) []byte {
 	}
 	if l.IP.IsValid() {
 		path.Src, path.Dst, sum = d.group.IP, l.IP, 0
+		packet.AckReq = c.Ask
 		packet.DestQP, packet.PSN = l.QPN, (packet.PSN+l.PSN)&rocev2.PSNMask
 		if c.RETH {
 			packet.VA, packet.RKey = packet.VA+l.VA, l.RKey
