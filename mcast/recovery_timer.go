@@ -94,7 +94,7 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 				m.expectedSince = now
 			}
 		}
-		serves := m.storeServes(b)
+		serves := m.storeServes(b) || !m.escalated && g.isNAKVain(b)
 		if !serves && g.live.deadAfter == 0 {
 			continue
 		}
@@ -118,6 +118,12 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 		}
 	}
 	g.resend(now, out)
+}
+
+// isNAKVain reports whether a leg waits for a source that will not serve its NAK: una is acknowledged to the
+// source, by a quorum, and retained. The store alone can send it (R37).
+func (g *group) isNAKVain(b *ackState) bool {
+	return b.pending != sevNone && b.pending != sevFatal && b.acked.Less(g.agg.acked) && g.repair.store.find(b.acked.Next()) != nil
 }
 
 // owesACK reports whether the receiver behind a leg that gets frames from the store has to answer
@@ -193,7 +199,7 @@ func (g *group) livenessProbe(i int) rocev2.PSN {
 const maxProbePackets = 16
 
 // startProbe has the first packet that leg i may lack sent once more, with AckReq, and returns true, if it
-// is retained. After RepairSpec.Tries without progress it escalates the leg instead.
+// is retained: a NAK in vain is withdrawn. After RepairSpec.Tries without progress it escalates the leg instead.
 func (g *group) startProbe(i int) bool {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	una := b.acked.Next()
@@ -212,6 +218,7 @@ func (g *group) startProbe(i int) bool {
 		return false
 	}
 	m.tries++
+	g.setPending(b, sevNone, 0)
 	g.costProbe(i)
 	if b.flags&isConnected == 0 {
 		if m.unanswered {

@@ -71,6 +71,7 @@ func TestR38_LagLimitTime(t *testing.T)                { runTranscript(t) }
 func TestR39_SilentUnderStrict(t *testing.T)           { runTranscript(t) }
 func TestR39_AllSilentUnderStrict(t *testing.T)        { runTranscript(t) }
 func TestR39_AllSilentUnderOtherPolicies(t *testing.T) { runTranscript(t) }
+func TestR37_NakInVain(t *testing.T)                   { runTranscript(t) }
 func TestR40_QuorumLost(t *testing.T)                  { runTranscript(t) }
 func TestR41_TargetsOfTheLastMessage(t *testing.T)     { runTranscript(t) }
 func TestR41_InvalidTargetMessage(t *testing.T)        { runTranscript(t) }

@@ -92,6 +92,8 @@ type Config struct {
 	Repair       int
 	ProbeTimeout time.Duration
 	Tries        int
+	// AckEvery is mcast.GroupSpec's: 0 leaves it to the sources to ask.
+	AckEvery uint32
 	// PortRoom bounds the copies of retained frames that a driver accepts at a time; 0:
 	// no bound.
 	PortRoom int

@@ -238,11 +238,12 @@ func (w *World) copyFast(sw int, l mcast.LegID, t *taken) {
 	}
 	x.top = max(x.top, p.index+1)
 	w.checkGate(sw, l)
-	p.psn = (p.psn + rocev2.PSN(r.fast.gates[l].delta)) & rocev2.PSNMask
 	to := r.at[l]
 	if r.near[to] == 0 {
 		p.gen = w.hosts[to].gen
+		p.ackReq = p.ackReq || w.cfg.AckEvery != 0 && uint32(p.psn)%w.cfg.AckEvery == w.cfg.AckEvery-1
 	}
+	p.psn = (p.psn + rocev2.PSN(r.fast.gates[l].delta)) & rocev2.PSNMask
 	w.send(r.down[to], p)
 }
 

@@ -46,6 +46,7 @@ func Tiny() []Config {
 		{Name: "repair-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-rack-window", Tree: Rack, Receivers: 1, SendWindow: 3, Messages: []int{3}, Repair: 4, ProbeTimeout: 20 * time.Millisecond, Timeout: 5 * time.Millisecond, Hosts: mixed, Bounds: Bounds{Lose: 3}},
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed},
+		{Name: "asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, AckEvery: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
 	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths())...)
 }
@@ -56,6 +57,9 @@ func Quick() []Config {
 		{Name: "strict-late", Receivers: 2, SendWindow: 3, Messages: []int{3}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Duplicate: 1, Delay: 1}},
 		{Name: "rxe-losses", Receivers: 2, SendWindow: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 3}},
 		{Name: "three", Receivers: 3, SendWindow: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "asks-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{3}, Repair: 3, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "asks-quorum", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 2, AckEvery: 2, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "quorum-behind", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 1, 1}, Repair: 2, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "rack-late", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Hosts: crossed, Bounds: Bounds{Lose: 1, Duplicate: 1, Delay: 1}},
 		{Name: "rnr-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Reorder: 1}, Withheld: 2},
 		{Name: "death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},

@@ -16,6 +16,7 @@ func TinyFastPaths() []Config {
 	return []Config{
 		{Name: "fast", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "fast-ring", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "fast-asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "fast-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, FastPath: 4, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "fast-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed},
 		{Name: "fast-quorum", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},

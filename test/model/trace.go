@@ -102,6 +102,9 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 	if f := &spec.FastPath; f.Slots > 0 {
 		fmt.Fprintf(t, " fast=(%d,%v,%v)", f.Slots, f.Drain, f.Backoff)
 	}
+	if spec.AckEvery > 0 {
+		fmt.Fprintf(t, " ackevery=%d", spec.AckEvery)
+	}
 	if spec.PSNProbe > 0 {
 		fmt.Fprintf(t, " verify=%v", spec.PSNProbe)
 	}

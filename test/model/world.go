@@ -296,6 +296,7 @@ func (w *World) addSwitch(sw int) error {
 	if w.cfg.Fair {
 		g.TurnTime = 1 // the first request of a waiting member ends a turn
 	}
+	g.AckEvery = w.cfg.AckEvery
 	if w.cfg.WithDeadAfter {
 		g.DeadAfter = w.cfg.dead()
 		if sw == 0 && w.cfg.Tree != Flat {
