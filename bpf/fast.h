@@ -50,7 +50,7 @@
 #define LEG_REWRITE 1	/* a member is behind it, not a switch */
 #define LEG_TAGGED 2
 
-#define ACK_EVERY 64	/* members are sent PSNs that are 63 modulo 64 with AckReq; Go: mcast.DefaultAckEvery */
+#define ACK_EVERY 32	/* members are sent PSNs that are 31 modulo 32 with AckReq; Go: mcast.DefaultAckEvery */
 #define MAX_PORT_LEGS 32 /* of one group behind one port */
 #define SLOT_BYTES 2048
 #define LARGE_BYTES 4096

@@ -22,9 +22,10 @@ type localRepair struct {
 	timeout       time.Duration `state:"constant"`                                // RepairSpec.Timeout
 }
 
-// DefaultAckEvery is the GroupSpec.AckEvery of a switch: close to what rdma_rxe leaves between two
-// packets with AckReq, 65. Other requesters leave up to 1,023 (RC.md §11).
-const DefaultAckEvery = 64
+// DefaultAckEvery is the GroupSpec.AckEvery of a switch: what 64 active groups with packets of 4 KiB find
+// room for in the memory for repair that a switch has by default (lab/sim, TestRepairMemory). Requesters
+// leave 0 to 1,023 packets between two with AckReq, rdma_rxe 65 (RC.md §11).
+const DefaultAckEvery = 32
 
 // neverAsks is the ackMask of a group whose source alone asks: no PSN has that bit.
 const neverAsks = rocev2.PSNMask + 1

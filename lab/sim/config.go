@@ -48,6 +48,9 @@ type Config struct {
 	Taps []Tap
 	// AllCNPs has switches pass on the CNPs of all members, in the place of those that the CNP filter passes.
 	AllCNPs bool
+	// SwitchAckEvery is the mcast.GroupSpec.AckEvery of every group. By default the hosts alone ask, each 64
+	// packets. Not with trains.
+	SwitchAckEvery uint32
 	// RepairRoom is the most packets that wait at a port when one is sent again; default 4 at a host's port and
 	// 32 at one to another switch. gleamd fills the queue of a port that has a rate of its own.
 	RepairRoom int

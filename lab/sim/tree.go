@@ -270,7 +270,7 @@ func (s *Simulation) put(t tree, x *branch, place mcast.TreeSpec) error {
 	place.Parent, place.Epoch = x.parent, 1
 	spec := mcast.GroupSpec{
 		ID: x.id(), IP: groupAddr(x.group), GroupParams: mcast.GroupParams{QPN: groupQPN, PathMTU: s.cfg.PathMTU}, SourceTimeout: -1,
-		Repair: s.cfg.Repair, Tree: place,
+		Repair: s.cfg.Repair, AckEvery: s.cfg.SwitchAckEvery, Tree: place,
 	}
 	table := groupTable{hosts: hosts}
 	at := map[mcast.Neighbor]mcast.LegID{}

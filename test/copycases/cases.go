@@ -32,7 +32,7 @@ type Case struct {
 }
 
 // AckEvery is how many packets the switch leaves between two in whose copies it sets AckReq (R112).
-const AckEvery = 64
+const AckEvery = 32
 
 // minFrame is the length of the shortest Ethernet frame, without FCS.
 const minFrame = 60
