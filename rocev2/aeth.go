@@ -62,6 +62,10 @@ func AckTimeout(t uint8) time.Duration {
 	return 4096 * time.Nanosecond << t
 }
 
+// FlooredAckTimeout is the interval of requesters with a floor for exponent t, 2 * 4.096 µs * 2^max(t, 16):
+// NVIDIA's ConnectX as they are delivered (RC.md §3.7). For 0 there is no timeout.
+func FlooredAckTimeout(t uint8) time.Duration { return 2 * AckTimeout(max(t, min(t, 1)*16)) }
+
 // RNR returns the syndrome of an RNR NAK with timer c.
 func (c RNRCode) RNR() Syndrome { return SyndromeRNR | Syndrome(c&31) }
 

@@ -20,7 +20,7 @@ func explainCommand(env *Env) *cobra.Command {
 		Use:   "explain",
 		Short: "What the switch would do to a packet and why, what an ACK waits for, what an error means",
 	}
-	c.AddCommand(explainPacketCommand(env), explainACKCommand(env), explainStatusCommand(env), explainCounterCommand(env), explainNAKCommand(env), explainRuleCommand(env))
+	c.AddCommand(explainPacketCommand(env), explainACKCommand(env), explainStatusCommand(env), explainCounterCommand(env), explainNAKCommand(env), explainRuleCommand(env), explainVendorErrCommand(env))
 	return c
 }
 

@@ -56,6 +56,11 @@ func (m *machine) checkDevice(r *Report, name string, ip netip.Addr, o *HostOpti
 		r.add("device", found...)
 		return
 	}
+	if is, remedy := m.otherProtocol(device); is != "" {
+		fail(device+" speaks "+is+", not RoCE v2", "the switch passes its packets by, and no queue pair of it reaches a group", remedy, "")
+		r.add("device", found...)
+		return
+	}
 	table := m.gids(device)
 	var v1 *gidEntry
 	var v2 *gidEntry
@@ -100,6 +105,30 @@ func (m *machine) checkDevice(r *Report, name string, ip netip.Addr, o *HostOpti
 		})
 	}
 	r.add("device", found...)
+}
+
+// otherProtocol names the protocol of an RDMA device that is not RoCE, by the kernel's type of its node
+// (enum rdma_node_type) and the driver; "" for RoCE and InfiniBand.
+func (m *machine) otherProtocol(device string) (is, remedy string) {
+	const other = "a RoCE v2 adapter, or soft-RoCE: rdma link add rxe0 type rxe netdev INTERFACE"
+	kind, _, _ := strings.Cut(m.read(infiniband+device+"/node_type"), ":")
+	driver := strings.TrimRight(device, "_0123456789") // the kernel names devices after their drivers, unless udev renames them
+	if at, err := os.Readlink(filepath.Join("/", m.Root, infiniband+device+"/device/driver")); err == nil {
+		driver = filepath.Base(at)
+	}
+	switch {
+	case driver == "erdma":
+		return "Alibaba's eRDMA", other
+	case driver == "efa":
+		return "the SRD of AWS EFA", other
+	case kind == "4" && (driver == "irdma" || driver == "ice"):
+		return "iWARP", "devlink dev param set pci/ADDRESS name enable_iwarp value false cmode runtime; then the same with enable_roce true"
+	case kind == "4":
+		return "iWARP", other
+	case kind != "" && kind != "1":
+		return "a protocol of its own (node type " + m.read(infiniband+device+"/node_type") + ")", other
+	}
+	return "", ""
 }
 
 // leastLocked is the locked memory below which programs for RDMA commonly fail.

@@ -255,6 +255,20 @@ func checkHostOffloads(r *Report, name string, ask func(string) (map[string]bool
 	r.add("offloads", found...)
 }
 
+// shortestPatience is the shortest time that a requester has to wait before it fails: the probes of a
+// receiver that answers nothing take as long (mcast.DefaultRepairTries).
+const shortestPatience = 68 * time.Millisecond
+
+// patience says how long a queue pair tries without an answer, by the two kinds of requesters (RC.md §3.7).
+func patience(o *HostOptions) string {
+	floored, tries := rocev2.FlooredAckTimeout(o.Timeout), o.Retries
+	if tries == 0 {
+		tries = 7 // a requester with a floor repeats all the same
+	}
+	return fmt.Sprintf("the queue pair fails after %v without an answer; a ConnectX as delivered repeats each %v, and fails after about %v",
+		rocev2.AckTimeout(o.Timeout)*time.Duration(o.Retries+1), floored.Round(time.Millisecond), (floored * time.Duration(tries)).Round(100*time.Millisecond))
+}
+
 // checkSettings checks timeout and retries of queue pairs.
 func checkSettings(r *Report, o *HostOptions) {
 	var found []Finding
@@ -264,8 +278,13 @@ func checkSettings(r *Report, o *HostOptions) {
 		found = append(found, Finding{Severity: Error, Text: "timeout 0: the queue pair waits for ever", Cost: "a last packet that is lost before the switch is never sent again", Remedy: "timeout 14 (67 ms) in ibv_modify_qp, or --qp-timeout of gleam's own programs"})
 	case e != nil:
 		found = append(found, Finding{Severity: Error, Text: e.Error(), Cost: "the switch rejects the registration, or the source's queue pair fails before a dead receiver is removed", Remedy: "timeout 14 and retry_cnt 7 go with a dead_after of 100 ms"})
+	case rocev2.AckTimeout(o.Timeout)*time.Duration(o.Retries) < shortestPatience:
+		found = append(found, Finding{
+			Severity: Warning, Text: fmt.Sprintf("timeout %d and retry_cnt %d: %s", o.Timeout, o.Retries, patience(o)),
+			Cost: "where it has no floor, a short pause of the switch or of a receiver ends the group", Remedy: "timeout 14 and retry_cnt 7 in ibv_modify_qp",
+		})
 	case o.Retries < 7:
-		found = append(found, Finding{Severity: Warning, Text: fmt.Sprintf("retry_cnt %d: the queue pair fails after %v without an answer", o.Retries, rocev2.AckTimeout(o.Timeout)*time.Duration(o.Retries+1)), Cost: "a restart of gleamd, or a link that is down for longer, ends the group", Remedy: "retry_cnt 7 in ibv_modify_qp, or --retries of gleam's own programs"})
+		found = append(found, Finding{Severity: Warning, Text: fmt.Sprintf("retry_cnt %d: %s", o.Retries, patience(o)), Cost: "a restart of gleamd, or a link that is down for longer, ends the group", Remedy: "retry_cnt 7 in ibv_modify_qp, or --retries of gleam's own programs"})
 	case o.Timeout > 20:
 		found = append(found, Finding{Severity: Warning, Text: fmt.Sprintf("timeout %d: the queue pair waits %v before it sends again", o.Timeout, rocev2.AckTimeout(o.Timeout)), Cost: "a last packet that is lost before the switch stops the group for so long", Remedy: "timeout 14 (67 ms) in ibv_modify_qp"})
 	}

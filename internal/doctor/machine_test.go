@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ func TestDevice(t *testing.T) {
 	}{
 		{"all is well", nil, "", ""},
 		{"none", map[string]string{dev + "gid_attrs/ndevs/0": "eth7"}, "no RDMA device is on eth0", "rdma link add rxe_eth0 type rxe netdev eth0"},
+		{"iWARP", map[string]string{infiniband + "mlx5_0/node_type": "4: RNIC"}, "mlx5_0 speaks iWARP, not RoCE v2", ""},
+		{"a protocol of its own", map[string]string{infiniband + "mlx5_0/node_type": "7: <unknown>"}, "mlx5_0 speaks a protocol of its own (node type 7: <unknown>)", ""},
+		{"RoCE", map[string]string{infiniband + "mlx5_0/node_type": "1: CA"}, "", ""},
 		{"RoCE v1 alone", map[string]string{dev + "gid_attrs/types/0": "IB/RoCE v1"}, "none of type RoCE v2", "cma_roce_mode -d mlx5_0 -p 1 -m 2"},
 		{"another address", map[string]string{dev + "gids/0": "0000:0000:0000:0000:0000:ffff:0a4d:0009"}, "mlx5_0 has no GID for 10.77.0.1", "ip address change 10.77.0.1 dev eth0"},
 		{"not active", map[string]string{dev + "state": "1: DOWN"}, "port 1 of mlx5_0 is not active (1: DOWN)", "ip link set eth0 up"},
@@ -59,6 +63,17 @@ func TestDevice(t *testing.T) {
 			}
 		} else if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Text, c.want) || r.Findings[0].Command != c.command || r.Findings[0].Cost == "" {
 			t.Errorf("%s: %+v", c.name, r.Findings)
+		}
+	}
+}
+
+// Adapters that speak another protocol than RoCE are known by their driver or the type of their node.
+func TestOtherProtocols(t *testing.T) {
+	for device, want := range map[string]string{"efa_0": "the SRD of AWS EFA", "erdma_0": "Alibaba's eRDMA", "cxgb4_0": "iWARP", "irdma0": "iWARP", "siw0": "iWARP", "mlx5_1": "", "rxe0": ""} {
+		kind := map[string]string{"the SRD of AWS EFA": "7: <unknown>", "": "1: CA"}[want]
+		m := &machine{&checks.Machine{Root: labtest.Files(t, map[string]string{infiniband + device + "/node_type": cmp.Or(kind, "4: RNIC")})}}
+		if is, remedy := m.otherProtocol(device); is != want || (remedy == "") != (want == "") || strings.Contains(remedy, "enable_roce") != (device == "irdma0") {
+			t.Errorf("%s: %q, %q; want %q", device, is, remedy, want)
 		}
 	}
 }
@@ -89,6 +104,8 @@ func TestSettings(t *testing.T) {
 		{14, 8, 7, 0, "8 is not in 1 to 7", Error},
 		{14, 3, 7, 0, "retry_cnt 3", Warning},
 		{22, 7, 7, 0, "timeout 22", Warning},
+		{8, 7, 7, 0, "fails after 8.388608ms without an answer; a ConnectX as delivered repeats each 537ms, and fails after about 3.8s", Warning},
+		{14, 3, 7, 0, "about 1.6s", Warning},
 		{14, 7, 3, 100 * time.Millisecond, "rnr_retry 3", Warning},
 	} {
 		r := &Report{}
