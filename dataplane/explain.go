@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -181,7 +182,7 @@ func (c *GroupCopy) makeFrames(x *PacketExplanation, out *mcast.Output) {
 		in = nil
 	}
 	for i := range out.Feedback {
-		x.Frames = append(x.Frames, c.feedbackFrame(&out.Feedback[i]))
+		x.Frames = append(x.Frames, c.feedbackFrame(&out.Feedback[i], x.Packet.Src))
 	}
 	for i := range out.Copies {
 		x.Frames = append(x.Frames, c.copyFrame(&out.Copies[i], in, &f))
@@ -260,8 +261,8 @@ func (c *GroupCopy) copyFrame(y *mcast.Copy, in []byte, f *rocev2.Frame) Explain
 	return e
 }
 
-// feedbackFrame makes the frame of feedback, as worker.stageFeedback does.
-func (c *GroupCopy) feedbackFrame(fb *mcast.Feedback) ExplainedFrame {
+// feedbackFrame makes the frame of feedback to a packet of cause, as worker.stageFeedback does.
+func (c *GroupCopy) feedbackFrame(fb *mcast.Feedback, cause netip.Addr) ExplainedFrame {
 	g := &c.table
 	m := &g.members[fb.To]
 	l := &g.legs[m.leg]
@@ -278,7 +279,7 @@ func (c *GroupCopy) feedbackFrame(fb *mcast.Feedback) ExplainedFrame {
 		e.Lost = dropPortDown.String()
 	}
 	path := rocev2.Path{SrcMAC: p.mac, DstMAC: l.nextHop(p), Tagged: l.vlan != 0, TCI: l.vlan, Src: g.ip, Dst: m.ip, SrcPort: sourcePort(m.qpn)}
-	pkt := rocev2.Packet{Op: fb.Op, BECN: fb.BECN, MigReq: true, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN}
+	pkt := rocev2.Packet{Op: fb.Op, BECN: fb.BECN, MigReq: g.source.migReq || cause == m.ip, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN}
 	if l.kind == mcast.Forwarded {
 		path.Src, path.Dst, pkt.DestQP = m.ip, g.ip, g.qpn
 	}

@@ -122,6 +122,9 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
+	if w.out.Drop == mcast.None {
+		w.groups[f.id].source.note(x)
+	}
 	w.sendOwn()
 	if w.out.Drop == mcast.None {
 		w.meterData(f.clock, f.id, p)

@@ -18,8 +18,18 @@ type lastACK struct {
 	traced      tracedACK
 }
 
+// sourceMarks are fields of the source's last packet that was served. Its requester expects MigReq as it
+// sends it, from one peer: members whose RNICs differ would have it change from ACK to ACK.
+type sourceMarks struct {
+	migReq bool
+	tos    uint8
+}
+
+func (m *sourceMarks) note(f *rocev2.Frame) { m.migReq, m.tos = f.BTH().MigReq(), trafficClass(f) }
+
 // stageFeedback stages one packet for the group's source. cause is the packet that caused
-// it, whose traffic class and MigReq it takes over; nil if a deadline did.
+// it, whose traffic class it takes over; nil if a deadline did: then it has that of the source.
+// MigReq is that of the source.
 //
 // An ACK acknowledges everything that earlier ones do, and all frames staged in one batch
 // leave at the same time. So a later ACK of a batch replaces the earlier one, unless a
@@ -46,8 +56,9 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		SrcMAC: p.mac, DstMAC: l.nextHop(p), Tagged: l.vlan != 0, TCI: l.vlan,
 		Src: g.ip, Dst: m.ip, SrcPort: sourcePort(m.qpn),
 	}
+	path.TOS = g.source.tos &^ 3 // feedback is not ECN-capable
 	pkt := rocev2.Packet{
-		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
+		Op: fb.Op, BECN: fb.BECN, MigReq: g.source.migReq, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
 	}
 	if l.kind == mcast.Forwarded { // to the group at the next switch, in the name of the source that it is for (R18)
 		path.Src, path.Dst, pkt.DestQP = m.ip, g.ip, g.qpn
@@ -55,8 +66,10 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	if cause != nil {
 		_, tci := cause.VLAN()
 		path.TCI |= tci &^ vidMask
-		path.TOS = trafficClass(cause) &^ 3 // feedback is not ECN-capable
-		pkt.MigReq = cause.BTH().MigReq()
+		path.TOS = trafficClass(cause) &^ 3
+		if cause.Src() == m.ip {
+			pkt.MigReq = cause.BTH().MigReq()
+		}
 	}
 	var payload []byte
 	if fb.Op == rocev2.CNP {

@@ -104,8 +104,8 @@ func TestMergedAcksKeepBECN(t *testing.T) {
 }
 
 // Feedback carries what docs/RC.md says that it does: the traffic class
-// without ECN, the VLAN priority and MigReq of the packet that caused it, and
-// constants; of a timer's, none of the packet's.
+// without ECN and the VLAN priority of the packet that caused it, MigReq of the source, and
+// constants; a timer's has the traffic class of the source.
 func TestWhatFeedbackCarries(t *testing.T) {
 	w := bareWorker(t, 1)
 	w.batchNumber = 1 // in batch 0 there is nothing to merge with
@@ -114,32 +114,37 @@ func TestWhatFeedbackCarries(t *testing.T) {
 		ip: netip.MustParseAddr("10.9.0.1"), qpn: 0x4711, members: []member{source},
 		legs: []leg{{kind: mcast.Connected, port: 0, mac: rocev2.MAC{2, 7}, ip: source.ip, qpn: source.qpn, vlan: 100}},
 	}
-	cause := func() *rocev2.Frame {
+	causeOf := func(src netip.Addr, mig bool) *rocev2.Frame {
 		var f rocev2.Frame
 		b := make([]byte, 512)
 		path := rocev2.Path{
-			Src: source.ip, Dst: w.groups[0].ip, SrcPort: 0xD00D, TOS: 0xB9 | 2, TTL: 7, ID: 77, Tagged: true, TCI: 0xB000 | 3,
+			Src: src, Dst: w.groups[0].ip, SrcPort: 0xD00D, TOS: 0xB9 | 2, TTL: 7, ID: 77, Tagged: true, TCI: 0xB000 | 3,
 		}
-		n := rocev2.BuildPacket(b, &path, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x4711, PSN: 5, AckReq: true, SE: true, MigReq: true, PKey: 0x8123}, nil)
+		n := rocev2.BuildPacket(b, &path, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x4711, PSN: 5, AckReq: true, SE: true, MigReq: mig, PKey: 0x8123}, nil)
 		if r := rocev2.Decode(b[:n], &f); r != rocev2.OK {
 			t.Fatal(r)
 		}
 		return &f
 	}
+	cause, receiver := func() *rocev2.Frame { return causeOf(source.ip, true) }, netip.MustParseAddr("10.0.0.8")
 	for _, c := range []struct {
 		name  string
 		fb    mcast.Feedback
+		marks sourceMarks
 		cause *rocev2.Frame
 		tos   uint8
 		tci   uint16
 		mig   bool
 		becn  bool
 	}{
-		{"ACK", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeACK, MSN: 9}, cause(), 0xB8, 0xB000 | 100, true, false},
-		{"NAK of a timer", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeNAKOpErr, MSN: 9}, nil, 0, 100, false, false},
-		{"CNP", mcast.Feedback{Op: rocev2.CNP}, cause(), 0xB8, 0xB000 | 100, true, true},
+		{"ACK", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeACK, MSN: 9}, sourceMarks{}, cause(), 0xB8, 0xB000 | 100, true, false},
+		{"ACK of a member with MigReq", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeACK, MSN: 9}, sourceMarks{migReq: false, tos: 0x68}, causeOf(receiver, true), 0xB8, 0xB000 | 100, false, false},
+		{"ACK of a member without MigReq", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeACK, MSN: 9}, sourceMarks{migReq: true}, causeOf(receiver, false), 0xB8, 0xB000 | 100, true, false},
+		{"NAK of a timer", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeNAKOpErr, MSN: 9}, sourceMarks{true, 0x6A}, nil, 0x68, 100, true, false},
+		{"CNP", mcast.Feedback{Op: rocev2.CNP}, sourceMarks{}, cause(), 0xB8, 0xB000 | 100, true, true},
 	} {
-		w.ports[0].staged = w.ports[0].staged[:0]
+		w.batchNumber++
+		w.ports[0].staged, w.groups[0].source = w.ports[0].staged[:0], c.marks
 		w.stageFeedback(&c.fb, c.cause)
 		if len(w.ports[0].staged) != 1 {
 			t.Fatalf("%s: %d packets", c.name, len(w.ports[0].staged))

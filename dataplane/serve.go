@@ -93,8 +93,12 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
+	served := p.Op.Is(rocev2.OpRequest) && (w.out.Drop == mcast.None || w.out.Retained)
+	if served {
+		w.groups[id].source.note(f)
+	}
 	w.sendFeedback(f) // before the last copy overwrites the frame
-	if p.Op.Is(rocev2.OpRequest) && (w.out.Drop == mcast.None || w.out.Retained) {
+	if served {
 		w.meterData(w.now, id, p)
 	}
 	w.retained.forgetDecoded()
@@ -267,6 +271,7 @@ type groupTable struct {
 	layout         uint32
 	maxFrameBytes  int // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
+	source         sourceMarks
 }
 
 // member is the address of feedback while this member is the source.
