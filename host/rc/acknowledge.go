@@ -11,7 +11,7 @@ import (
 
 // handleAck serves an ACKNOWLEDGE packet: ACK, RNR NAK or NAK.
 func (q *QP) handleAck(now time.Duration, p *Packet, out *Output) {
-	if q.cfg.Personality == RXE {
+	if q.requester.traits.completer == rxeCompleter {
 		q.rxeHandleAck(now, p, out)
 	} else {
 		q.strictHandleAck(now, p, out)
@@ -57,11 +57,16 @@ func (q *QP) strictHandleAck(now time.Duration, p *Packet, out *Output) {
 	switch kind {
 	case rocev2.KindSequence:
 		q.stats.NaksReceived++
-		if r.cfg.RetryCnt == 0 {
+		if r.retryCount() == 0 {
 			q.fail(RetryExcErr, out)
 			return
 		}
 		r.refillRetries()
+		if r.traits.repeatsOne {
+			q.stats.Restarts++
+			r.repeatOne()
+			return
+		}
 		q.rewind()
 	case rocev2.KindRNR:
 		q.receiverNotReady(now, p.Syndrome, out)
@@ -196,7 +201,7 @@ func (q *QP) receiverNotReady(now time.Duration, s rocev2.Syndrome, out *Output)
 	if r.cfg.RNRRetry != Infinite {
 		r.rnrRetries--
 	}
-	r.rnrTimer.arm(now + s.RNRCode().Duration())
+	r.rnrTimer.arm(now + time.Duration(r.traits.rnrWait)*s.RNRCode().Duration())
 }
 
 // rewind goes back to the oldest unacknowledged packet. Transmit starts the
@@ -222,9 +227,12 @@ func (q *QP) fireTimers(now time.Duration, out *Output) {
 	}
 	r.timer.stop() // armed only while something is unacknowledged: see rearm
 	q.stats.Timeouts++
+	early, free := r.repeatsEarly()
 	switch {
-	case r.cfg.Personality == RXE:
+	case r.traits.completer == rxeCompleter:
 		q.rxeRetry(true, out)
+	case early && free:
+		q.rewind()
 	case r.retries == 0:
 		q.fail(RetryExcErr, out)
 	default:

@@ -12,26 +12,6 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Personality selects the implementation that a QP imitates; see the package comment.
-type Personality uint8
-
-// Personalities.
-const (
-	RXE    Personality = iota // Linux soft-RoCE
-	Strict                    // careful hardware, after qib
-)
-
-// String returns "rxe" or "strict".
-func (p Personality) String() string {
-	switch p {
-	case RXE:
-		return "rxe"
-	case Strict:
-		return "strict"
-	}
-	return fmt.Sprintf("Personality(%d)", uint8(p))
-}
-
 // Infinite as Config.RNRRetry, and as RetryCnt of an RXE QP, retries forever.
 const Infinite = 7
 
@@ -55,17 +35,18 @@ type Config struct {
 	RNRRetry    uint8 // 0..7 RNR retries; 7 is infinite
 	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see rocev2.RNRCode
 
-	MaxUnacked int // send window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
-	// AckReqEvery bounds the run of packets of a message without AckReq. Default: RXE 66
-	// (RXE_MAX_PKT_PER_ACK 64, tested after counting), Strict 16 (QIB_PSN_CREDIT). At
-	// most MaxUnacked, or the send window could close without a request for an ACK. The last
+	MaxUnacked int // send window in PSNs; default: the personality's, RXE 128 (RXE_MAX_UNACKED_PSNS)
+	// AckReqEvery bounds the run of packets of a message without AckReq. Default: the
+	// personality's, but at most MaxUnacked; RXE 66 (RXE_MAX_PKT_PER_ACK 64, tested after
+	// counting), Strict 16 (QIB_PSN_CREDIT). At most MaxUnacked, or the send window could close without a request for an ACK. The last
 	// packet of a message always has AckReq.
 	AckReqEvery int
 	SendDepth   int // WRs in the send queue; default 128
 	RecvDepth   int // WRs in the receive queue; default 128
 
 	// Credits lets the responder put the credit code for its posted receives
-	// into ACKs (IBTA 9.7.7.2) instead of 0x1F, unlimited. rxe never does.
+	// into ACKs (IBTA 9.7.7.2) instead of 0x1F, unlimited. rxe never does; a ConnectX
+	// always does.
 	Credits bool
 
 	// Congestion turns congestion control on: DCQCN's reaction point for the requests
@@ -93,12 +74,9 @@ func (c *Config) complete() error {
 			*p = v
 		}
 	}
-	def(&c.MaxUnacked, 128)
-	every := 66
-	if c.Personality == Strict {
-		every = 16
-	}
-	def(&c.AckReqEvery, min(every, c.MaxUnacked))
+	t := c.Personality.traits()
+	def(&c.MaxUnacked, t.window)
+	def(&c.AckReqEvery, min(t.askEvery, c.MaxUnacked))
 	def(&c.SendDepth, 128)
 	def(&c.RecvDepth, 128)
 
@@ -106,8 +84,8 @@ func (c *Config) complete() error {
 	bad := func(field string, got any, want string) {
 		errs = append(errs, fmt.Errorf("rc: %s is %v: want %s", field, got, want))
 	}
-	if c.Personality > Strict {
-		bad("Personality", c.Personality, "RXE or Strict")
+	if c.Personality >= numPersonalities {
+		bad("Personality", c.Personality, fmt.Sprintf("one of %v", Personalities()))
 	}
 	if !rocev2.ValidPathMTU(c.PMTU) {
 		bad("PMTU", c.PMTU, rocev2.PathMTUText+" bytes")

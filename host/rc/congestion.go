@@ -100,7 +100,7 @@ func (r *requester) paceNeedsAckReq(now time.Duration) bool {
 	if r.sinceAckReq == 1 {
 		r.sinceAckReqAt = now
 	}
-	return r.pacer.NextSend(now)-r.sinceAckReqAt >= r.cfg.Timeout/4
+	return r.pacer.NextSend(now)-r.sinceAckReqAt >= r.retryInterval()/4
 }
 
 // handleCNP processes a congestion notification of the peer about this QP's requests.

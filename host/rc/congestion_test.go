@@ -374,6 +374,7 @@ func TestPacedAllocatesNothing(t *testing.T) {
 					x.b.Input(x.now, &x.out.Packets[i], &x.ack)
 				}
 				x.out.Reset()
+				x.advance()
 				for i := range x.ack.Packets {
 					if x.ack.Packets[i].Op == rocev2.CNP {
 						cnps++

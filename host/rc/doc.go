@@ -9,7 +9,9 @@
 // Real responders and requesters differ where the standard leaves room, and a
 // switch that stands between them must survive all of them, so a QP has a
 // Personality: RXE behaves as Linux soft-RoCE (drivers/infiniband/sw/rxe,
-// 6.12), Strict as the careful implementations (drivers/infiniband/hw/qib).
+// 6.12), Strict as the careful implementations (drivers/infiniband/hw/qib). The
+// others are Strict with what is documented of RNICs: allTraits in
+// personality.go has all differences, RC.md §11 their sources.
 //
 // # The driver's contract
 //
@@ -45,15 +47,29 @@
 // Requester: SEND, SEND with immediate, SEND with invalidate, RDMA WRITE and
 // RDMA WRITE with immediate; a send window of unacknowledged PSNs, go-back-N,
 // restart in mid-message without RETH, timeout, RNR wait, retry counters,
+// early repetitions of adaptive retransmission, repetition of one packet,
 // implied acknowledgement, ordered completions, error and flush.
 //
 // Responder: the same operations, R_Key and length checks, NAK once, RNR,
-// acknowledged duplicates. READ, ATOMIC, FLUSH and ATOMIC WRITE are answered
+// acknowledged duplicates, coalesced ACKs, packets kept behind a gap. READ, ATOMIC, FLUSH and ATOMIC WRITE are answered
 // with NAK 0x61 (invalid request), as a QP with max_dest_rd_atomic 0 does: they
 // cannot be multicast.
 //
 // Not modelled: end-to-end credits in the requester (it treats every ACK as
 // 0x1F, unlimited), path migration, SQ drain, shared receive queues.
+//
+// # Where RNICs differ from Strict
+//
+//   - Adaptive retransmission repeats early, after 12 to 71 ms, with doubling
+//     waits that progress shortens; the regular interval is at least 537 ms. All
+//     early repetitions together cost one retry.
+//   - Selective repeat answers NAK 0x60 with the one packet, and goes on where it
+//     was. A timeout goes back as far as any other. The packet that is repeated
+//     alone has AckReq: a choice of the model.
+//   - A receiver with out-of-order placement keeps 256 packets behind a gap, and
+//     reports the next gap when the first is filled. Packets are held, not placed,
+//     since only the first of a WRITE has its address.
+//   - The ACK inside a message waits 8 us for more packets: P6 gives no time.
 //
 // # Where RXE differs from Strict
 //

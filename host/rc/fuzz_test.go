@@ -13,10 +13,11 @@ import (
 // FuzzInput gives a queue pair with work under way any packets: nothing panics,
 // memory outside of its region stays as it is, and a receive is used once.
 func FuzzInput(f *testing.F) {
-	f.Add([]byte{byte(rocev2.WriteOnly), 0, 0, 0, 16, 0, 0, 8, byte(rocev2.Acknowledge), 0, 1, 0x1F, 0, 0, 0, 0}, false)
-	f.Add([]byte{byte(rocev2.SendFirst), 0, 0, 0, 64, 0, 0, 64, byte(rocev2.SendLast), 1, 0, 0, 5, 0, 0, 5}, true)
-	f.Add([]byte{byte(rocev2.WriteFirst), 0, 0, 0, 200, 0, 0, 255, byte(rocev2.WriteMiddle), 1, 0, 0, 0, 0, 0, 255}, true)
-	f.Fuzz(func(t *testing.T, b []byte, strict bool) {
+	f.Add([]byte{byte(rocev2.WriteOnly), 0, 0, 0, 16, 0, 0, 8, byte(rocev2.Acknowledge), 0, 1, 0x1F, 0, 0, 0, 0}, byte(RXE))
+	f.Add([]byte{byte(rocev2.SendFirst), 0, 0, 0, 64, 0, 0, 64, byte(rocev2.SendLast), 1, 0, 0, 5, 0, 0, 5}, byte(Strict))
+	f.Add([]byte{byte(rocev2.WriteFirst), 0, 0, 0, 200, 0, 0, 255, byte(rocev2.WriteMiddle), 1, 0, 0, 0, 0, 0, 255}, byte(Strict))
+	f.Add([]byte{byte(rocev2.WriteMiddle), 1, 0, 0, 0, 0, 0, 255, byte(rocev2.WriteFirst), 0, 8, 0, 200, 0, 0, 255, byte(rocev2.Acknowledge), 3, 0, 0x60, 0, 0, 0, 0}, byte(ConnectXRepeat))
+	f.Fuzz(func(t *testing.T, b []byte, personality byte) {
 		const guard = 32
 		buf := make([]byte, 256+2*guard)
 		mem := NewMemory(1)
@@ -25,9 +26,7 @@ func FuzzInput(f *testing.F) {
 			t.Fatal(err)
 		}
 		cfg := Config{PMTU: 256, LocalQPN: 0x11, DestQPN: 0x22, SQPSN: 0xFFFFF0, RQPSN: 0xFFFFFE, Timeout: time.Millisecond, RetryCnt: 3, RNRRetry: 3, Memory: mem}
-		if strict {
-			cfg.Personality = Strict
-		}
+		cfg.Personality = Personality(personality) % numPersonalities
 		q, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func TestConfigLimits(t *testing.T) {
 		{"RecvDepth", whole(func(c *Config) *int { return &c.RecvDepth }), 1, 1 << 20},
 		{"FrameOverhead", whole(func(c *Config) *int { return &c.FrameOverhead }), 0, 1 << 10},
 		{"Timeout", func(c *Config, v int) { c.Timeout = time.Duration(v) }, 0, 1 << 40},
-		{"Personality", func(c *Config, v int) { c.Personality = Personality(v) }, 0, 1},
+		{"Personality", func(c *Config, v int) { c.Personality = Personality(v) }, 0, int(numPersonalities) - 1},
 	} {
 		for _, v := range []int{x.least, x.most, x.least - 1, x.most + 1} {
 			if v == 0 && x.least == 1 {

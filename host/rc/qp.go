@@ -155,7 +155,7 @@ func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
 		if p.CE {
 			q.handleCE(now, out)
 		}
-		q.handleRequest(p, flags, out)
+		q.handleRequest(now, p, flags, out)
 	case p.Op == rocev2.Acknowledge:
 		if p.BECN {
 			q.stats.BECNs++
@@ -176,13 +176,20 @@ func (q *QP) NextDeadline() (time.Duration, bool) {
 	if q.state != RTS {
 		return 0, false
 	}
-	return q.requester.deadline()
+	at, armed := q.requester.deadline()
+	if t := q.responder.ackTimer; t.armed && (!armed || t.at < at) {
+		return t.at, true
+	}
+	return at, armed
 }
 
 // Advance fires every deadline <= now.
 func (q *QP) Advance(now time.Duration, out *Output) {
 	if q.state == RTS {
 		q.fireTimers(now, out)
+	}
+	if q.state == RTS && q.responder.ackTimer.due(now) {
+		q.ack(q.responder.ePSN.Prev(), out)
 	}
 }
 

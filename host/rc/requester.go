@@ -23,6 +23,7 @@ type sendWQE struct {
 // it had sent, where una > nxt can hold.
 type requester struct {
 	cfg       *Config       `state:"constant"`
+	traits    *traits       `state:"constant"`
 	sendQueue ring[sendWQE] `state:"own(sends)"`
 	curWQE    int           `state:"encoded"` // index in sendQueue of the WQE that nxt belongs to; sendQueue.count if none
 
@@ -35,6 +36,9 @@ type requester struct {
 	retries      uint8 `state:"encoded"` // left
 	rnrRetries   uint8 `state:"encoded"` // left
 	startedRetry bool  `state:"encoded"` // RXE: restarted, and no ACK since
+
+	adaptive adaptive `state:"encoded if x.traits.adaptive else adaptive{}"`
+	resume   int64    `state:"encoded if x.traits.repeatsOne"` // sent next after nxt, which one NAK has asked for; 0: nxt+1
 
 	timer    timer `state:"encoded"` // retransmission
 	rnrTimer timer `state:"encoded"` // armed: an RNR wait is under way
@@ -58,9 +62,12 @@ func (t *timer) due(now time.Duration) bool {
 }
 
 func (r *requester) init(cfg *Config) {
-	r.cfg = cfg
+	r.cfg, r.traits = cfg, cfg.Personality.traits()
 	r.sendQueue = newRing[sendWQE](cfg.SendDepth)
 	r.refillRetries()
+	if r.traits.adaptive {
+		r.adaptive.init(cfg)
+	}
 }
 
 // psn returns the PSN of sequence number s.
@@ -75,7 +82,10 @@ func (r *requester) seq(p rocev2.PSN) int64 {
 
 // refillRetries refills the retry counters (rxe_comp.c:reset_retry_counters).
 func (r *requester) refillRetries() {
-	r.retries, r.rnrRetries, r.startedRetry = r.cfg.RetryCnt, r.cfg.RNRRetry, false
+	r.retries, r.rnrRetries, r.startedRetry = r.retryCount(), r.cfg.RNRRetry, false
+	if r.traits.adaptive {
+		r.adaptive.answered(r.cfg)
+	}
 }
 
 func (r *requester) stop() {
@@ -107,7 +117,7 @@ func (r *requester) enqueue(wr WR) {
 // RNR timer replaces it, since it ends in a retransmission anyway.
 func (r *requester) rearm(now time.Duration) {
 	if r.cfg.Timeout > 0 && r.nxt > r.una && !r.rnrTimer.armed {
-		r.timer.arm(now + r.cfg.Timeout)
+		r.timer.arm(now + r.retryInterval())
 	} else {
 		r.timer.stop()
 	}
@@ -117,18 +127,29 @@ func (r *requester) rearm(now time.Duration) {
 // acknowledged packets need not be sent again (qib_rc.c:do_rc_ack).
 func (r *requester) skipAcked() {
 	if to := min(r.una, r.sent); r.nxt < to {
-		r.seek(to)
+		r.seek(max(to, r.resume))
 	}
 }
 
-// seek makes s the next packet to send: una, or a later one. s belongs to the oldest WQE,
+// seek makes s the next packet to send: una, or a later one. una belongs to the oldest WQE,
 // or, only if an RXE QP was acknowledged beyond what it had sent, to the one after it:
 // una can then pass the end of a WQE not yet completed.
 func (r *requester) seek(s int64) {
-	r.nxt, r.curWQE = s, 0
-	if r.sendQueue.count > 0 && s > r.sendQueue.at(0).last {
-		r.curWQE = 1
+	r.nxt, r.curWQE, r.resume = s, 0, 0
+	for r.curWQE < r.sendQueue.count && s > r.sendQueue.at(r.curWQE).last {
+		r.curWQE++
 	}
+}
+
+// repeatOne makes una, which is missing, the next packet to send, and goes on behind it
+// where it was.
+func (r *requester) repeatOne() {
+	on := max(r.nxt, r.resume)
+	if on <= r.una {
+		return
+	}
+	r.seek(r.una)
+	r.resume = on
 }
 
 // canSend reports whether the send window is open for a packet.
@@ -138,7 +159,7 @@ func (r *requester) canSend() bool {
 	}
 	// rxe lets the RNR timer delay the restart only, not packets that were never sent
 	// (rxe_req.c:wait_for_rnr_timer).
-	return !r.rnrTimer.armed || r.cfg.Personality == RXE
+	return !r.rnrTimer.armed || r.traits.sendsInRNRWait
 }
 
 // Transmit appends up to budget request packets, new or repeated, as far as the send window
@@ -228,13 +249,16 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 	if last {
 		r.curWQE++
 	}
+	if r.resume > 0 {
+		r.seek(r.resume)
+	}
 }
 
 // wantsAckReq decides on AckReq for the packet nxt, the index-th of its message.
 func (r *requester) wantsAckReq(now time.Duration, index int64, last bool) bool {
 	r.sinceAckReq++
-	ask := last
-	if r.cfg.Personality == RXE {
+	ask := last || r.resume > 0 // one that is repeated alone tells how far the peer has come
+	if r.traits.asksByCount {
 		// rxe_req.c:init_req_packet counts across restarts.
 		ask = ask || r.sinceAckReq >= r.cfg.AckReqEvery
 	} else {

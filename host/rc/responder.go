@@ -4,6 +4,8 @@
 package rc
 
 import (
+	"time"
+
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -22,12 +24,13 @@ type nakState uint8
 const (
 	nakNone nakState = iota
 	nakSequence
-	nakRNR // Strict only: rxe forgets that it has sent an RNR NAK
+	nakRNR // rxe forgets that it has sent an RNR NAK
 )
 
 // responder is the receiving half of a QP.
 type responder struct {
 	cfg       *Config      `state:"constant"`
+	traits    *traits      `state:"constant"`
 	recvQueue ring[RecvWR] `state:"own(receives)"`
 
 	ePSN rocev2.PSN `state:"encoded"` // expected (rxe resp.psn, qib r_psn)
@@ -43,36 +46,56 @@ type responder struct {
 	mrOffset  int         `state:"encoded if x.inMessage == writeMessage"` // writeMessage: offset in mr of the next byte
 	bytesLeft uint32      `state:"encoded if x.inMessage == writeMessage"` // writeMessage: bytes to come
 	dmaLen    uint32      `state:"encoded if x.inMessage == writeMessage"` // writeMessage: DMALen
+
+	ackTimer timer        `state:"encoded if x.traits.ackDelay > 0 else timer{}"` // armed: an ACK waits for more packets
+	held     []heldPacket `state:"own(heldPackets)"`                              // packets behind a gap, by PSN modulo traits.keeps
+	heldLen  int          `state:"own(heldPackets)"`                              // number of these
 }
 
 func (r *responder) init(cfg *Config) {
-	r.cfg = cfg
+	r.cfg, r.traits = cfg, cfg.Personality.traits()
 	r.recvQueue = newRing[RecvWR](cfg.RecvDepth)
 	r.ePSN = cfg.RQPSN
 }
 
-func (r *responder) stop() { r.inMessage, r.mr = noMessage, nil }
+func (r *responder) stop() {
+	r.inMessage, r.mr, r.heldLen = noMessage, nil, 0
+	r.ackTimer.stop()
+	clear(r.held)
+}
 
 // handleRequest processes a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
-func (q *QP) handleRequest(p *Packet, flags rocev2.OpFlags, out *Output) {
+func (q *QP) handleRequest(now time.Duration, p *Packet, flags rocev2.OpFlags, out *Output) {
 	r := &q.responder
 	switch d := (p.PSN & rocev2.PSNMask).Sub(r.ePSN); {
 	case d > 0:
 		q.stats.OutOfSequence++
-		if r.nakState == nakNone {
-			r.nakState = nakSequence
-			q.stats.NaksSent++
-			q.respond(rocev2.SyndromeNAKSequence, r.ePSN, out)
+		if int(d) <= r.traits.keeps {
+			r.keep(p)
 		}
+		q.reportGap(out)
 		return
 	case d < 0:
 		q.duplicate(p, flags, out)
 		return
 	}
-	if r.cfg.Personality == RXE {
+	if r.traits.forgetsNAKEarly {
 		r.nakState = nakNone // before any check: a refused packet clears it too
 	}
-	q.execute(p, flags, out)
+	q.execute(now, p, flags, out)
+	if r.heldLen > 0 {
+		q.executeHeld(now, out)
+	}
+}
+
+// reportGap sends the sequence NAK of the expected PSN, once.
+func (q *QP) reportGap(out *Output) {
+	r := &q.responder
+	if r.nakState == nakNone {
+		r.nakState = nakSequence
+		q.stats.NaksSent++
+		q.respond(rocev2.SyndromeNAKSequence, r.ePSN, out)
+	}
 }
 
 // duplicate answers a request below the expected PSN, without executing it again.
@@ -82,18 +105,21 @@ func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
 	if flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
 		return // rxe: no responder resource for it, class D
 	}
-	if r.cfg.Personality == RXE {
-		q.ack(r.ackPSN.Prev(), out) // C9-105, with or without AckReq
-		return
+	ePSN := r.ePSN
+	if r.traits.acksFromZero {
+		ePSN = r.ackPSN
 	}
-	if p.AckReq {
+	switch {
+	case r.traits.acksEveryDuplicate:
+		q.ack(ePSN.Prev(), out) // C9-105
+	case p.AckReq:
 		r.nakState = nakNone
-		q.ack(r.ePSN.Prev(), out)
+		q.ack(ePSN.Prev(), out)
 	}
 }
 
 // execute executes the expected packet.
-func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
+func (q *QP) execute(now time.Duration, p *Packet, flags rocev2.OpFlags, out *Output) {
 	r := &q.responder
 	if !r.inSequence(flags) || flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
 		q.refuse(p, rocev2.SyndromeNAKInvalid, RemInvReqErr, r.inMessage == sendMessage, out)
@@ -104,7 +130,7 @@ func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 	needRecv := flags&(rocev2.OpSend|rocev2.OpImm) != 0
 	if needRecv && r.recvQueue.count == 0 {
 		q.stats.RNRsSent++
-		if r.cfg.Personality == Strict {
+		if r.traits.silentAfterRNR {
 			r.nakState = nakRNR
 		}
 		q.respond(rocev2.SyndromeRNR|rocev2.Syndrome(r.cfg.MinRNRTimer), p.PSN, out)
@@ -119,7 +145,7 @@ func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 	inv := false
 	if flags&rocev2.OpIETH != 0 {
 		inv = r.cfg.Memory.invalidate(p.InvKey)
-		if !inv && r.cfg.Personality == RXE { // class J: acknowledged, then error
+		if !inv && r.traits.unknownKeyFails { // class J: acknowledged, then error
 			if p.AckReq {
 				q.ack(p.PSN, out)
 			}
@@ -127,7 +153,7 @@ func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 			return
 		}
 	}
-	q.accepted(p, flags, inv, out)
+	q.accepted(now, p, flags, inv, out)
 }
 
 // inSequence reports whether the opcode may follow the previous one
@@ -164,12 +190,7 @@ func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndro
 			r.placed = 0
 		}
 		if n > r.recvQueue.at(0).length()-r.placed {
-			if r.cfg.Personality == Strict {
-				return rocev2.SyndromeNAKInvalid, LocLenErr
-			}
-			// rdma_rxe 6.12, as seen on the wire: the receive's buffer cannot take
-			// the copy (RESPST_ERR_LENGTH is not where it notices).
-			return rocev2.SyndromeNAKOpErr, LocQPOpErr
+			return r.traits.tooLongSyndrome, r.traits.tooLongStatus
 		}
 		return rocev2.SyndromeACK, Success
 	}
@@ -181,15 +202,19 @@ func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome
 	if flags&rocev2.OpRETH != 0 {
 		r.dmaLen, r.bytesLeft, r.mr, r.mrOffset = p.DMALen, p.DMALen, nil, 0
 		if p.DMALen > 0 { // C9-88: with length 0, R_Key and VA mean nothing
-			if r.mr = r.cfg.Memory.writable(p.RKey, p.VA, p.DMALen); r.mr != nil {
+			checked := p.DMALen
+			if r.traits.checksWritesByPart {
+				checked = min(checked, uint32(p.PayloadLen()))
+			}
+			if r.mr = r.cfg.Memory.writable(p.RKey, p.VA, checked); r.mr != nil {
 				r.mrOffset = int(p.VA - r.mr.IOVA)
 			}
 		}
 	}
-	if r.dmaLen > 0 && (r.mr == nil || !r.mr.valid) {
+	n := uint32(p.PayloadLen())
+	if r.dmaLen > 0 && (r.mr == nil || !r.mr.valid || r.traits.checksWritesByPart && int(n) > r.mr.length-r.mrOffset) {
 		return rocev2.SyndromeNAKAccess, RemAccessErr
 	}
-	n := uint32(p.PayloadLen())
 	if n > r.bytesLeft || flags&rocev2.OpEnd != 0 && n != r.bytesLeft {
 		return rocev2.SyndromeNAKInvalid, RemInvReqErr
 	}
@@ -217,9 +242,9 @@ func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 }
 
 // accepted advances past the expected packet, which has been placed, completes the
-// receive that ends with it, and acknowledges the packet if AckReq is set. inv: an R_Key
-// was invalidated.
-func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
+// receive that ends with it, and acknowledges the packet if AckReq is set, perhaps later
+// within a message. inv: an R_Key was invalidated.
+func (q *QP) accepted(now time.Duration, p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
 	r := &q.responder
 	q.stats.PacketsReceived++
 	q.stats.BytesReceived += uint64(p.PayloadLen())
@@ -247,8 +272,12 @@ func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
 	default:
 		r.inMessage = writeMessage
 	}
-	if p.AckReq {
+	switch {
+	case !p.AckReq:
+	case r.traits.ackDelay == 0 || flags&rocev2.OpEnd != 0:
 		q.ack(p.PSN, out)
+	case !r.ackTimer.armed:
+		r.ackTimer.arm(now + r.traits.ackDelay)
 	}
 }
 
@@ -277,14 +306,16 @@ func (q *QP) failReceive(status Status, out *Output) {
 
 // ack sends a positive acknowledgement of psn.
 func (q *QP) ack(psn rocev2.PSN, out *Output) {
-	s := rocev2.SyndromeACK
-	if q.cfg.Credits {
+	s := q.responder.traits.ackSyndrome
+	if q.cfg.Credits || q.responder.traits.credits {
 		s = rocev2.SyndromeCredits(q.responder.recvQueue.count)
 	}
 	q.stats.AcksSent++
 	q.respond(s, psn, out)
 }
 
+// respond sends a response, which tells of all packets before the expected one.
 func (q *QP) respond(s rocev2.Syndrome, psn rocev2.PSN, out *Output) {
+	q.responder.ackTimer.stop()
 	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.responder.msn})
 }

@@ -34,6 +34,14 @@ func newPair(t testing.TB, p Personality, pmtu, size int) *pair {
 	return x
 }
 
+// advance lets the receiver send an ACK that waits for more packets.
+func (x *pair) advance() {
+	if at, ok := x.b.NextDeadline(); ok {
+		x.now = max(x.now, at)
+		x.b.Advance(x.now, &x.ack)
+	}
+}
+
 // transfer moves one message and returns the packets it took.
 func (x *pair) transfer(t testing.TB, op WROp) (packets int) {
 	x.now += time.Microsecond
@@ -55,6 +63,7 @@ func (x *pair) transfer(t testing.TB, op WROp) (packets int) {
 			x.b.Input(x.now, &x.out.Packets[i], &x.ack)
 		}
 		x.out.Reset()
+		x.advance()
 		for i := range x.ack.Packets {
 			x.a.Input(x.now, &x.ack.Packets[i], &x.out)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-var personalities = []Personality{RXE, Strict}
+var personalities = Personalities()
 
 func drawPlan(t *rapid.T) plan {
 	p := plan{

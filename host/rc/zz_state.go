@@ -25,6 +25,19 @@ func (x *QP) readState(c *stateCode) {
 	}
 }
 
+func (x *adaptive) appendState(c *stateCode, b []byte) []byte {
+	b = append(b, statecode.Bit(x.early))
+	b = statecode.AppendInt(b, x.wait)
+	b = statecode.AppendInt(b, x.left)
+	return b
+}
+
+func (x *adaptive) readState(c *stateCode) {
+	x.early = c.ReadFlags() != 0
+	statecode.ReadInt(&c.Code, &x.wait)
+	statecode.ReadInt(&c.Code, &x.left)
+}
+
 func (x *requester) appendState(c *stateCode, b []byte) []byte {
 	b = append(b, statecode.Bit(x.startedRetry))
 	b = statecode.AppendInt(b, x.curWQE)
@@ -40,6 +53,12 @@ func (x *requester) appendState(c *stateCode, b []byte) []byte {
 	c.Bytes = b
 	c.sends(x)
 	b = c.Bytes
+	if x.traits.adaptive {
+		b = x.adaptive.appendState(c, b)
+	}
+	if x.traits.repeatsOne {
+		b = statecode.AppendInt(b, x.resume)
+	}
 	if x.cfg.paced() {
 		c.Bytes = b
 		x.pacer.CodeState(&c.Code)
@@ -63,6 +82,16 @@ func (x *requester) readState(c *stateCode) {
 	x.timer.readState(c)
 	x.rnrTimer.readState(c)
 	c.sends(x)
+	if x.traits.adaptive {
+		x.adaptive.readState(c)
+	} else {
+		x.adaptive = adaptive{}
+	}
+	if x.traits.repeatsOne {
+		statecode.ReadInt(&c.Code, &x.resume)
+	} else {
+		x.resume = 0
+	}
 	if x.cfg.paced() {
 		x.pacer.CodeState(&c.Code)
 		x.pacerTimer.readState(c)
@@ -93,6 +122,12 @@ func (x *responder) appendState(c *stateCode, b []byte) []byte {
 		b = statecode.AppendUint(b, x.bytesLeft)
 		b = statecode.AppendUint(b, x.dmaLen)
 	}
+	if x.traits.ackDelay > 0 {
+		b = x.ackTimer.appendState(c, b)
+	}
+	c.Bytes = b
+	c.heldPackets(x)
+	b = c.Bytes
 	return b
 }
 
@@ -118,6 +153,12 @@ func (x *responder) readState(c *stateCode) {
 		x.bytesLeft = 0
 		x.dmaLen = 0
 	}
+	if x.traits.ackDelay > 0 {
+		x.ackTimer.readState(c)
+	} else {
+		x.ackTimer = timer{}
+	}
+	c.heldPackets(x)
 }
 
 func (x *sendWQE) appendState(c *stateCode, b []byte) []byte {
