@@ -30,8 +30,12 @@ type treeNet struct {
 	group   netip.Addr
 	window  mcast.Window
 	session uint64 // the session of all adjacencies
+	budget  int    // the packets that a host sends in 10 us at most
 	// seen counts, by link and direction, how often each data packet passed it.
 	seen map[string]int
+	// outage reports that the link of a host loses what it sends, or what goes to it, now.
+	// nil: never.
+	outage func(h *treeHost, sends bool) bool
 	// onFrame is called for each frame that is put on a link.
 	onFrame func(from, to treeEnd, frame []byte)
 }
@@ -70,6 +74,9 @@ type treeHost struct {
 	out      rc.Output
 	done     []rc.Completion
 	nextID   uint64
+	receive  int  // bytes of a receive
+	dead     bool // it sends nothing, and takes nothing
+	mayFail  bool // its queue pair may end in error
 }
 
 const (
@@ -86,6 +93,12 @@ type treeConfig struct {
 	personality rc.Personality
 	deadAfter   time.Duration
 	policy      mcast.Policy
+	quorum      int
+	// hosts has the personality of each host, whose window is then the personality's, and
+	// receive the bytes of a receive. nil: all have personality, and a small window.
+	hosts   []rc.Personality
+	receive int
+	budget  int
 }
 
 // newTreeNet makes the network. Hosts 0 and 1 are at the first leaf, 2 and 3 at the
@@ -93,7 +106,7 @@ type treeConfig struct {
 func newTreeNet(t *testing.T, c treeConfig) *treeNet {
 	n := &treeNet{
 		t: t, random: rand.New(rand.NewPCG(c.seed, 5)), loss: c.loss, start: time.Now(), group: netip.MustParseAddr("10.77.254.1"),
-		window: mcast.Window{Base: 0x10000, Len: treeWindow, RKey: 0x1234567}, seen: make(map[string]int),
+		window: mcast.Window{Base: 0x10000, Len: treeWindow, RKey: 0x1234567}, seen: make(map[string]int), budget: 8,
 	}
 	for _, name := range []string{"leaf1", "spine", "leaf2"} {
 		mtu := 1500
@@ -165,7 +178,11 @@ func (n *treeNet) setNeighbours(up bool) {
 
 func (n *treeNet) addHost(at treeEnd, c treeConfig) {
 	i := len(n.hosts)
-	h := &treeHost{n: n, ip: fakeHost(i), mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, at: at, mem: make([]byte, treeWindow), buffers: make(map[uint64][]byte)}
+	h := &treeHost{n: n, ip: fakeHost(i), mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, at: at, mem: make([]byte, treeWindow), buffers: make(map[uint64][]byte), receive: treeWindow}
+	personality, window, receives := c.personality, 64, 100
+	if c.hosts != nil {
+		personality, window, receives, h.receive = c.hosts[i], 0, 8, c.receive
+	}
 	memory := rc.NewMemory(uint64(i) + 1)
 	mr, err := memory.RegisterMR(h.mem, uint64(i+1)<<32, rc.RemoteWrite)
 	if err != nil {
@@ -178,13 +195,13 @@ func (n *treeNet) addHost(at treeEnd, c treeConfig) {
 		},
 	}
 	h.qp, err = rc.New(rc.Config{
-		Personality: c.personality, PMTU: c.pmtu, LocalQPN: h.spec.QPN, DestQPN: treeQPN, SQPSN: h.spec.SQPSN, RQPSN: h.spec.RQPSN,
-		Timeout: 67 * time.Millisecond, RetryCnt: 7, RNRRetry: rc.Infinite, MaxUnacked: 64, Memory: memory,
+		Personality: personality, PMTU: c.pmtu, LocalQPN: h.spec.QPN, DestQPN: treeQPN, SQPSN: h.spec.SQPSN, RQPSN: h.spec.RQPSN,
+		Timeout: 67 * time.Millisecond, RetryCnt: 7, RNRRetry: rc.Infinite, MaxUnacked: window, Memory: memory,
 	})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	for range 100 {
+	for range receives {
 		h.postReceive()
 	}
 	at.node.ends[at.port] = treeEnd{host: h}
@@ -192,7 +209,7 @@ func (n *treeNet) addHost(at treeEnd, c treeConfig) {
 }
 
 func (h *treeHost) postReceive() {
-	buf := make([]byte, treeWindow)
+	buf := make([]byte, h.receive)
 	h.nextID++
 	h.buffers[h.nextID] = buf
 	if err := h.qp.PostRecv(rc.RecvWR{ID: h.nextID, Buf: buf}); err != nil {
@@ -218,7 +235,7 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 	owner := x.all[len(x.all)/2]
 	spec := mcast.GroupSpec{
 		Tree: mcast.TreeSpec{Epoch: 1},
-		IP:   n.group, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter}, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
+		IP:   n.group, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: c.pmtu, Policy: c.policy, Quorum: c.quorum, DeadAfter: c.deadAfter}, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
 	}
 	table := Table{IP: n.group, QPN: treeQPN, PMTU: c.pmtu}
 	at := make(map[int]mcast.LegID)
@@ -261,7 +278,7 @@ func (n *treeNet) carry(from, to treeEnd, frame []byte) {
 	if rocev2.Decode(frame, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op.Is(rocev2.OpRequest) && f.Op != rocev2.WriteOnly {
 		n.seen[fmt.Sprintf("%v>%v %v %06x", &from, &to, f.Src(), f.BTH().PSN())]++
 	}
-	if n.random.Float64() < n.loss {
+	if n.random.Float64() < n.loss || n.outage != nil && (to.host != nil && n.outage(to.host, false) || from.host != nil && n.outage(from.host, true)) {
 		return
 	}
 	if to.host != nil {
@@ -278,6 +295,9 @@ func (n *treeNet) now() time.Duration { return time.Since(n.start) }
 
 // input takes a frame from the wire, as a host's NIC does.
 func (h *treeHost) input(frame []byte) {
+	if h.dead {
+		return
+	}
 	var f rocev2.Frame
 	if r := rocev2.Decode(frame, &f); r != rocev2.OK || f.Kind != rocev2.KindRoCE {
 		return
@@ -312,12 +332,17 @@ func (h *treeHost) flush() (any bool) {
 	h.out.Packets = nil
 	for _, c := range h.out.Completions {
 		if c.Status != rc.Success {
+			if h.mayFail {
+				continue
+			}
 			h.n.t.Fatalf("host %v: %v of %v", h.ip, c.Status, c.Op)
 		}
 		if c.Recv() {
 			h.received = append(h.received, h.buffers[c.ID][:c.Bytes])
 			delete(h.buffers, c.ID)
-			h.postReceive()
+			if h.qp.State() == rc.RTS {
+				h.postReceive()
+			}
 			continue
 		}
 		h.done = append(h.done, c)
@@ -345,8 +370,11 @@ func (h *treeHost) flush() (any bool) {
 func (n *treeNet) step() (any bool) {
 	time.Sleep(10 * time.Microsecond)
 	for _, h := range n.hosts {
+		if h.dead {
+			continue
+		}
 		h.qp.Advance(n.now(), &h.out)
-		h.qp.Transmit(n.now(), &h.out, 8)
+		h.qp.Transmit(n.now(), &h.out, n.budget)
 		any = h.flush() || any
 	}
 	for _, x := range n.nodes {
@@ -374,7 +402,7 @@ func (n *treeNet) jump() {
 		}
 	}
 	for _, h := range n.hosts {
-		if at, ok := h.qp.NextDeadline(); ok {
+		if at, ok := h.qp.NextDeadline(); ok && !h.dead {
 			wait = min(wait, max(0, at-n.now()))
 		}
 	}
