@@ -205,6 +205,10 @@ random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new 
 floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)
 	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods
 
+.PHONY: personalities
+personalities: ## sources and receivers that behave as RNICs are documented to, through the switch's workers in virtual time: a table of 160 cells
+	GLEAM_PERSONALITIES=all $(GO) test ./dataplane -count=1 -timeout 30m -v -run '^TestPersonalities$$'
+
 bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
 	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)
 

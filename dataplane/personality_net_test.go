@@ -22,7 +22,7 @@ import (
 // a verdict.
 type personalityNet struct {
 	*treeNet
-	evicted  []mcast.Event // by host, as of the last look
+	evicted  []mcast.Event // removals by host, as of the last look
 	outcomes mcast.Outcomes
 }
 

@@ -75,8 +75,8 @@ type treeHost struct {
 	done     []rc.Completion
 	nextID   uint64
 	receive  int  // bytes of a receive
-	dead     bool // it sends nothing, and takes nothing
-	mayFail  bool // its queue pair may end in error
+	dead     bool // true: it sends nothing, and takes nothing
+	mayFail  bool // true: its queue pair may end in error
 }
 
 const (
@@ -94,11 +94,9 @@ type treeConfig struct {
 	deadAfter   time.Duration
 	policy      mcast.Policy
 	quorum      int
-	// hosts has the personality of each host, whose window is then the personality's, and
-	// receive the bytes of a receive. nil: all have personality, and a small window.
-	hosts   []rc.Personality
-	receive int
-	budget  int
+	hosts       []rc.Personality // personality of each host, whose window is then its; nil: all have personality, and a small window
+	receive     int              // bytes of a receive, with hosts
+	budget      int              // packets that a host sends in 10 us at most, with hosts
 }
 
 // newTreeNet makes the network. Hosts 0 and 1 are at the first leaf, 2 and 3 at the

@@ -72,10 +72,10 @@ type traits struct {
 	silentAfterRNR     bool // no sequence NAK follows an RNR NAK
 	unknownKeyFails    bool // SEND with invalidate of an unknown R_Key ends the QP
 	tooLongSyndrome    rocev2.Syndrome
-	tooLongStatus      Status          // with tooLongSyndrome: of a SEND that its receive has no room for
+	tooLongStatus      Status          // status, with tooLongSyndrome, of a SEND that its receive has no room for
 	checksWritesByPart bool            // the bounds of a WRITE are checked packet by packet
 	ackDelay           time.Duration   // how long the ACK inside a message waits for more packets; 0: not at all
-	ackSyndrome        rocev2.Syndrome // of an ACK
+	ackSyndrome        rocev2.Syndrome // syndrome of an ACK
 	credits            bool            // ACKs have the credit code of the posted receives
 	keeps              int             // how far behind a gap packets are kept; a power of two, or 0
 }
@@ -146,8 +146,8 @@ const (
 
 // adaptive is the timer of early repetitions.
 type adaptive struct {
-	wait  time.Duration `state:"duration"` // until the next early repetition
-	left  time.Duration `state:"duration"` // of the time of early repetitions; 0: it is over
+	wait  time.Duration `state:"duration"` // time until the next early repetition
+	left  time.Duration `state:"duration"` // rest of the time of early repetitions; 0: it is over
 	early bool          `state:"encoded"`  // one has been sent without an answer since
 }
 

@@ -47,8 +47,8 @@ func TestRetransmissionTimes(t *testing.T) {
 		p       Personality
 		code    uint8
 		retries uint8
-		end     time.Duration // within 1 %
-		regular time.Duration // between the last two repetitions
+		end     time.Duration // the end, within 1 %
+		regular time.Duration // the time between the last two repetitions
 	}{
 		{ConnectX, 14, 7, 3660 * time.Millisecond, 537 * time.Millisecond},
 		{ConnectX, 8, 7, 3660 * time.Millisecond, 537 * time.Millisecond},

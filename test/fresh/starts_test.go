@@ -57,6 +57,7 @@ var starts = []start{
 	{lines: "make mutation ARGS='-every 300' PACKAGES=host/rc/dcqcn", runs: true, long: true},
 	{lines: "make model MODEL=quick", runs: true, long: true},
 	{lines: "make soak CHECKS=1", runs: true, long: true},
+	{lines: "make personalities", runs: true, long: true},
 	{lines: "make random-trees RUNS=1", runs: true, long: true},
 	{lines: "make bench ARGS='--help'", runs: true, long: true},
 	{lines: "make microbench BENCH=./rocev2", runs: true, long: true},
