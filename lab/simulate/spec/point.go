@@ -83,11 +83,19 @@ func (p *Point) checkTrains() {
 // Inexact reports whether results of trains may differ from those of packets.
 func (p *Point) Inexact() bool { return p.inexact }
 
+// personalities returns the words for queue pairs, in the order of rc.Personality.
+func personalities() (words []string) {
+	for _, p := range rc.Personalities() {
+		words = append(words, p.String())
+	}
+	return words
+}
+
 func (p *Point) checkHosts() {
 	r, h := p.reader, &p.file.Hosts
 	p.cfg.PathMTU = r.count("hosts.mtu", h.MTU, 4096)
 	p.cfg.Host = sim.Host{
-		Personality: []rc.Personality{rc.RXE, rc.Strict}[r.oneOf("hosts.personality", h.Personality, "rxe", "strict")],
+		Personality: rc.Personality(r.oneOf("hosts.personality", h.Personality, personalities()...)),
 		Window:      r.count("hosts.window", h.Window, 1<<23),
 		AckEvery:    r.count("hosts.ack_every", h.AckEvery, 1<<16),
 		Timeout:     r.duration("hosts.timeout", h.Timeout),
