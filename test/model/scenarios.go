@@ -48,7 +48,7 @@ func Tiny() []Config {
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed},
 		{Name: "asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, AckEvery: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths())...)
+	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths(), TinyPersonalities())...)
 }
 
 // Quick are scenarios of some hundred thousand states, all searched.

@@ -44,10 +44,15 @@ func (w *World) toHost(i int, p packet) {
 	if h.progress[p.source].next(&w.streams[p.source], int(p.index)) { // bytes of an earlier state must not pass for the packet's
 		at := w.targetOf(i, &p)
 		clear(at[:min(len(at), len(f.payload))])
+		if h.qp.Config().Personality == rc.ConnectXRepeat { // nor for those behind it, which it may have kept
+			at = at[:min(len(at), len(w.streams[p.source].wrs[f.msg].Data)-f.off)]
+			clear(at)
+		}
 	}
 	h.qp.Input(w.now, &in, &w.qpOut)
-	if h.qp.ExpectedPSN() != expected {
+	for n := h.qp.ExpectedPSN().Sub(expected); n > 0; n-- { // more than one if some were kept behind a gap
 		w.checkAccepted(i, p)
+		p.index++
 	}
 	w.served(i)
 }
