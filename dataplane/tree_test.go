@@ -109,6 +109,7 @@ func TestTransfersThroughATree(t *testing.T) {
 		{"several buffers", treeConfig{pmtu: 4096}},
 		{"loss", treeConfig{pmtu: 1024, loss: 0.02, seed: 1}},
 		{"loss, strict", treeConfig{pmtu: 1024, loss: 0.02, seed: 2, personality: rc.Strict}},
+		{"loss, RNICs", treeConfig{pmtu: 1024, loss: 0.02, seed: 6, receive: 1 << 16, hosts: []rc.Personality{rc.ConnectX, rc.ConnectXRepeat, rc.Mthca, rc.IRDMA, rc.EachPacket}}},
 		{"loss, three workers", treeConfig{pmtu: 1024, loss: 0.02, seed: 3, workers: "worker: {cpu: [-1, -1, -1]}\n"}},
 		{"loss, three workers, several buffers", treeConfig{pmtu: 4096, loss: 0.02, seed: 4, workers: "worker: {cpu: [-1, -1, -1]}\n"}},
 		{"loss, no repair", treeConfig{pmtu: 1024, loss: 0.02, seed: 5, workers: "repair: {total: 0}\n"}},
