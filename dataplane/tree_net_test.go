@@ -232,8 +232,8 @@ func (n *treeNet) toward(x *treeNode, h *treeHost) int {
 func (n *treeNet) put(x *treeNode, c treeConfig) {
 	owner := x.all[len(x.all)/2]
 	spec := mcast.GroupSpec{
-		Tree: mcast.TreeSpec{Epoch: 1},
-		IP:   n.group, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: c.pmtu, Policy: c.policy, Quorum: c.quorum, DeadAfter: c.deadAfter}, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
+		Tree: mcast.TreeSpec{Epoch: 1}, AckEvery: mcast.DefaultAckEvery,
+		IP: n.group, GroupParams: mcast.GroupParams{QPN: treeQPN, PathMTU: c.pmtu, Policy: c.policy, Quorum: c.quorum, DeadAfter: c.deadAfter}, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
 	}
 	table := Table{IP: n.group, QPN: treeQPN, PMTU: c.pmtu}
 	at := make(map[int]mcast.LegID)
