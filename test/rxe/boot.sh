@@ -2,17 +2,19 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# boot.sh CACHE SHARE SECONDS boots the guest, which mounts SHARE, runs guest.sh
-# there and powers off. Its output appears as it comes; its exit code is ours. With
-# GLEAM_START=1 the guest powers off once it has started.
+# boot.sh CACHE SHARE SECONDS [ARGUMENT...] boots the guest, which mounts SHARE, runs guest.sh
+# there and powers off. Its output appears as it comes; its exit code is ours. QEMU, or the program that
+# the variable QEMU names, has the arguments for more devices. With GLEAM_START=1 the guest powers off once it has started.
 set -euo pipefail
 cache=$1 share=$2 seconds=$3
+shift 3
+devices=("$@")
 kernel=$(echo "$cache"/root/boot/vmlinuz-*)
 
 qemu() { # ACCEL WORDS-OF-THE-COMMAND-LINE CONSOLE ARGUMENTS...
 	local accel=$1 words=$2 console=$3
 	shift 3
-	exec qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 2G \
+	exec "${QEMU:-qemu-system-x86_64}" -accel "$accel" -cpu max -smp 2 -m 2G \
 		-display none -no-reboot -nodefaults -monitor none -serial "file:$console" \
 		-kernel "$kernel" -initrd "$cache/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable $words" "$@" </dev/null
@@ -62,7 +64,7 @@ for attempt in 1 2; do
 	rm -f "$share/rc" "$share/up"
 	echo "booting $(basename "$kernel") ($accel)"
 	(qemu "$accel" "" "$share/console" \
-		-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap") &
+		-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap" "${devices[@]}") &
 	guest=$!
 	trap 'kill $guest 2>/dev/null || true' EXIT
 	tail -n +1 -f --pid=$guest -s 0.2 "$share/output" 2>/dev/null &

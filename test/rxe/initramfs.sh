@@ -15,7 +15,7 @@ stamp=$(cat "$root/.complete" "$here/initramfs.sh" "$here/init" | sha256sum)
 [ "$(cat "$cache/initramfs.stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 programs=(
-	bin/bash sbin/ip sbin/tc sbin/bridge sbin/mke2fs sbin/e2fsck usr/bin/rdma usr/bin/tcpdump
+	bin/bash sbin/ip sbin/tc sbin/bridge sbin/mke2fs sbin/e2fsck usr/bin/rdma usr/bin/tcpdump sbin/ethtool
 	usr/bin/ibv_devices usr/bin/ibv_devinfo usr/bin/ibv_rc_pingpong
 	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat usr/bin/ib_read_bw
 	usr/bin/rdma_client usr/bin/rdma_server usr/bin/ucmatose usr/bin/cmtime usr/bin/rping usr/bin/rstream usr/bin/udaddy usr/bin/mckey
@@ -33,6 +33,8 @@ modules=(
 	tls bonding vrf crypto_null gcm gf128mul ghash-generic macsec garp mrp 8021q ipvlan macvlan dummy vxlan
 	netfs 9pnet 9p 9pnet_virtio
 )
+# The drivers of the NICs of test/nics, in the order in which its guest loads them.
+nics=(failover net_failover virtio_net vmxnet3 e1000e dca i2c-algo-bit igb)
 
 tmp=$(mktemp -d "$cache/initramfs.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
@@ -41,7 +43,7 @@ mkdir -p "$tmp"/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,host,modules
 
 cp "$(command -v busybox)" "$tmp/bin/busybox"
 # Not ip and tc: the applets do less than the programs.
-for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed grep ln chmod rm head tail kill ps uname env sysctl timeout hostname mktemp od tr seq cut; do
+for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed grep ln chmod rm head tail kill ps uname env sysctl timeout hostname mktemp od tr seq cut ping stty readlink wc basename dirname test; do
 	ln -s /bin/busybox "$tmp/bin/$applet"
 done
 
@@ -132,19 +134,27 @@ fi
 copy_libraries
 
 n=10
-for m in "${modules[@]}"; do
-	file=$(find "$root/lib/modules/$release" -name "$m.ko*" | head -n1)
-	if [ -z "$file" ]; then
-		echo "kernel $release has no module $m" >&2
-		exit 1
-	fi
-	case $file in
-	*.xz) xz -dc "$file" >"$tmp/modules/$n-$m.ko" ;;
-	*.zst) zstd -qdc "$file" >"$tmp/modules/$n-$m.ko" ;;
-	*) cp "$file" "$tmp/modules/$n-$m.ko" ;;
-	esac
-	n=$((n + 1))
-done
+# put FOLDER MODULE... puts modules of the kernel into a folder, with names in their order.
+put() {
+	local folder=$1 file m
+	shift
+	mkdir -p "$folder"
+	for m in "$@"; do
+		file=$(find "$root/lib/modules/$release" -name "$m.ko*" | head -n1)
+		if [ -z "$file" ]; then
+			echo "kernel $release has no module $m" >&2
+			exit 1
+		fi
+		case $file in
+		*.xz) xz -dc "$file" >"$folder/$n-$m.ko" ;;
+		*.zst) zstd -qdc "$file" >"$folder/$n-$m.ko" ;;
+		*) cp "$file" "$folder/$n-$m.ko" ;;
+		esac
+		n=$((n + 1))
+	done
+}
+put "$tmp/modules" "${modules[@]}"
+put "$tmp/modules/nics" "${nics[@]}"
 cp "$here/init" "$tmp/init"
 chmod 755 "$tmp/init"
 echo 'root:x:0:0:root:/:/bin/sh' >"$tmp/etc/passwd"

@@ -14,7 +14,7 @@ programs=(
 	iproute2 libbpf1 libelf1 libmnl0 libxtables12 libcap2 libbsd0 libmd0 libtirpc3 libgssapi-krb5-2 libkrb5-3
 	libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libselinux1 libpcre2-8-0
 	e2fsprogs libext2fs2 libss2 libblkid1 libuuid1
-	tcpdump libpcap0.8 libdbus-1-3 libsystemd0 libssl3 bash libtinfo6
+	ethtool tcpdump libpcap0.8 libdbus-1-3 libsystemd0 libssl3 bash libtinfo6
 	PYTHON-minimal libPYTHON-minimal libPYTHON-stdlib python3-numpy python3-pyverbs libblas3 liblapack3 libgfortran5 libquadmath0 libstdc++6 libexpat1 libffi8
 	"${@:2}"
 )
