@@ -184,6 +184,56 @@ func TestAttachByMTU(t *testing.T) {
 	}
 }
 
+// A port that is attached again has the program that its MTU needs now, natively; the one for several buffers stays.
+func TestAttachToByMTU(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s.LoadSeveral()
+	for _, tc := range []struct {
+		mtu   int
+		mode  Mode
+		frags bool
+	}{{1500, Auto, false}, {MaxSingleBufferMTU, Native, false}, {9000, Auto, true}, {1500, Auto, true}, {9000, Native, true}} {
+		if err := p.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		setMTU(t, tc.mtu, "p0", "h0")
+		if err := p.AttachTo(l.Attrs().Index, "p0", tc.mode, tc.mtu); err != nil {
+			t.Errorf("MTU %d, %s: %v", tc.mtu, tc.mode, err)
+			continue
+		}
+		if p.Mode() != Native || p.Frags() != tc.frags || p.NativeError() != nil {
+			t.Errorf("MTU %d, %s: mode %s, frags %v, native error %v", tc.mtu, tc.mode, p.Mode(), p.Frags(), p.NativeError())
+		}
+	}
+}
+
+// A port that is attached again at an MTU that its driver promises, and does not take, gets the program for several
+// buffers before generic mode.
+func TestAttachToFragsBeforeGeneric(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	setMTU(t, 9000, "p0", "h0")
+	if err := p.AttachTo(l.Attrs().Index, "p0", Auto, 3000); err != nil || p.Mode() != Native || !p.Frags() || p.NativeError() != nil {
+		t.Errorf("%v: mode %s, frags %v, native error %v", err, p.Mode(), p.Frags(), p.NativeError())
+	}
+}
+
 // A driver whose limit is lower than the MTU promises gets the program for
 // several buffers before generic mode is resorted to. A veth's limit is the
 // same as ours, so the MTU that is claimed here is not the real one.

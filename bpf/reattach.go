@@ -6,13 +6,14 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 )
 
 // A process that has given up its privileges loads no program any more. So the program of a
 // port whose interface vanishes is attached to the interface that comes in its place, and
-// ports that are added later get the one that was loaded at start.
+// ports that are added later, or have a longer MTU, get one that was loaded at start.
 
 // Spare is the program for a port that may be added later, for frames in one buffer or in
 // several.
@@ -42,16 +43,29 @@ func (p *PortProgram) Detach() error {
 	return nil
 }
 
-// AttachTo attaches the program, which is attached to no interface, to another one, like
-// Attach, but with the program that was loaded: Frags does not change.
-func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode) error {
+// LoadSeveral loads the program for frames in several buffers for ports that have the other one, until their MTU
+// grows. Linux before 5.18 has none: such a port then runs in generic mode.
+func (s *Steering) LoadSeveral() { _, _ = s.program(true) }
+
+// AttachTo attaches the program, which is attached to no interface, to another one, or to the same at another MTU,
+// like Attach, but with the programs that were loaded. A port that has the one for frames in several buffers keeps it.
+func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode, mtu int) error {
+	was := p.frags
+	_, none := p.steering.program(true)
+	ways := attempts(mode, mtu)
+	for i := range ways {
+		ways[i].frags = p.frags || ways[i].frags && none == nil
+	}
 	var before error
-	for _, m := range []Mode{Native, Generic} {
-		if mode != Auto && mode != m {
-			continue
-		}
-		err := p.attachTo(ifindex, ifname, attempt{m, p.frags})
+	for _, way := range slices.Compact(ways) {
+		err := p.take(way.frags)
 		if err == nil {
+			err = p.attachTo(ifindex, ifname, way)
+		}
+		if err == nil {
+			if way.mode == Native {
+				before = nil
+			}
 			p.nativeErr = before
 			return nil
 		}
@@ -62,6 +76,7 @@ func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode) error {
 			break
 		}
 	}
+	_ = p.take(was) // it was loaded
 	return before
 }
 

@@ -37,7 +37,7 @@ type programs struct {
 }
 
 // loadSpares loads the programs of ports that may be added: for frames in several buffers
-// if a port has such a program now.
+// if a port has such a program now. One of these is loaded in any case, for ports whose MTU grows.
 func (p *programs) loadSpares(s *bpf.Steering) error {
 	frags := slices.ContainsFunc(p.bySlot, func(x *bpf.PortProgram) bool { return x != nil && x.Frags() })
 	for range sparePorts {
@@ -47,6 +47,7 @@ func (p *programs) loadSpares(s *bpf.Steering) error {
 		}
 		p.spare = append(p.spare, x)
 	}
+	s.LoadSeveral()
 	return nil
 }
 
@@ -122,11 +123,11 @@ func (p *Plane) reopen(pi int, c *config.Port) (*port, error) {
 	if f.Found, err = links.Find(c, p.cfg.XDPModeOf(c)); err != nil {
 		return nil, err
 	}
-	x, err := openPort(&f, p.cfg, p.umem, func(ifindex, _ int) (*bpf.PortProgram, error) {
+	x, err := openPort(&f, p.cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
 		if err := program.SetPolicy(&bpf.Policy{Blocked: true}); err != nil {
 			return nil, err
 		}
-		return program, program.AttachTo(ifindex, c.Name, bpfMode(f.Mode))
+		return program, program.AttachTo(ifindex, c.Name, bpfMode(f.Mode), mtu)
 	})
 	if err != nil {
 		return nil, err
