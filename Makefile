@@ -112,6 +112,10 @@ test-trees: ## groups over a fat-tree of 20 switches, static routes and BGP, wit
 test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)
 	@test/rxe/run.sh $(ARGS)
 
+.PHONY: test-nics
+test-nics: ## gleamd at emulated NICs (virtio-net, vmxnet3, e1000e, igb), whose links, queues and MTUs change, in the machine of test-rxe (root for taps; ARGS=--quick)
+	@test/nics/run.sh $(ARGS)
+
 .PHONY: test-cm
 test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
 	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)

@@ -38,7 +38,7 @@ type fastTarget struct {
 	skips  atomic.Uint64 // times that a leg's gate was open, and no copy came to it; workers count
 
 	name, driver string
-	ifindex      int // 0: the slot has no interface
+	ifindex      int // 0: the slot has no interface, or one in generic mode
 	target       fastpath.Target
 }
 
@@ -56,8 +56,8 @@ func newFastTargets(maps *fastpath.Maps, ports int, notify Notify) *fastTargets 
 	return f
 }
 
-// setPort gives a slot an interface, or none. What was known of another one is forgotten. A
-// nil f has no ports.
+// setPort gives a slot an interface, or none. What was known of another one is forgotten. One in generic mode is not
+// looked at: that it takes no redirected frames is no reason of its own. A nil f has no ports.
 func (f *fastTargets) setPort(pi int, p *portIdentity) {
 	if f == nil {
 		return
@@ -66,6 +66,9 @@ func (f *fastTargets) setPort(pi int, p *portIdentity) {
 	defer f.mu.Unlock()
 	x := &f.ports[pi]
 	x.name, x.driver, x.ifindex, x.target = p.name, p.driver, p.ifindex, fastpath.Target{}
+	if !p.native {
+		x.ifindex = 0
+	}
 	x.barred.Store(false)
 }
 

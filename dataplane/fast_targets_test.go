@@ -35,7 +35,7 @@ func newTargetRig(t *testing.T) *targetRig {
 	t.Cleanup(r.targets.close)
 	r.targets.changed = func(pi int) { r.changes = append(r.changes, pi) }
 	for i, name := range r.x.Ports {
-		r.targets.setPort(i, &portIdentity{name: name, driver: "veth", ifindex: r.x.ifindex[i]})
+		r.targets.setPort(i, &portIdentity{name: name, driver: "veth", native: true, ifindex: r.x.ifindex[i]})
 	}
 	r.look(0)
 	return r
@@ -94,6 +94,18 @@ func TestFastTargetWithoutGRO(t *testing.T) {
 	r.gate(0, fastFirst.Next(), 1, false)
 	r.gate(1, fastFirst, 0, false)
 	r.targets.setPort(2, &portIdentity{})
+	r.look(time.Second)
+	r.barred("")
+}
+
+// A port in generic mode has that for its reason, and no other.
+func TestFastTargetInGenericMode(t *testing.T) {
+	r := newTargetRig(t)
+	if r.targets.redirects == nil {
+		t.Skip("this kernel does not say which ports take redirected frames")
+	}
+	r.gro(false)
+	r.targets.setPort(2, &portIdentity{name: r.x.Ports[2], driver: "veth", ifindex: r.x.ifindex[2]})
 	r.look(time.Second)
 	r.barred("")
 }
@@ -163,7 +175,7 @@ func TestFastTargetSkipped(t *testing.T) {
 	r.look(100*time.Millisecond, 2)
 	r.barred("no copy came to the port")
 	// Another interface in its place has not lost any.
-	r.targets.setPort(2, &portIdentity{name: "another", driver: "veth", ifindex: r.x.ifindex[2]})
+	r.targets.setPort(2, &portIdentity{name: "another", driver: "veth", native: true, ifindex: r.x.ifindex[2]})
 	r.look(100 * time.Millisecond)
 	r.barred("")
 }

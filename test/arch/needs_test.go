@@ -66,7 +66,7 @@ func TestPartsOfPackages(t *testing.T) {
 			parts[p] = false
 		}
 	}
-	files := []string{"Makefile", "scripts/deb", "scripts/foreign", "scripts/generate-check", "scripts/site/build", "scripts/test", "test/rxe/run.sh"}
+	files := []string{"Makefile", "scripts/deb", "scripts/foreign", "scripts/generate-check", "scripts/site/build", "scripts/test", "test/nics/run.sh", "test/rxe/run.sh"}
 	for _, file := range files {
 		for _, m := range regexp.MustCompile(`need"? ([a-z][a-z0-9-]*)(?: *\n|; then| \|\||;)`).FindAllStringSubmatch(code(read(t, file)), -1) {
 			if _, ok := parts[m[1]]; !ok {

@@ -143,6 +143,7 @@ for machine in "${machines[@]}"; do
 	D)
 		if ! [ -c /dev/net/tun ]; then skip D "there is no /dev/net/tun"
 		elif [ "$(id -u)" != 0 ]; then skip D "taps need root"
+		elif ! "$top/scripts/need" nics; then skip D "ip is missing, and cannot be installed"
 		else boot D virtio-net-pci virtio-net-pci virtio-net-pci; fi
 		;;
 	esac

@@ -46,6 +46,23 @@ unbind_and_bind() {
 	echo "$at" >/sys/bus/pci/drivers/virtio-pci/bind
 	await 60 placed && says 'port is taken up again' p3 && says 'port is up' p3 && is 3 reopened 1 && transfer write-bw --verify -n 5
 }
+unbound_in_a_transfer() {
+	start || return
+	local at
+	at=$(pci 3)
+	mark
+	(
+		await 60 began
+		echo "$at" >/sys/bus/pci/drivers/virtio-pci/unbind
+		says 'port is gone' p3
+		echo "$at" >/sys/bus/pci/drivers/virtio-pci/bind
+		await 60 placed
+	) &
+	local cut=$!
+	transfer write-bw --verify -n 200 -s 64K || { wait $cut; return 1; }
+	wait $cut
+	logged 'port is taken up again' p3 || fail "the transfer ended before the NIC was gone"
+}
 device_del_and_device_add() {
 	start && transfer write-bw --verify -n 5 || return
 	mark
@@ -61,7 +78,7 @@ fast_path() {
 		is $i fast_path.used true || fail "p$i is not used: $(port $i fast_path.reason)" || return
 		sent=$(port $i fast_path.sent)
 		[ "${sent:-0}" -gt 0 ] || fail "no copies by XDP at p$i" || return
-		did+="p$i $sent copies by XDP of 1280 packets, $(port $i fast_path.lost) lost; "
+		did+="${did:+; }p$i $sent copies by XDP of 1280 packets, $(port $i fast_path.lost) lost"
 	done
 }
 
@@ -127,6 +144,6 @@ routed() {
 
 quick() { run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back unbind_and_bind MTU_raised_under_gleamd; }
 all() {
-	run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back carrier_lost_in_a_transfer unbind_and_bind device_del_and_device_add \
+	run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back carrier_lost_in_a_transfer unbind_and_bind unbound_in_a_transfer device_del_and_device_add \
 		foreign_MAC_address_in_a_bridge foreign_MAC_address_outside_a_bridge path_MTU_4096_at_MTU_4200 MTU_raised_under_gleamd
 }
