@@ -151,7 +151,7 @@ func (p *Plane) preload(found []foundPort) {
 		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(found[i].Mode), found[i].Link.Attrs().MTU))
 	}
 	for _, several := range []bool{false, true} {
-		if slices.Contains(frags, several) {
+		if several || slices.Contains(frags, several) { // any port's MTU may grow
 			p.steering.Preload(several)
 		}
 	}
