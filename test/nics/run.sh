@@ -123,7 +123,7 @@ boot() {
 	fi 2>&1 | tee -a "$out/report"
 	[ -e "$share/rc" ] || echo "FAIL  $machine: the guest: it ended without an exit code" | tee -a "$out/report"
 }
-skip() { echo "SKIP  $1: all cases: $2" | tee -a "$out/report"; }
+skip() { echo "SKIP  $1: $2: $3" | tee -a "$out/report"; }
 
 seconds=900
 : >"$out/report"
@@ -134,16 +134,16 @@ for machine in "${machines[@]}"; do
 	B)
 		QEMU=$with_igb
 		boot B virtio-net-pci vmxnet3 e1000e ${with_igb:+igb}
-		[ -n "$with_igb" ] || skip "B, the port of igb" "it needs QEMU 8 or later, and Debian's backports cannot be had"
+		[ -n "$with_igb" ] || skip B "the port of igb" "it needs QEMU 8 or later, and that of Debian's backports cannot be had"
 		;;
 	C)
 		QEMU=$with_igb
-		if [ -n "$with_igb" ]; then boot C igb igb igb; else skip C "igb needs QEMU 8 or later, and Debian's backports cannot be had"; fi
+		if [ -n "$with_igb" ]; then boot C igb igb igb; else skip C "all cases" "igb needs QEMU 8 or later, and that of Debian's backports cannot be had"; fi
 		;;
 	D)
-		if ! [ -c /dev/net/tun ]; then skip D "there is no /dev/net/tun"
-		elif [ "$(id -u)" != 0 ]; then skip D "taps need root"
-		elif ! "$top/scripts/need" nics; then skip D "ip is missing, and cannot be installed"
+		if ! [ -c /dev/net/tun ]; then skip D "all cases" "there is no /dev/net/tun"
+		elif [ "$(id -u)" != 0 ]; then skip D "all cases" "taps need root"
+		elif ! "$top/scripts/need" nics; then skip D "all cases" "ip is missing, and cannot be installed"
 		else boot D virtio-net-pci virtio-net-pci virtio-net-pci; fi
 		;;
 	esac

@@ -16,8 +16,10 @@ pci() { basename "$(dirname "$(sw readlink -f "/sys/class/net/p$1/device")")"; }
 carrier_lost_and_back() {
 	start && transfer write-bw --verify -n 5 || return
 	mark
-	monitor set_link dp2 off && says 'port is down' p2 && is 2 up false || fail "p2 is not down" || return
-	monitor set_link dp2 on && says 'port is up' p2 && is 2 up true && is 2 downs 1 || fail "p2 is not up, after one fall" || return
+	monitor set_link dp2 off && says 'port is down' p2 || return
+	is 2 up false || fail "p2 is not down" || return
+	monitor set_link dp2 on && says 'port is up' p2 || return
+	is 2 up true && is 2 downs 1 || fail "p2 is not up, after one fall" || return
 	transfer write-bw --verify -n 5
 }
 carrier_lost_in_a_transfer() {
@@ -42,9 +44,13 @@ unbind_and_bind() {
 	at=$(pci 3)
 	mark
 	echo "$at" >/sys/bus/pci/drivers/virtio-pci/unbind
-	says 'port is gone' p3 && is 3 state lost || return
+	says 'port is gone' p3 || return
+	is 3 state lost || fail "p3 is not lost, but $(port 3 state)" || return
 	echo "$at" >/sys/bus/pci/drivers/virtio-pci/bind
-	await 60 placed && says 'port is taken up again' p3 && says 'port is up' p3 && is 3 reopened 1 && transfer write-bw --verify -n 5
+	await 60 placed || fail "the NIC does not come back" || return
+	says 'port is taken up again' p3 && says 'port is up' p3 || return
+	is 3 reopened 1 || fail "p3 was taken up again $(port 3 reopened) times" || return
+	transfer write-bw --verify -n 5
 }
 unbound_in_a_transfer() {
 	start || return
@@ -66,9 +72,13 @@ unbound_in_a_transfer() {
 device_del_and_device_add() {
 	start && transfer write-bw --verify -n 5 || return
 	mark
-	monitor device_del dp3 && says 'port is gone' p3 && is 3 state lost || return
+	monitor device_del dp3 && says 'port is gone' p3 || return
+	is 3 state lost || fail "p3 is not lost, but $(port 3 state)" || return
 	monitor device_add virtio-net-pci,netdev=p3,id=dp3,mac=02:00:00:00:02:03,romfile=
-	await 120 placed && says 'port is taken up again' p3 && says 'port is up' p3 && is 3 reopened 1 && transfer write-bw --verify -n 5
+	await 120 placed || fail "the NIC does not come back" || return
+	says 'port is taken up again' p3 && says 'port is up' p3 || return
+	is 3 reopened 1 || fail "p3 was taken up again $(port 3 reopened) times" || return
+	transfer write-bw --verify -n 5
 }
 
 fast_path() {
@@ -88,7 +98,8 @@ MTU_raised_under_gleamd() {
 	mark
 	set_mtu 9000 || return
 	local i answers
-	for i in $(seq "$N"); do says 'port is opened again' "p$i" && says 'port is taken up again' "p$i" && await 60 is "$i" mtu 9000 || fail "p$i: MTU $(port $i mtu)" || return; done
+	for i in $(seq "$N"); do says 'port is opened again' "p$i" && says 'port is taken up again' "p$i" || return; done
+	for i in $(seq "$N"); do await 60 is "$i" mtu 9000 || fail "p$i has the MTU $(port "$i" mtu)" || return; done
 	modes native native native native || return
 	answers=$(h 1 ping -c 2 -W 20 -s 3600 10.77.0.2)
 	grep -q ' 2 packets received' <<<"$answers" || fail "unicast of 3600 bytes by the bridge: $answers" || return
