@@ -6,6 +6,7 @@ package checks
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -20,7 +21,7 @@ type nic struct {
 	port        string
 	driver      string
 	device      string   // bus and address of the device, as devlink names it, such as pci/0000:3b:00.0
-	rdma        []string // RDMA devices of the NIC; soft ones, which work above XDP, are not among them
+	rdma        []string // RDMA devices of the NIC that take RoCE; soft ones, which work above XDP, are not among them
 	promiscuous bool     // frames to all MAC addresses are received
 	running     bool     // a native XDP program is attached
 	mtu         int
@@ -85,7 +86,7 @@ func (m *Machine) readNIC(port string, link netlink.Link) (n nic, ok bool) {
 		cpus: len(cpuList(m.Read("/sys/devices/system/cpu/online"))),
 	}
 	for _, d := range m.Names(at + "/infiniband") {
-		if m.Read("/sys/class/infiniband/"+d+"/parent") == "" { // rdma_rxe has one
+		if m.Read("/sys/class/infiniband/"+d+"/parent") == "" && m.hasGIDs(d) { // rdma_rxe has a parent
 			n.rdma = append(n.rdma, d)
 		}
 	}
@@ -105,6 +106,14 @@ func (m *Machine) readNIC(port string, link netlink.Link) (n nic, ok bool) {
 		n.hashesPorts, n.hasHash = ports, true
 	}
 	return n, true
+}
+
+// hasGIDs reports whether an RDMA device has a GID table. mlx5 keeps its device when RoCE is disabled, for raw
+// Ethernet, without one: traffic to the RoCE UDP port is then raw Ethernet too.
+func (m *Machine) hasGIDs(device string) bool {
+	at := "/sys/class/infiniband/" + device + "/ports"
+	ports := m.Names(at)
+	return len(ports) == 0 || slices.ContainsFunc(ports, func(p string) bool { return len(m.Names(at+"/"+p+"/gids")) != 0 })
 }
 
 // target returns what a path of /proc or /sys leads to, by way of symbolic links; empty: nothing is there.

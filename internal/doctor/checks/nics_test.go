@@ -90,9 +90,13 @@ func (x *machineText) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *co
 	link("/sys/class/net/p1/device", device)
 	link(device+"/driver", "/sys/bus/"+bus+"/drivers/"+x.facts["driver"])
 	link(device+"/subsystem", "/sys/bus/"+bus)
-	for _, d := range words("rdma") {
+	for _, d := range append(words("rdma"), words("raw")...) {
 		file(device+"/infiniband/"+d+"/node_type", "1: CA")
 		file("/sys/class/infiniband/"+d+"/node_type", "1: CA")
+		file("/sys/class/infiniband/"+d+"/ports/1/state", "4: ACTIVE")
+	}
+	for _, d := range words("rdma") {
+		file("/sys/class/infiniband/"+d+"/ports/1/gids/0", "fe80:0000:0000:0000:0000:00ff:fe00:0001")
 	}
 	for _, d := range words("soft") {
 		file(device+"/infiniband/"+d+"/parent", "p1")
@@ -184,8 +188,10 @@ func TestDriversInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, chapter, _ := strings.Cut(string(b), "\n## NICs of the switch\n")
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	rows := map[string]string{}
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(chapter) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
 			continue
