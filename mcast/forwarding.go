@@ -36,7 +36,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 	if g.repair.store != nil && !g.is(noReceivers) && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
-	n, served, drains, asks := len(out.Copies), 0, !again && g.isDraining(now), g.repair.asks(psn)
+	n, served, drains := len(out.Copies), 0, !again && g.isDraining(now)
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
@@ -46,8 +46,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		if d <= 0 {
 			continue
 		}
-		ask := again && d == 1 && g.live.period != 0 || // whoever decides on silence has asked (R57)
-			asks && b.flags&isConnected != 0
+		ask := again && d == 1 && g.live.period != 0 // whoever decides on silence has asked (R57)
 		if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {
 			var yes, probes bool
 			if b.flags&isConnected != 0 {
@@ -89,10 +88,22 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			}
 		}
 	}
+	if g.repair.asks(psn) && !p.AckReq {
+		g.askMembers(out.Copies[n:])
+	}
 	if served != 0 {
 		g.extra.offload.copies += uint64(served)
 	}
 	g.counters.Copies += uint64(len(out.Copies) - n + served)
+}
+
+// askMembers sets AckReq in the copies that go to members; other switches ask their own (R112).
+func (g *group) askMembers(copies []Copy) {
+	for i := range copies {
+		if c := &copies[i]; g.acks[c.Leg].flags&isConnected != 0 {
+			c.Flags |= SetAckReq
+		}
+	}
 }
 
 // noteForwarded records that psn went out to the receivers.

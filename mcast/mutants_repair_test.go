@@ -57,7 +57,7 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.New("what is kept is acknowledged", "R43", mutant.In((*group).handleData,
 		`g.noteForwarded(psn, f)
-	if p.AckReq {`,
+	if p.AckReq || g.repair.asks(psn) {`,
 		`g.noteForwarded(psn, f)
 	if $arg4.$1 && p.AckReq {
 		for i := range g.$2 {
@@ -136,8 +136,8 @@ var _ = []mutant.Mutant{
 		"if b.flags&isConnected != 0 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {",
 		"if b.flags&isConnected != 0 && e.rewrite != $1 && !g.rewriteCopy(&c, e.rewrite, e.va, psn) {", rewriteByWindow)),
 	mutant.New("probes ask for no ACK", "R45", mutant.In((*group).copyRetained,
-		"if ask && !e.ackReq {",
-		"if ask && e.ackReq {")),
+		"g.repair.asks(psn)) && !e.ackReq {",
+		"g.repair.asks(psn)) && e.ackReq {")),
 	mutant.New("the end of a repair may be lost unnoticed", "R45", mutant.In((*group).resendToLeg,
 		"== await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil",
 		"== await")),

@@ -11,8 +11,8 @@ import (
 // Mistakes in asking those whose silence counts.
 var _ = []mutant.Mutant{
 	mutant.New("who waits for the source is not asked", "R57", mutant.In((*group).recoveryTimer,
-		"serves := m.storeServes(b)\n\tif !serves && g.live.deadAfter == 0 {",
-		"serves := m.storeServes(b)\n\tif !serves && (b.$1 != $2 || g.live.deadAfter == 0) {", ackState{}.pending, sevNone)),
+		"g.isNAKVain(b)\n\tif !serves && g.live.deadAfter == 0 {",
+		"g.isNAKVain(b)\n\tif !serves && (b.$1 != $2 || g.live.deadAfter == 0) {", ackState{}.pending, sevNone)),
 	mutant.New("a member is asked by what nobody has", "R57", mutant.In((*group).livenessProbe,
 		`(g.numbering.checks != nil || !g.hadNothing(i)):
 		return b.acked`,
