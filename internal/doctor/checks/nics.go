@@ -21,7 +21,9 @@ type nic struct {
 	port        string
 	driver      string
 	device      string   // bus and address of the device, as devlink names it, such as pci/0000:3b:00.0
-	rdma        []string // RDMA devices of the NIC that take RoCE; soft ones, which work above XDP, are not among them
+	rdma        []string // RDMA devices of the NIC that take RoCE
+	raw         []string // RDMA devices of the NIC that take none
+	soft        []string // RDMA devices in software, which work above XDP
 	promiscuous bool     // frames to all MAC addresses are received
 	running     bool     // a native XDP program is attached
 	mtu         int
@@ -74,20 +76,28 @@ var nicDrivers = map[string]nicDriver{
 
 // readNIC returns what a port's NIC says; ok is false if there is no device behind the interface, as at a veth.
 func (m *Machine) readNIC(port string, link netlink.Link) (n nic, ok bool) {
-	at := "/sys/class/net/" + link.Attrs().Name + "/device"
-	device := m.target(at)
-	if device == "" {
+	if m.target("/sys/class/net/"+link.Attrs().Name+"/device") == "" {
 		return n, false
 	}
+	return m.readInterface(port, link), true
+}
+
+// readInterface returns what a port's interface says, with a device behind it or without.
+func (m *Machine) readInterface(port string, link netlink.Link) nic {
 	a := link.Attrs()
-	n = nic{
-		port: port, driver: filepath.Base(m.target(at + "/driver")), device: filepath.Base(m.target(at+"/subsystem")) + "/" + filepath.Base(device),
-		promiscuous: a.Promisc > 0, mtu: a.MTU, running: native(link),
-		cpus: len(cpuList(m.Read("/sys/devices/system/cpu/online"))),
+	at := "/sys/class/net/" + a.Name + "/device"
+	n := nic{port: port, promiscuous: a.Promisc > 0, mtu: a.MTU, running: native(link), cpus: len(cpuList(m.Read("/sys/devices/system/cpu/online")))}
+	if device := m.target(at); device != "" {
+		n.driver, n.device = filepath.Base(m.target(at+"/driver")), filepath.Base(m.target(at+"/subsystem"))+"/"+filepath.Base(device)
 	}
 	for _, d := range m.Names(at + "/infiniband") {
-		if m.Read("/sys/class/infiniband/"+d+"/parent") == "" && m.hasGIDs(d) { // rdma_rxe has a parent
+		switch {
+		case m.Read("/sys/class/infiniband/"+d+"/parent") != "": // rdma_rxe has one
+			n.soft = append(n.soft, d)
+		case m.hasGIDs(d):
 			n.rdma = append(n.rdma, d)
+		default:
+			n.raw = append(n.raw, d)
 		}
 	}
 	count := func(kind string) (number int) {
@@ -105,7 +115,7 @@ func (m *Machine) readNIC(port string, link netlink.Link) (n nic, ok bool) {
 	if ports, err := m.HashesPorts(a.Name); err == nil {
 		n.hashesPorts, n.hasHash = ports, true
 	}
-	return n, true
+	return n
 }
 
 // hasGIDs reports whether an RDMA device has a GID table. mlx5 keeps its device when RoCE is disabled, for raw

@@ -6,6 +6,7 @@ package checks
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,44 +22,21 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/iface"
 )
 
-// machineText is a machine of testdata/machines.txt.
-type machineText struct {
-	name  string
-	facts map[string]string
-	want  []string
-}
-
-func readMachines(t *testing.T) (list []machineText) {
+func readMachines(t *testing.T) []Description {
 	t.Helper()
 	b, err := os.ReadFile("testdata/machines.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if name, begins := strings.CutPrefix(line, "== "); begins {
-			list = append(list, machineText{name: name, facts: map[string]string{}})
-			continue
-		}
-		m := &list[len(list)-1]
-		if want, is := strings.CutPrefix(line, "want "); is {
-			m.want = append(m.want, want)
-			continue
-		}
-		key, value, is := strings.Cut(line, ": ")
-		if !is {
-			t.Fatalf("%s: what is %q?", m.name, line)
-		}
-		m.facts[key] = value
+	list, err := ParseDescriptions(string(b))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return list
 }
 
 // machine lays out the files of /sys that the kernel has for such a NIC, with the answers of its driver.
-func (x *machineText) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *config.Config) {
+func (x *Description) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *config.Config) {
 	t.Helper()
 	root := t.TempDir()
 	file := func(path, text string) {
@@ -77,19 +55,21 @@ func (x *machineText) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *co
 	}
 	number := func(key string) int {
 		t.Helper()
-		n, err := strconv.Atoi(x.facts[key])
+		n, err := strconv.Atoi(x.Facts[key])
 		if err != nil {
-			t.Fatalf("%s: %s: %v", x.name, key, err)
+			t.Fatalf("%s: %s: %v", x.Name, key, err)
 		}
 		return n
 	}
-	words := func(key string) []string { return strings.Fields(x.facts[key]) }
+	words := func(key string) []string { return strings.Fields(x.Facts[key]) }
 
-	bus, name, _ := strings.Cut(x.facts["device"], " ")
+	bus, name, _ := strings.Cut(x.Facts["device"], " ")
 	device := "/sys/devices/" + bus + "/" + name
-	link("/sys/class/net/p1/device", device)
-	link(device+"/driver", "/sys/bus/"+bus+"/drivers/"+x.facts["driver"])
-	link(device+"/subsystem", "/sys/bus/"+bus)
+	if bus != "" {
+		link("/sys/class/net/p1/device", device)
+		link(device+"/driver", "/sys/bus/"+bus+"/drivers/"+x.Facts["driver"])
+		link(device+"/subsystem", "/sys/bus/"+bus)
+	}
 	for _, d := range append(words("rdma"), words("raw")...) {
 		file(device+"/infiniband/"+d+"/node_type", "1: CA")
 		file("/sys/class/infiniband/"+d+"/node_type", "1: CA")
@@ -104,6 +84,12 @@ func (x *machineText) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *co
 	}
 	for q := range number("queues") {
 		file(fmt.Sprintf("/sys/class/net/p1/queues/rx-%d/rps_cpus", q), "0")
+	}
+	channels := number("queues")
+	if x.Facts["transmit"] != "" {
+		channels = number("transmit")
+	}
+	for q := range channels {
 		file(fmt.Sprintf("/sys/class/net/p1/queues/tx-%d/xps_cpus", q), "0")
 	}
 	file("/sys/devices/system/cpu/online", fmt.Sprintf("0-%d", number("cpus")-1))
@@ -120,32 +106,43 @@ func (x *machineText) machine(t *testing.T) (m *Machine, s *hostNetwork, cfg *co
 			}
 			return on, nil
 		},
-		XDPFeatures: func(int) (iface.XDPFeatures, error) { return xdp, nil },
+		XDPFeatures: func(int) (iface.XDPFeatures, error) {
+			if x.Facts["xdp"] == "" {
+				return 0, unix.EOPNOTSUPP
+			}
+			return xdp, nil
+		},
 		HashesPorts: func(string) (bool, error) {
-			if x.facts["hash"] == "" {
+			if x.Facts["hash"] == "" {
 				return false, unix.EOPNOTSUPP
 			}
-			return x.facts["hash"] == "ports", nil
+			return x.Facts["hash"] == "ports", nil
 		},
 	}
 	cfg = config.Default()
 	cfg.Ports = []config.Port{{Name: "p1"}}
-	if x.facts["vlan"] != "" {
+	if x.Facts["vlan"] != "" {
 		cfg.Ports[0].VLAN = number("vlan")
 	}
-	if x.facts["fast"] != "" {
-		cfg.FastPath = config.FastPath(x.facts["fast"])
+	if x.Facts["fast"] != "" {
+		cfg.FastPath = config.FastPath(x.Facts["fast"])
 	}
 	a := netlink.LinkAttrs{Index: 1, Name: "p1", MTU: number("mtu"), EncapType: "ether", HardwareAddr: []byte{2, 0, 0, 0, 0, 1}, NumRxQueues: number("queues")}
 	links := iface.Links{}
-	if x.facts["bridge"] == "yes" {
+	if x.Facts["bridge"] == "yes" {
 		a.MasterIndex, a.Promisc = 2, 1
 		links[2] = &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Index: 2, Name: "br0"}}
 	}
-	if x.facts["program"] == "native" {
+	if x.Facts["promiscuous"] == "yes" {
+		a.Promisc = 1
+	}
+	if x.Facts["program"] == "native" {
 		a.Xdp = &netlink.LinkXdp{Attached: true, AttachMode: nl.XDP_ATTACHED_DRV}
 	}
 	links[1] = &netlink.Device{LinkAttrs: a}
+	if bus == "" {
+		links[1] = &netlink.Veth{LinkAttrs: a}
+	}
 	return m, &hostNetwork{links: links}, cfg
 }
 
@@ -162,22 +159,56 @@ func TestMachinesWithNICs(t *testing.T) {
 		m.checkOffloads(o, cfg, s)
 		if cfg.FastPath == config.FastPathRequire {
 			h := &fastHost{release: "6.12.0", btf: true, features: m.XDPFeatures}
-			o.Findings = append(o.Findings, h.check(cfg, []netlink.Link{s.links[1]}, s.links.Kind, func(string) string { return x.facts["driver"] })...)
+			o.Findings = append(o.Findings, h.check(cfg, []netlink.Link{s.links[1]}, s.links.Kind, func(string) string { return x.Facts["driver"] })...)
 		}
 		var got []string
 		for _, f := range o.Findings {
-			text := fmt.Sprintf("%s: %s | %s", f.Check, f.Text, f.Repair())
-			if d := degree(&f); d != "" {
-				text = d + " " + text
-			}
-			if got = append(got, text); f.Port != "p1" || f.Cost == "" || f.Repair() == "" {
-				t.Errorf("%s: %+v", x.name, f)
+			if got = append(got, wanted(&f)); f.Port != "p1" || f.Cost == "" || f.Repair() == "" {
+				t.Errorf("%s: %+v", x.Name, f)
 			}
 		}
 		slices.Sort(got)
-		slices.Sort(x.want)
-		if !slices.Equal(got, x.want) {
-			t.Errorf("%s:\n  %s\nwant\n  %s", x.name, strings.Join(got, "\n  "), strings.Join(x.want, "\n  "))
+		slices.Sort(x.Want)
+		if !slices.Equal(got, x.Want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", x.Name, strings.Join(got, "\n  "), strings.Join(x.Want, "\n  "))
+		}
+	}
+}
+
+// The description of a machine that was laid out has the facts that it was laid out by, and the findings; so has one
+// that was read from its own text. A port's name elsewhere is p1 in it.
+func TestDescriptions(t *testing.T) {
+	list := append(readMachines(t),
+		Description{Name: "no NIC", Facts: map[string]string{"driver": "veth", "queues": "1", "transmit": "2", "cpus": "2", "mtu": "1500", "bridge": "no", "promiscuous": "yes"}},
+		Description{Name: "promiscuous", Facts: map[string]string{"driver": "igb", "device": "pci 0000:00:04.0", "queues": "2", "transmit": "1", "cpus": "2", "mtu": "1500", "bridge": "no", "promiscuous": "yes", "xdp": "native"}})
+	for _, x := range list {
+		m, s, cfg := x.machine(t)
+		got, err := m.Describe(s.links, cfg, &cfg.Ports[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := got.String()
+		again, err := ParseDescriptions(text)
+		if err != nil || len(again) != 1 {
+			t.Fatalf("%s: %v\n%s", x.Name, err, text)
+		}
+		x.Want = slices.DeleteFunc(x.Want, func(w string) bool { return strings.Contains(w, CheckFastPath+":") }) // that of the port, without its link
+		slices.Sort(x.Want)
+		slices.Sort(again[0].Want)
+		if !maps.Equal(again[0].Facts, x.Facts) || !slices.Equal(again[0].Want, x.Want) {
+			t.Errorf("%s: laid out by\n%s\ndescribed as\n%s", x.Name, x.String(), text)
+		}
+	}
+	m, s, cfg := list[0].machine(t)
+	if _, err := m.Describe(s.links, cfg, &config.Port{Name: "p2"}); err == nil {
+		t.Error("an interface that is not there is described")
+	}
+	if got := renamed("ethtool -K eth1 lro off, eth10 and eth1: eth1", "eth1"); got != "ethtool -K p1 lro off, eth10 and p1: p1" {
+		t.Errorf("renamed: %s", got)
+	}
+	for _, wrong := range []string{"driver: igb", "== x\ndriver igb"} {
+		if _, err := ParseDescriptions(wrong); err == nil {
+			t.Errorf("%q is read", wrong)
 		}
 	}
 }
