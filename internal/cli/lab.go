@@ -26,6 +26,7 @@ var LabCommands = []Command{
 	labCommand("demo", "Send a file to several receivers through a switch, all on this machine"),
 	labCommand("bench", "Measure a switch, in a lab on this machine"),
 	labCommand("sim", "Simulate networks of many hosts and switches"),
+	labCommand("hardware", "Record and try the NICs and RNICs of a switch and its hosts, for a report"),
 }
 
 // RunLab is Run for gleam-lab, whose commands are those of the arguments alone.

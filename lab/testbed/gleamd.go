@@ -50,8 +50,8 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 	err := os.MkdirAll(dir, 0o711)
 	for _, step := range []func() error{
 		func() error { return os.Chmod(filepath.Dir(dir), 0o711) },
-		func() error { return os.WriteFile(g.file(), []byte(config), 0o640) },
-		func() error { return os.Chown(g.file(), 0, user) },
+		func() error { return os.WriteFile(g.File(), []byte(config), 0o640) },
+		func() error { return os.Chown(g.File(), 0, user) },
 		func() error { return os.Chown(dir, user, user) },
 		func() error { return os.MkdirAll(stateIn(dir), 0o700) },
 		func() error { return os.Chown(stateIn(dir), user, user) },
@@ -72,14 +72,15 @@ const user = 61797
 // stateIn is the folder of the state file.
 func stateIn(dir string) string { return filepath.Join(dir, "state") }
 
-func (g *Gleamd) file() string { return filepath.Join(g.dir, "gleamd.yaml") }
+// File is the file of the configuration.
+func (g *Gleamd) File() string { return filepath.Join(g.dir, "gleamd.yaml") }
 
 // Start runs gleamd and waits until it answers.
 func (g *Gleamd) Start(ctx context.Context) (err error) {
 	if g.Process != nil {
 		g.earlier += g.Process.Output()
 	}
-	if g.Process, err = g.ns.Start(exec.Command(g.path, "--config", g.file())); err != nil {
+	if g.Process, err = g.ns.Start(exec.Command(g.path, "--config", g.File())); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("gleamd does not answer after %v", readyTimeout))

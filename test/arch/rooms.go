@@ -93,6 +93,7 @@ var rooms = []room{
 	{dir: "internal/cli/perf"},
 	{dir: "lab/bench"},
 	{dir: "lab/simulate"},
+	{dir: "lab/hardware"},
 	{dir: "internal/cli/doctor"},
 	{dir: "internal/cli/top"},
 	{dir: "cmd"},

@@ -9,8 +9,9 @@ import (
 	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/lab/bench"
 	"github.com/gleam-rdma/gleam/lab/demo"
+	"github.com/gleam-rdma/gleam/lab/hardware"
 	"github.com/gleam-rdma/gleam/lab/simulate"
 )
 
 // Commands are those for which gleam runs gleam-lab.
-var Commands = []cli.Command{demo.Command, bench.Command, simulate.Command}
+var Commands = []cli.Command{demo.Command, bench.Command, simulate.Command, hardware.Command}

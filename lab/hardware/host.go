@@ -1,0 +1,230 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hardware
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/internal/doctor/checks"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// hostOptions say what a host does.
+type hostOptions struct {
+	common
+	listen    string // of a receiver: the address, or anyAddress
+	group     netip.Addr
+	receivers []string
+	keyFile   string
+	keyID     uint16
+	backend   string
+	device    string
+	netdev    string
+	port      uint16 // the first of len(trials)
+	seconds   float64
+	wait      time.Duration // of a receiver, for the end of the source's last trial
+}
+
+// trial is one gleam perf. Each has a TCP port of its own, so that a receiver waits for all of them at once
+// and the source leaves out what does not fit.
+type trial struct {
+	name, test string
+	mtu        int
+	flags      []string // of the source
+}
+
+var trials = []trial{
+	{"write-bw, path MTU 1024", "write-bw", 1024, []string{"--verify"}},
+	{"write-bw, path MTU 4096", "write-bw", 4096, []string{"--verify"}},
+	{"send-bw", "send-bw", 1024, []string{"--verify"}},
+	{"write-lat", "write-lat", 1024, nil},
+	lastTrial, // ends a receiver
+}
+
+// lastTrial is run with each receiver alone: it ends those that others keep from joining a group.
+var lastTrial = trial{"write-lat without a group", "write-lat", 1024, []string{"--mode", "unicasts"}}
+
+// Steps for which gleam perf has no means.
+var (
+	otherSource = "a group whose source changes"
+	stopped     = "a receiver that stops under evict"
+	noMeans     = "gleam perf has one source for a group, and ends with a receiver; gleam demo --rotate and --kill-member do it in a lab"
+)
+
+// trialLimit bounds a trial, besides the time that it measures for.
+const trialLimit = time.Minute
+
+// host runs the steps of a host.
+func host(ctx context.Context, o *hostOptions) error {
+	s, m := &steps{log: o.log}, checks.This()
+	o.scrub.file(o.keyFile, "KEY_FILE")
+	o.scrub.hosts(o.receivers)
+	rnics := readRNICs(m, o.device)
+	names, err := o.interfaces(rnics)
+	if err != nil {
+		return err
+	}
+	nics, err := readNICs(m, config.Default(), names)
+	if err != nil {
+		return err
+	}
+	s.add(version(ctx, o.socket))
+	r := &record{role: roleReceiver, kernel: m.Release, nics: nics, rnics: rnics}
+	if o.listen != "" {
+		o.receive(ctx, s, names)
+	} else {
+		r.role = roleSource
+		mtu, _ := strconv.Atoi(nics[0].Description.Facts["mtu"])
+		o.send(ctx, s, names[0], mtu)
+	}
+	return o.finish(ctx, r, s)
+}
+
+// interfaces are those that are described: one at a source.
+func (o *hostOptions) interfaces(rnics []RNIC) (names []string, err error) {
+	ip, addressed := netip.Addr{}, false
+	if a, err := netip.ParseAddr(o.listen); err == nil {
+		ip, addressed = a.Unmap(), true
+	}
+	var name string
+	switch {
+	case o.netdev != "":
+		name = o.netdev
+	case o.listen == "":
+		name, err = routeTo(o.group)
+	case addressed:
+		name, err = withAddress(ip)
+	default:
+		for i := range rnics {
+			for _, name := range rnics[i].Interfaces {
+				names = once(names, name)
+			}
+		}
+		return names, nil
+	}
+	return []string{name}, err
+}
+
+// auth are the flags of all programs that use the key.
+func (o *hostOptions) auth() []string {
+	flags := []string{"--key-file", o.keyFile, "--key-id", strconv.Itoa(int(o.keyID)), "--backend", o.backend}
+	if o.device != "" {
+		flags = append(flags, "--device", o.device)
+	}
+	if o.netdev != "" {
+		flags = append(flags, "--interface", o.netdev)
+	}
+	return flags
+}
+
+// flags are those of trial i at both sides.
+func (o *hostOptions) flags(i int) []string {
+	return append([]string{"perf", trials[i].test, "--port", strconv.Itoa(int(o.port) + i)}, o.auth()...)
+}
+
+// send is the source. on is its interface, with that MTU.
+func (o *hostOptions) send(ctx context.Context, s *steps, on string, mtu int) {
+	s.add(doctor(ctx, "doctor", append([]string{"doctor", "host", "--group", o.group.String()}, o.auth()...)...))
+	for i, t := range trials {
+		if need := t.mtu + rocev2.MaxHeaders(false); need > mtu {
+			s.notRun(t.name, fmt.Sprintf("path MTU %d wants an MTU of %d, and that of %s is %d", t.mtu, need, on, mtu))
+			continue
+		}
+		if i < len(trials)-1 {
+			s.add(o.try(ctx, i, t.name, append([]string{"--group", o.group.String()}, o.receivers...)...))
+			continue
+		}
+		s.notRun(otherSource, noMeans)
+		s.notRun(stopped, noMeans)
+		for _, r := range o.receivers {
+			s.add(o.try(ctx, i, t.name+", "+r, r))
+		}
+	}
+}
+
+// try runs trial i at the source.
+func (o *hostOptions) try(ctx context.Context, i int, name string, to ...string) *Step {
+	t := &trials[i]
+	args := append(o.flags(i), "--mtu", strconv.Itoa(t.mtu), "--duration", strconv.FormatFloat(o.seconds, 'g', -1, 64), "-o", "json")
+	args = append(append(args, t.flags...), to...)
+	limit := trialLimit + time.Duration(2*o.seconds*float64(time.Second))
+	x := run(ctx, name, limit, "gleam "+strings.Join(args, " "), "gleam", args...)
+	if _, at, is := strings.Cut(x.Reason, "connect to the receiver at "); x.State == Failed && is {
+		at, _, _ = strings.Cut(at, ": ")
+		x.Next = fmt.Sprintf("gleam hardware host --listen --key-file %s --key-id %d --backend %s (at the host %s, which does not wait for the source)", o.keyFile, o.keyID, o.backend, strings.TrimSuffix(at, ":"+strconv.Itoa(int(o.port)+i)))
+	} else if x.State == Failed {
+		x.Next += " (with gleam " + strings.Join(o.flags(i)[:4], " ") + " --listen at the receivers), or at the box: gleam doctor"
+	}
+	return x
+}
+
+// receive is a receiver: it waits for all trials at once, until the last one ends.
+func (o *hostOptions) receive(ctx context.Context, s *steps, names []string) {
+	for _, name := range names {
+		s.add(doctor(ctx, "doctor", "doctor", "host", "--interface", name, "--backend", o.backend))
+	}
+	trying, stop := context.WithTimeout(ctx, o.wait)
+	defer stop()
+	var ended, ready sync.WaitGroup
+	outcome := make([]*Step, len(trials))
+	for i := range trials {
+		ready.Add(1)
+		ended.Go(func() {
+			listening := sync.OnceFunc(ready.Done)
+			defer listening()
+			outcome[i] = o.await(trying, i, listening)
+			if i == len(trials)-1 {
+				stop()
+			}
+		})
+	}
+	ready.Wait()
+	fmt.Fprintln(o.log, "ready: start the source when all receivers are")
+	ended.Wait()
+	for _, x := range outcome {
+		s.add(x)
+	}
+}
+
+// await is trial i at a receiver; listening is called once its source may come.
+func (o *hostOptions) await(ctx context.Context, i int, listening func()) *Step {
+	args := append(o.flags(i), "--listen")
+	if o.listen != anyAddress {
+		args[len(args)-1] += "=" + o.listen
+	}
+	x := runSaying(ctx, trials[i].name, o.wait+trialLimit, "gleam "+strings.Join(args, " "), &watcher{text: "waiting for the sender at", then: listening}, "gleam", args...)
+	if x.State != Failed || ctx.Err() == nil {
+		return x
+	}
+	if ctx.Err() == context.DeadlineExceeded && i == len(trials)-1 {
+		x.Reason, x.Next = fmt.Sprintf("no source came within %v", o.wait), fmt.Sprintf("gleam hardware host --group GROUP --key-file %s RECEIVER... (at the source)", o.keyFile)
+		return x
+	}
+	return &Step{Name: x.Name, Command: x.Command, State: NotRun, Reason: "the source did not run it"}
+}
+
+// watcher calls then when a text has been written.
+type watcher struct {
+	text string
+	then func()
+	seen []byte
+}
+
+var _ io.Writer = (*watcher)(nil)
+
+// Write implements io.Writer.
+func (w *watcher) Write(b []byte) (int, error) {
+	if w.seen = append(w.seen, b[:min(len(b), outputLimit-len(w.seen))]...); strings.Contains(string(w.seen), w.text) {
+		w.then()
+	}
+	return len(b), nil
+}
