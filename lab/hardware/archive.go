@@ -83,7 +83,7 @@ func (r *record) row() string {
 			works = append(works, "**not** "+x.Name)
 		case x.State == Passed && x.numbers() != "":
 			works = append(works, x.Name+" ("+x.numbers()+")")
-		case x.State == Passed:
+		case x.State == Passed && x.Name != versions:
 			works = append(works, x.Name)
 		}
 	}

@@ -70,7 +70,8 @@ func newSite(t *testing.T) *site {
 func (s *site) start(at *lab.Namespace, name string, args ...string) *lab.Process {
 	s.t.Helper()
 	args = append([]string{"hardware"}, args...)
-	p, err := at.Start(exec.Command(programs.Path(s.t, "gleam"), append(args, "--out", s.archive(name))...))
+	inside := []string{"-m", "sh", "-c", `mount -t sysfs sysfs /sys && exec "$0" "$@"`, programs.Path(s.t, "gleam")} // /sys is that of the namespace
+	p, err := at.Start(exec.Command("unshare", append(append(inside, args...), "--out", s.archive(name))...))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestOnVeth(t *testing.T) {
 	if got := states(all); !slices.Equal(got, []string{"gleamd --check=passed", "versions=passed", "doctor=passed"}) || code != 0 {
 		t.Errorf("box: exit code %d, %v\n%s", code, got, files[stepsFile])
 	}
-	if len(machines) != 3 || machines[0].Facts["driver"] != "veth" || machines[0].Facts["bridge"] != "yes" || machines[0].Facts["mtu"] != "4248" || machines[0].Facts["program"] != "native" {
+	if len(machines) != 3 || machines[0].Facts["driver"] != "veth" || machines[0].Facts["bridge"] != "yes" || machines[0].Facts["mtu"] != "4248" || machines[0].Facts["program"] != "native" || machines[0].Facts["queues"] == "0" {
 		t.Errorf("box: %v", machines)
 	}
 	var doctor struct{ Gleamd string }
@@ -211,6 +212,9 @@ func TestOnVeth(t *testing.T) {
 	open, err := read(s.archive("source"))
 	if err != nil || !bytes.Contains(open[stepsFile], []byte("10.77.0.3")) || bytes.Contains(open[stepsFile], []byte(hex.EncodeToString(s.Key))) {
 		t.Errorf("%v\n%s", err, open[stepsFile])
+	}
+	if n := strings.Count(string(open[reportFile]), "**not** "); n != 1 {
+		t.Errorf("%d things do not work:\n%s", n, open[reportFile])
 	}
 	if !strings.Contains(string(open[reportFile]), "path MTU 4096 wants an MTU of") || !strings.Contains(string(open[reportFile]), "**not** write-bw, path MTU 1024") {
 		t.Errorf("%s", open[reportFile])

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -134,37 +135,49 @@ func (o *hostOptions) flags(i int) []string {
 // send is the source. on is its interface, with that MTU.
 func (o *hostOptions) send(ctx context.Context, s *steps, on string, mtu int) {
 	s.add(doctor(ctx, "doctor", append([]string{"doctor", "host", "--group", o.group.String()}, o.auth()...)...))
-	for i, t := range trials {
+	absent := "" // the receiver that does not wait
+	for i, t := range trials[:len(trials)-1] {
 		if need := t.mtu + rocev2.MaxHeaders(false); need > mtu {
 			s.notRun(t.name, fmt.Sprintf("path MTU %d wants an MTU of %d, and that of %s is %d", t.mtu, need, on, mtu))
+		} else if absent != "" {
+			s.notRun(t.name, "the host "+absent+" does not wait for the source")
+		} else {
+			var x *Step
+			x, absent = o.try(ctx, i, t.name, append([]string{"--group", o.group.String()}, o.receivers...)...)
+			s.add(x)
+		}
+	}
+	s.notRun(otherSource, noMeans)
+	s.notRun(stopped, noMeans)
+	for _, r := range o.receivers {
+		if r == absent {
+			s.notRun(lastTrial.name+", "+r, "the host does not wait for the source")
 			continue
 		}
-		if i < len(trials)-1 {
-			s.add(o.try(ctx, i, t.name, append([]string{"--group", o.group.String()}, o.receivers...)...))
-			continue
-		}
-		s.notRun(otherSource, noMeans)
-		s.notRun(stopped, noMeans)
-		for _, r := range o.receivers {
-			s.add(o.try(ctx, i, t.name+", "+r, r))
-		}
+		x, _ := o.try(ctx, len(trials)-1, lastTrial.name+", "+r, r)
+		s.add(x)
 	}
 }
 
-// try runs trial i at the source.
-func (o *hostOptions) try(ctx context.Context, i int, name string, to ...string) *Step {
+// try runs trial i at the source. absent is the receiver that does not wait; empty: all do.
+func (o *hostOptions) try(ctx context.Context, i int, name string, to ...string) (x *Step, absent string) {
 	t := &trials[i]
 	args := append(o.flags(i), "--mtu", strconv.Itoa(t.mtu), "--duration", strconv.FormatFloat(o.seconds, 'g', -1, 64), "-o", "json")
 	args = append(append(args, t.flags...), to...)
 	limit := trialLimit + time.Duration(2*o.seconds*float64(time.Second))
-	x := run(ctx, name, limit, "gleam "+strings.Join(args, " "), "gleam", args...)
-	if _, at, is := strings.Cut(x.Reason, "connect to the receiver at "); x.State == Failed && is {
-		at, _, _ = strings.Cut(at, ": ")
-		x.Next = fmt.Sprintf("gleam hardware host --listen --key-file %s --key-id %d --backend %s (at the host %s, which does not wait for the source)", o.keyFile, o.keyID, o.backend, strings.TrimSuffix(at, ":"+strconv.Itoa(int(o.port)+i)))
-	} else if x.State == Failed {
-		x.Next += " (with gleam " + strings.Join(o.flags(i)[:4], " ") + " --listen at the receivers), or at the box: gleam doctor"
+	x = run(ctx, name, limit, "gleam "+strings.Join(args, " "), "gleam", args...)
+	if x.State == Passed {
+		return x, ""
 	}
-	return x
+	for _, r := range o.receivers {
+		at := net.JoinHostPort(strings.Trim(r, "[]"), strconv.Itoa(int(o.port)+i))
+		if strings.Contains(x.Reason, "connect to the receiver at "+at+": ") {
+			x.Next = fmt.Sprintf("gleam hardware host --listen %s (at the host %s, which does not wait for the source)", strings.Join(o.auth(), " "), r)
+			return x, r
+		}
+	}
+	x.Next += " (with gleam " + strings.Join(o.flags(i)[:4], " ") + " --listen at the receivers), or at the box: gleam doctor"
+	return x, ""
 }
 
 // receive is a receiver: it waits for all trials at once, until the last one ends.

@@ -111,7 +111,7 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 	} else {
 		x.Output = strings.TrimSpace(cut(out.String()))
 	}
-	said := strings.Join(strings.FieldsFunc(cut(errs.String()), func(r rune) bool { return r == '\n' }), "; ")
+	said := strings.Join(strings.FieldsFunc(strings.ReplaceAll(cut("\n"+errs.String()), "\ngleam: ", "\n"), func(r rune) bool { return r == '\n' }), "; ")
 	switch {
 	case err == nil:
 		x.State = Passed
@@ -142,9 +142,12 @@ func find(program string) (string, error) {
 	return p, nil
 }
 
+// versions is the name of the step of version.
+const versions = "versions"
+
 // version is the step that records the versions of the programs and what the kernel has.
 func version(ctx context.Context, socket string) *Step {
-	return run(ctx, "versions", time.Minute, "gleam version", "gleam", "--socket", socket, "version", "-o", "json")
+	return run(ctx, versions, time.Minute, "gleam version", "gleam", "--socket", socket, "version", "-o", "json")
 }
 
 // report is what the kit reads of a report of gleam doctor.
