@@ -69,7 +69,7 @@ gleamd runs. It changes nothing.
 			}
 			return nil
 		},
-		ValidArgsFunction: interfaces,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.ports = args
 			o.begin(env)
@@ -139,8 +139,10 @@ func (o *hostOptions) complete(group string, args []string) (err error) {
 		return fmt.Errorf("%q: a receiver (--listen) takes no arguments", args[0])
 	case o.listen == "" && len(args) == 0:
 		return errors.New("name the receivers, each of which has been started with --listen")
-	case slices.ContainsFunc(args, hasPort):
-		return errors.New("receivers have no port of their own: --port is that of all")
+	case slices.ContainsFunc(append(args, o.listen), hasPort):
+		return errors.New("hosts have no port of their own: --port is that of all")
+	case o.listen != "" && o.listen != anyAddress && net.ParseIP(o.listen) == nil:
+		return fmt.Errorf("--listen %q is not an IP address", o.listen)
 	case o.keyFile == "":
 		return errors.New("--key-file is missing: the file with the key that switch and hosts share")
 	case math.IsNaN(o.seconds) || o.seconds <= 0 || o.seconds > 3600:
@@ -190,13 +192,4 @@ func (c *common) begin(env *cli.Env) {
 	if !c.addresses {
 		c.scrub = newScrubber()
 	}
-}
-
-// interfaces completes names of interfaces.
-func interfaces(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	list, _ := net.Interfaces()
-	for _, i := range list {
-		names = append(names, i.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -142,7 +142,7 @@ func states(all []Step) (list []string) {
 
 // A box, a source and two receivers on veth report what is there and what works, in archives whose facts the parser
 // of machines.txt reads. When a receiver does not wait, the source names it, with the command to type there.
-func TestOnVeth(t *testing.T) {
+func TestHardwareOnVeth(t *testing.T) {
 	s := newSite(t)
 	const group = "10.77.254.1"
 	code := s.end(s.start(s.Star.Switch, "box", append([]string{"box", "--socket", s.Socket(), "--config", s.Gleamd.File()}, s.Star.Ports...)...))
@@ -221,6 +221,24 @@ func TestOnVeth(t *testing.T) {
 	}
 	if s.end(r2) != 0 { // it did all that was asked of it
 		t.Errorf("%s", r2.Output())
+	}
+	// A source that does not come; a switch whose gleamd does not run, with a configuration that is not there.
+	p = s.start(s.Star.Hosts[2].NS, "late", append(listen, "10.77.0.3", "--wait", "1s")...)
+	if code := s.end(p); code != cli.ExitFailed || !strings.Contains(p.Output(), "gleam: write-lat without a group: no source came within 1s; next, type: gleam hardware host --group GROUP --key-file ") {
+		t.Errorf("exit code %d\n%s", code, p.Output())
+	}
+	p = s.start(s.Star.Switch, "stopped", "box", "--socket", "/nowhere.sock", "--config", "/nowhere.yaml", "p2")
+	code = s.end(p)
+	if _, all, machines := s.read("stopped"); code != cli.ExitFailed || !slices.Equal(states(all), []string{"gleamd --check=failed", "versions=passed", "doctor=not run"}) || len(machines) != 1 || !strings.Contains(p.Output(), "next, type: gleamd --check --config /nowhere.yaml") {
+		t.Errorf("exit code %d, %v\n%s", code, machines, p.Output())
+	}
+	// What gleam doctor finds at a host is named with the repair.
+	if err := s.Star.Hosts[1].NS.SetDown("eth0"); err != nil {
+		t.Fatal(err)
+	}
+	p = s.start(s.Star.Hosts[1].NS, "down", append(listen, "--interface", "eth0", "--wait", "1s")...)
+	if code := s.end(p); code != cli.ExitFailed || !strings.Contains(p.Output(), "gleam: doctor: interface: ") || !strings.Contains(p.Output(), "next, type: ip link set eth0 up") {
+		t.Errorf("exit code %d\n%s", code, p.Output())
 	}
 	var shown bytes.Buffer
 	if code := cli.RunLab(t.Context(), &cli.Env{Stdout: &shown, Stderr: &shown}, []string{"hardware", "show", s.archive("source")}, Command); code != 0 || shown.String() != string(open[reportFile]) {

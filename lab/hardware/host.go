@@ -6,7 +6,6 @@ package hardware
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -92,18 +91,14 @@ func host(ctx context.Context, o *hostOptions) error {
 
 // interfaces are those that are described: one at a source.
 func (o *hostOptions) interfaces(rnics []RNIC) (names []string, err error) {
-	ip, addressed := netip.Addr{}, false
-	if a, err := netip.ParseAddr(o.listen); err == nil {
-		ip, addressed = a.Unmap(), true
-	}
 	var name string
-	switch {
+	switch ip, _ := netip.ParseAddr(o.listen); {
 	case o.netdev != "":
 		name = o.netdev
 	case o.listen == "":
 		name, err = routeTo(o.group)
-	case addressed:
-		name, err = withAddress(ip)
+	case ip.IsValid():
+		name, err = withAddress(ip.Unmap())
 	default:
 		for i := range rnics {
 			for _, name := range rnics[i].Interfaces {
@@ -231,8 +226,6 @@ type watcher struct {
 	then func()
 	seen []byte
 }
-
-var _ io.Writer = (*watcher)(nil)
 
 // Write implements io.Writer.
 func (w *watcher) Write(b []byte) (int, error) {
