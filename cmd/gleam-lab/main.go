@@ -1,8 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gleam-lab has the commands of gleam that need no switch: the demo, the benchmarks and the
-// simulator. gleam runs it for them.
+// Command gleam-lab has the commands of gleam that need no switch: the demo, the benchmarks, the
+// simulator and reports of hardware. gleam runs it for them.
 package main
 
 import (

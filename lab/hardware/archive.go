@@ -36,7 +36,7 @@ type record struct {
 	date   time.Time
 	nics   []NIC
 	rnics  []RNIC
-	steps  []Step // without what identifies hosts
+	steps  []Step // the steps, without what identifies hosts
 	doctor json.RawMessage
 }
 

@@ -27,7 +27,7 @@ import (
 type common struct {
 	out    string // the archive
 	scrub  *scrubber
-	log    io.Writer // for people
+	log    io.Writer // the lines for people
 	socket string    // gleamd's
 
 	addresses bool

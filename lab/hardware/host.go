@@ -21,7 +21,7 @@ import (
 // hostOptions say what a host does.
 type hostOptions struct {
 	common
-	listen    string // of a receiver: the address, or anyAddress
+	listen    string // a receiver's address, or anyAddress
 	group     netip.Addr
 	receivers []string
 	keyFile   string
@@ -31,7 +31,7 @@ type hostOptions struct {
 	netdev    string
 	port      uint16 // the first of len(trials)
 	seconds   float64
-	wait      time.Duration // of a receiver, for the end of the source's last trial
+	wait      time.Duration // a receiver's, for the end of the source's last trial
 }
 
 // trial is one gleam perf. Each has a TCP port of its own, so that a receiver waits for all of them at once
@@ -39,7 +39,7 @@ type hostOptions struct {
 type trial struct {
 	name, test string
 	mtu        int
-	flags      []string // of the source
+	flags      []string // the source's
 }
 
 var trials = []trial{

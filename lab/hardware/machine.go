@@ -31,8 +31,8 @@ type NIC struct {
 type RNIC struct {
 	Name, Driver, Firmware, NodeType string
 	Board                            string
-	State, Rate                      string   // of port 1
-	Interfaces, GIDTypes             []string // each once
+	State, Rate                      string   // those of port 1
+	Interfaces, GIDTypes             []string // those of all ports, each once
 }
 
 // readNICs describes interfaces as ports of cfg, in the network namespace of the calling thread.

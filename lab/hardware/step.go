@@ -33,7 +33,7 @@ type Step struct {
 	State   string          `json:"state"`
 	Seconds float64         `json:"seconds"`
 	Reason  string          `json:"reason,omitempty"` // the error, or why it was not run
-	Next    string          `json:"next,omitempty"`   // of one that failed: the command to type next
+	Next    string          `json:"next,omitempty"`   // the command to type after a failure
 	Output  string          `json:"output,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"` // what the program has printed as JSON
 }
@@ -41,12 +41,12 @@ type Step struct {
 // Bounds of programs.
 const (
 	outputLimit = 256 << 10       // bytes of an output that are stored
-	endGrace    = 5 * time.Second // between SIGINT and SIGKILL
+	endGrace    = 5 * time.Second // the time between SIGINT and SIGKILL
 )
 
 // steps are those of a run, in order.
 type steps struct {
-	log io.Writer // for people
+	log io.Writer // the lines for people
 	mu  sync.Mutex
 	all []*Step
 }

@@ -18,7 +18,7 @@ import (
 // testdata/machines.txt.
 type Description struct {
 	Name  string
-	Facts map[string]string // by the names of factNames
+	Facts map[string]string // the facts by the names of factNames
 	Want  []string          // findings, as wanted writes them
 }
 
