@@ -75,6 +75,9 @@ func (r *record) row() string {
 		x := &r.nics[i]
 		nics = once(nics, cmp.Or(x.Device, x.Driver))
 		drivers = once(drivers, strings.TrimSpace(x.Driver+" "+x.Firmware))
+		if xdp := x.Description.Facts["xdp"]; r.role == roleBox && xdp != "" {
+			works = once(works, "XDP: "+xdp)
+		}
 	}
 	for i := range r.steps {
 		x := &r.steps[i]

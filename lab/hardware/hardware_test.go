@@ -158,7 +158,7 @@ func TestHardwareOnVeth(t *testing.T) {
 		t.Errorf("box: %v, %s", err, files[doctorFile])
 	}
 	row, _, _ := strings.Cut(string(files[reportFile]), "\n")
-	if cells := strings.Split(row, " | "); len(cells) != 5 || !strings.HasPrefix(cells[0], "| veth") || cells[2] != machines[0].Name[strings.LastIndexByte(machines[0].Name, ' ')+1:] || !strings.Contains(cells[3], "doctor") {
+	if cells := strings.Split(row, " | "); len(cells) != 5 || !strings.HasPrefix(cells[0], "| veth") || cells[2] != machines[0].Name[strings.LastIndexByte(machines[0].Name, ' ')+1:] || cells[3] != "box: XDP: native buffers; gleamd --check; doctor" {
 		t.Errorf("box: %s", row)
 	}
 
@@ -231,6 +231,14 @@ func TestHardwareOnVeth(t *testing.T) {
 	code = s.end(p)
 	if _, all, machines := s.read("stopped"); code != cli.ExitFailed || !slices.Equal(states(all), []string{"gleamd --check=failed", "versions=passed", "doctor=not run"}) || len(machines) != 1 || !strings.Contains(p.Output(), "next, type: gleamd --check --config /nowhere.yaml") {
 		t.Errorf("exit code %d, %v\n%s", code, machines, p.Output())
+	}
+	p = s.start(s.Star.Hosts[2].NS, "interrupted", append(listen, "10.77.0.3")...)
+	s.ready(p)
+	if err := p.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.end(p); code != cli.ExitInterrupted {
+		t.Errorf("interrupted: exit code %d\n%s", code, p.Output())
 	}
 	// What gleam doctor finds at a host is named with the repair.
 	if err := s.Star.Hosts[1].NS.SetDown("eth0"); err != nil {

@@ -4,6 +4,7 @@
 package hardware
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -86,7 +87,9 @@ func (s *scrubber) step(x *Step) Step {
 	y.Name = s.text(x.Name)
 	y.Command, y.Reason, y.Next, y.Output = s.text(x.Command), s.text(x.Reason), s.text(x.Next), s.text(x.Output)
 	if len(x.Result) > 0 {
-		y.Result = []byte(s.text(string(x.Result)))
+		if y.Result = []byte(s.text(string(x.Result))); !json.Valid(y.Result) {
+			y.Output, y.Result = string(y.Result), nil
+		}
 	}
 	return y
 }

@@ -32,15 +32,15 @@ var describedFeatures = []string{iface.FeatureLRO, iface.FeatureHWGRO, iface.Fea
 const describedPort = "p1"
 
 // String is the description as an entry of testdata/machines.txt.
-func (d *Description) String() string {
+func (x *Description) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "== %s\n", d.Name)
+	fmt.Fprintf(&b, "== %s\n", x.Name)
 	for _, name := range factNames {
-		if v := d.Facts[name]; v != "" {
+		if v := x.Facts[name]; v != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, v)
 		}
 	}
-	for _, w := range d.Want {
+	for _, w := range x.Want {
 		fmt.Fprintf(&b, "want %s\n", w)
 	}
 	return b.String()
