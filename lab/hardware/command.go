@@ -82,7 +82,7 @@ gleamd runs. It changes nothing.
 }
 
 func hostCommand(env *cli.Env) *cobra.Command {
-	o := hostOptions{keyID: 1, backend: port.Soft, port: 18530, seconds: 3, wait: 30 * time.Minute}
+	o := hostOptions{keyID: 1, qpTimeout: 14, backend: port.Soft, port: 18530, seconds: 3, wait: 30 * time.Minute}
 	if len(checks.This().Names(infiniband)) > 0 {
 		o.backend = port.Verbs
 	}
@@ -116,6 +116,7 @@ Start it at each receiver, with --listen, and then at the source.
 	f.StringVar(&o.backend, "backend", o.backend, "soft (any Ethernet interface) or verbs (an RNIC, or rdma_rxe); verbs where there is an RDMA device")
 	f.StringVarP(&o.device, "device", "d", "", "RDMA device, with --backend verbs [the one of the interface]")
 	f.StringVar(&o.netdev, "interface", "", "network interface [that of the route to the group, or of the address]")
+	f.Uint8VarP(&o.qpTimeout, "qp-timeout", "u", o.qpTimeout, "the queue pairs' timeout, 4.096 µs * 2^n")
 	f.Uint16VarP(&o.port, "port", "p", o.port, fmt.Sprintf("the first of %d TCP ports of receivers, the same at all hosts", len(trials)))
 	f.Float64VarP(&o.seconds, "seconds", "D", o.seconds, "how long the source measures, in each step")
 	f.DurationVar(&o.wait, "wait", o.wait, "how long a receiver waits for the source's last step")
@@ -153,7 +154,7 @@ func (o *hostOptions) complete(group string, args []string) (err error) {
 		return fmt.Errorf("--port %d: want room for %d ports", o.port, len(trials))
 	}
 	o.receivers = args
-	return port.CheckDevice(o.backend, o.device, 14)
+	return port.CheckDevice(o.backend, o.device, o.qpTimeout)
 }
 
 func hasPort(at string) bool {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/host/endpoint/verbs"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -29,6 +30,7 @@ type hostOptions struct {
 	backend   string
 	device    string
 	netdev    string
+	qpTimeout uint8
 	port      uint16 // the first of len(trials)
 	seconds   float64
 	wait      time.Duration // a receiver's, for the end of the source's last trial
@@ -124,7 +126,7 @@ func (o *hostOptions) auth() []string {
 
 // flags are those of trial i at both sides.
 func (o *hostOptions) flags(i int) []string {
-	return append([]string{"perf", trials[i].test, "--port", strconv.Itoa(int(o.port) + i)}, o.auth()...)
+	return append([]string{"perf", trials[i].test, "--port", strconv.Itoa(int(o.port) + i), "--qp-timeout", strconv.Itoa(int(o.qpTimeout))}, o.auth()...)
 }
 
 // send is the source. on is its interface, with that MTU.
@@ -170,6 +172,10 @@ func (o *hostOptions) try(ctx context.Context, i int, name string, to ...string)
 			x.Next = fmt.Sprintf("gleam hardware host --listen %s (at the host %s, which does not wait for the source)", strings.Join(o.auth(), " "), r)
 			return x, r
 		}
+	}
+	if strings.Contains(x.Reason, verbs.ErrNotBuilt.Error()) {
+		x.Next = "CGO_ENABLED=1 go build -tags verbs -o bin/ ./cmd/gleam (in the sources, at all hosts)"
+		return x, ""
 	}
 	x.Next += " (with gleam " + strings.Join(o.flags(i)[:4], " ") + " --listen at the receivers), or at the box: gleam doctor"
 	return x, ""

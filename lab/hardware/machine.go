@@ -80,6 +80,8 @@ func readRNICs(m *checks.Machine, name string) (list []RNIC) {
 		r := RNIC{Name: d, Firmware: m.Read(at + "fw_ver"), NodeType: m.Read(at + "node_type"), Board: m.Read(at + "board_id"), State: m.Read(at + "ports/1/state"), Rate: m.Read(at + "ports/1/rate")}
 		if driver, err := filepath.EvalSymlinks(filepath.Join("/", m.Root, at, "device/driver")); err == nil {
 			r.Driver = filepath.Base(driver)
+		} else if m.Read(at+"parent") != "" {
+			r.Driver = "rdma_rxe"
 		}
 		for _, port := range m.Names(at + "ports") {
 			of := at + "ports/" + port + "/gid_attrs/"

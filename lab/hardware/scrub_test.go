@@ -5,6 +5,7 @@ package hardware
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,13 @@ func TestRNICs(t *testing.T) {
 	got := readRNICs(m, "")
 	if len(got) != 1 || got[0].Firmware != "22.31.1014" || got[0].Board != "MT_0000000359" || got[0].State != "4: ACTIVE" || !slices.Equal(got[0].Interfaces, []string{"eth0"}) || !slices.Equal(got[0].GIDTypes, []string{"IB/RoCE v1", "RoCE v2"}) {
 		t.Errorf("%+v", got)
+	}
+	soft := filepath.Join(root, infiniband, "rxe0/parent")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(soft), 0o755), os.WriteFile(soft, []byte("eth0"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if x := readRNICs(m, "rxe0"); len(x) != 1 || x[0].Driver != "rdma_rxe" {
+		t.Errorf("%+v", x)
 	}
 	if other := readRNICs(m, "mlx5_1"); len(other) > 0 {
 		t.Errorf("%+v", other)

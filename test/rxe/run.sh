@@ -114,7 +114,7 @@ else
 	"$top/scripts/need" rxe-here
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
-CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./lab/block/blockd
+CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam ./cmd/gleam-lab ./lab/block/blockd
 make -s -C host/libgleam CC="$cc" BUILD="$share/bin"
 $cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
 for program in peer targets; do

@@ -54,6 +54,7 @@ func allCases() []testCase {
 		testCase{name: "example: a replicated log with fewer followers than the quorum", run: exampleLogFails},
 		testCase{name: "example: ext4 on the replicated block device, over verbs, replicas and the switch killed", run: exampleBlock},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
+		testCase{name: "gleam hardware --backend verbs: a source and two receivers", run: hardwareKit},
 	)
 	cs = append(cs, testCase{name: "interfaces of all kinds as ports: bond, VLAN, MACsec, VXLAN, macvlan, bridge, VRF, trunk", run: portKinds, programs: 10})
 	cs = append(cs, connectCases()...)
