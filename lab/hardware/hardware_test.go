@@ -240,6 +240,19 @@ func TestHardwareOnVeth(t *testing.T) {
 	if code := s.end(p); code != cli.ExitInterrupted {
 		t.Errorf("interrupted: exit code %d\n%s", code, p.Output())
 	}
+	// A gleam without verbs: make build makes one.
+	r2, r3 = s.start(s.Star.Hosts[1].NS, "r2", listen...), s.start(s.Star.Hosts[2].NS, "r3", listen...)
+	s.ready(r2)
+	s.ready(r3)
+	code = s.end(s.start(s.Star.Hosts[0].NS, "verbs", append(source, "--backend", "verbs")...))
+	if _, all, _ := s.read("verbs"); code != cli.ExitFailed || all[1].State != Failed || !strings.Contains(all[1].Next, "rdma link add") || all[2].State != Failed || !strings.HasPrefix(all[2].Next, "CGO_ENABLED=1 go build -tags verbs ") {
+		t.Errorf("exit code %d, %+v", code, all)
+	}
+	for _, r := range []*lab.Process{r2, r3} {
+		if code := s.end(r); code != cli.ExitFailed || !strings.Contains(r.Output(), "gleam: write-lat without a group: the source has left: ") {
+			t.Errorf("exit code %d\n%s", code, r.Output())
+		}
+	}
 	// What gleam doctor finds at a host is named with the repair.
 	if err := s.Star.Hosts[1].NS.SetDown("eth0"); err != nil {
 		t.Fatal(err)

@@ -195,10 +195,12 @@ func (o *hostOptions) receive(ctx context.Context, s *steps, names []string) {
 		ended.Go(func() {
 			listening := sync.OnceFunc(ready.Done)
 			defer listening()
-			outcome[i] = o.await(trying, i, listening)
+			end := func() {}
 			if i == len(trials)-1 {
-				stop()
+				end = stop
 			}
+			outcome[i] = o.await(trying, i, listening, end)
+			end()
 		})
 	}
 	ready.Wait()
@@ -209,34 +211,40 @@ func (o *hostOptions) receive(ctx context.Context, s *steps, names []string) {
 	}
 }
 
-// await is trial i at a receiver; listening is called once its source may come.
-func (o *hostOptions) await(ctx context.Context, i int, listening func()) *Step {
+// await is trial i at a receiver. It calls listening once its source may come, and left if one that has the key comes
+// and goes without a trial.
+func (o *hostOptions) await(ctx context.Context, i int, listening, left func()) *Step {
 	args := append(o.flags(i), "--listen")
 	if o.listen != anyAddress {
 		args[len(args)-1] += "=" + o.listen
 	}
-	x := runSaying(ctx, trials[i].name, o.wait+trialLimit, "gleam "+strings.Join(args, " "), &watcher{text: "waiting for the sender at", then: listening}, "gleam", args...)
-	if x.State != Failed || ctx.Err() == nil {
+	say := watcher{"waiting for the sender at": listening, goneText: left}
+	x := runSaying(ctx, trials[i].name, o.wait+trialLimit, "gleam "+strings.Join(args, " "), say, "gleam", args...)
+	switch last := i == len(trials)-1; {
+	case x.State != Failed || ctx.Err() == nil:
 		return x
-	}
-	if ctx.Err() == context.DeadlineExceeded && i == len(trials)-1 {
+	case last && ctx.Err() == context.DeadlineExceeded:
 		x.Reason, x.Next = fmt.Sprintf("no source came within %v", o.wait), fmt.Sprintf("gleam hardware host --group GROUP --key-file %s RECEIVER... (at the source)", o.keyFile)
+		return x
+	case last && strings.Contains(x.Reason, goneText):
+		x.Reason, x.Next = "the source has left: "+x.Reason, "gleam hardware show gleam-hardware-source.tar.gz (at the source)"
 		return x
 	}
 	return &Step{Name: x.Name, Command: x.Command, State: NotRun, Reason: "the source did not run it"}
 }
 
-// watcher calls then when a text has been written.
-type watcher struct {
-	text string
-	then func()
-	seen []byte
-}
+// goneText is what gleam perf says at a receiver of a source that has the key, and has gone without a test.
+const goneText = "; still waiting"
+
+// watcher calls functions when a program writes certain texts, each in one piece.
+type watcher map[string]func()
 
 // Write implements io.Writer.
-func (w *watcher) Write(b []byte) (int, error) {
-	if w.seen = append(w.seen, b[:min(len(b), outputLimit-len(w.seen))]...); strings.Contains(string(w.seen), w.text) {
-		w.then()
+func (w watcher) Write(b []byte) (int, error) {
+	for text, then := range w {
+		if strings.Contains(string(b), text) {
+			then()
+		}
 	}
 	return len(b), nil
 }
