@@ -63,7 +63,7 @@ type templateValue struct {
 	ICRC  uint32
 	Acked uint32
 
-	Patience, Rest uint32
+	Patience, Asked uint32
 }
 
 // controlValue is struct control of replicate.c.

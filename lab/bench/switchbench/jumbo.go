@@ -22,6 +22,7 @@ type packetGenerator struct {
 	cfg   generatorConfig
 	ack   *psnTable
 	taps  []*packetTap // the taps of the receivers that acknowledge
+	asked []uint32     // packets with AckReq that each has answered
 	acks  atomic.Uint64
 	fd    int
 	table *psnTable
@@ -58,7 +59,7 @@ func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator
 		if err != nil {
 			return nil, err
 		}
-		g.taps = append(g.taps, t)
+		g.taps, g.asked = append(g.taps, t), append(g.asked, 0)
 	}
 	g.fd, err = h.NS.PacketSocket(h.Interface, 0, func(fd int) error {
 		return errors.Join(
@@ -167,15 +168,16 @@ func (g *packetGenerator) acknowledge(p pace) error {
 		return nil
 	}
 	for i, t := range g.taps {
-		arrived, err := lastAt(g.cfg.arrived, i+1)
+		arrived, err := valueAt(g.cfg.arrived, i+1)
 		if err != nil {
 			return err
 		}
-		last, acked := rocev2.PSN(arrived), &g.cfg.acked[i]
-		for arrived != psnNone && last.Sub(*acked) >= int32(p.ackEvery) {
-			if *acked = acked.Add(int32(p.ackEvery)); last.Sub(*acked) > int32(p.ackJump) {
+		last, acked := rocev2.PSN(arrived.PSN), &g.cfg.acked[i]
+		for arrived.PSN != psnNone && (last.Sub(*acked) >= int32(p.ackEvery) || arrived.Asked != g.asked[i]) {
+			if *acked = acked.Add(int32(p.ackEvery)); last.Sub(*acked) > int32(p.ackJump) || arrived.Asked != g.asked[i] {
 				*acked = last
 			}
+			g.asked[i] = arrived.Asked
 			frame := append([]byte(nil), g.cfg.acks[i]...)
 			g.ack.set(frame, icrcOf(frame), *acked)
 			if err := t.send(frame); err != nil {

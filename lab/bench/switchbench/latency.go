@@ -23,8 +23,9 @@ import (
 // polls the receivers' sockets: no scheduling delay but the switch's is included.
 const latencyLimit = 50 * time.Millisecond // the time after which a frame is lost
 
-// latencyAckEvery is the number of frames per ACK of each receiver, where ACKs are read.
-const latencyAckEvery = 128
+// latencyAckEvery is the number of frames per ACK of each receiver, where ACKs are read: few enough that the
+// switch, which asks at each 32nd packet, has its answer before it probes (4 ms).
+const latencyAckEvery = 8
 
 // latencyGaps are the times from one frame to the next: in the first gleamd's
 // worker goes to sleep (it spins for 50 µs) and has to be woken, in the second it

@@ -36,9 +36,8 @@ const (
 	forwarderRow = "udp-forwarder"
 )
 
-// sparseAcks is the number of packets per ACK where feedback is not measured: just few
-// enough for the group's una to move on. frequentAcks is the number for a requester
-// that sets AckReq now and then.
+// sparseAcks is the number of packets per ACK where feedback is not measured: receivers answer what the
+// switch asks for (R112), and no more. frequentAcks is the number for a requester that sets AckReq now and then.
 const (
 	sparseAcks   = 128
 	frequentAcks = 8

@@ -63,9 +63,10 @@ func newSinks() (*sinks, error) {
 
 // lastValue is struct last of replicate.c.
 type lastValue struct {
-	PSN  uint32
-	Pass uint32
-	Rest [14]uint32
+	PSN   uint32
+	Pass  uint32
+	Asked uint32
+	Rest  [13]uint32
 }
 
 // setLast sets the last PSN at a sink, and whether its XDP program lets frames pass.
@@ -78,11 +79,11 @@ func (f *sinks) setLast(leg int, v lastValue) error {
 
 // pass makes the XDP program of a sink let frames pass to sockets, or drop them.
 func (f *sinks) pass(leg int, passes bool) error {
-	psn, err := lastAt(f.arrived, leg)
+	v, err := valueAt(f.arrived, leg)
 	if err != nil {
 		return err
 	}
-	v := lastValue{PSN: psn}
+	v.Pass = 0
 	if passes {
 		v.Pass = 1
 	}
@@ -91,11 +92,15 @@ func (f *sinks) pass(leg int, passes bool) error {
 
 // lastAt reads a sink's last PSN from arrived, or psnNone.
 func lastAt(arrived *ebpf.Map, leg int) (uint32, error) {
-	var v lastValue
+	v, err := valueAt(arrived, leg)
+	return v.PSN, err
+}
+
+func valueAt(arrived *ebpf.Map, leg int) (v lastValue, err error) {
 	if err := arrived.Lookup(uint32(leg), &v); err != nil {
-		return 0, fmt.Errorf("read a sink's PSN: %w", err)
+		return v, fmt.Errorf("read a sink's PSN: %w", err)
 	}
-	return v.PSN, nil
+	return v, nil
 }
 
 // load loads the program that counts the frames of sink leg, an XDP program if xdp is

@@ -47,7 +47,8 @@ struct {
 struct last {
 	__u32 psn;
 	__u32 pass;	/* user space sets it: the sink's XDP program lets frames pass */
-	__u32 rest[14];
+	__u32 asked;	/* packets with AckReq that have arrived, for the first time or again */
+	__u32 rest[13];
 };
 
 struct {
@@ -94,6 +95,8 @@ INLINE int count(void *data, void *end, __u32 len)
 		return 1;
 	}
 	__u32 psn = ntohl(h->psn) & PSN_MASK;
+	if (h->psn & htonl(1U << 31))
+		last->asked++;
 	if (last->psn != PSN_NONE && (psn == last->psn || ((psn - last->psn) & PSN_MASK) > PSN_MASK / 2)) {
 		s->again++;
 		return 1;
@@ -156,7 +159,7 @@ struct template {
 	__u32 icrc;
 	__u32 acked; /* the PSN acknowledged last */
 	__u32 patience;	/* rounds until this receiver is checked again */
-	__u32 rest;
+	__u32 asked;	/* packets with AckReq that it has answered */
 };
 
 struct {
@@ -226,12 +229,13 @@ INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 		t->patience--;
 		return -1;
 	}
-	__u32 has = last->psn, behind = (has - t->acked) & PSN_MASK;
-	if (has == PSN_NONE || behind == 0 || behind < c->ack_every || behind > PSN_MASK / 2) {
+	__u32 asked = *(volatile __u32 *)&last->asked, has = *(volatile __u32 *)&last->psn, behind = (has - t->acked) & PSN_MASK;
+	if (has == PSN_NONE || behind > PSN_MASK / 2 || (asked == t->asked && (behind == 0 || behind < c->ack_every))) {
 		t->patience = c->ack_every;
 		return -1;
 	}
-	__u32 psn = behind > c->ack_jump ? has : (t->acked + c->ack_every) & PSN_MASK;
+	__u32 psn = asked != t->asked || behind > c->ack_jump ? has : (t->acked + c->ack_every) & PSN_MASK;
+	t->asked = asked;
 	if (bpf_xdp_adjust_tail(ctx, ACK_LEN - (int)frame_len))
 		return -1;
 	void *data = (void *)(unsigned long)ctx->data;
