@@ -34,7 +34,8 @@ func hardwareKit(ctx context.Context, b *bench) error {
 			c.Stdout, c.Stderr = out, out
 			return c, out
 		}
-		args := []string{"--group", groupAddr(4, false).String(), "--seconds", "0.5"}
+		// No other case has this group: doctor refuses a neighbour entry that one has left.
+		args := []string{"--group", groupAddr(77, false).String(), "--seconds", "0.5"}
 		ends := make(chan error, len(hosts)-1)
 		for _, h := range hosts[1:] {
 			c, _ := command(h, "--listen="+h.addr4.String())
