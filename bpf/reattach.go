@@ -76,7 +76,7 @@ func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode, mtu int) e
 			break
 		}
 	}
-	_ = p.take(was) // it was loaded
+	_ = p.take(was) // the program before, which is loaded
 	return before
 }
 

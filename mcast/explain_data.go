@@ -143,7 +143,7 @@ func (x *explainer) describeCopy(i int, c *Copy) {
 	}
 	switch {
 	case c.Flags&SetAckReq == 0:
-	case g.repair.asks(x.p.PSN & rocev2.PSNMask):
+	case g.legs[i].connected() && g.repair.asks(x.p.PSN&rocev2.PSNMask):
 		x.add(rules("R112"), "The copy to %s has AckReq, as each packet whose PSN is %d modulo %d.", g.legName(i), g.repair.ackMask, g.repair.ackMask+1)
 	default:
 		x.add(rules("R45", "R48", "R56", "R57"), "The copy to %s is a probe: AckReq is set.", g.legName(i))

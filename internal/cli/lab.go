@@ -67,14 +67,19 @@ func labCommand(name, short string) Command {
 	}
 }
 
-// findLab returns the path of gleam-lab: beside this program, else in PATH.
-func findLab() (string, error) {
+// FindProgram returns the path of another program of Gleam: beside this one, else in PATH.
+func FindProgram(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
-		if p, err := exec.LookPath(filepath.Join(filepath.Dir(self), labProgram)); err == nil {
+		if p, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return p, nil
 		}
 	}
-	p, err := exec.LookPath(labProgram)
+	return exec.LookPath(name)
+}
+
+// findLab returns the path of gleam-lab.
+func findLab() (string, error) {
+	p, err := FindProgram(labProgram)
 	if err != nil {
 		return "", errors.New("this command is in the program gleam-lab, which is neither beside gleam nor in PATH: install the package gleam-lab, or type: make build")
 	}

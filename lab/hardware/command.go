@@ -1,9 +1,9 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hardware is `gleam hardware`, for whoever has NICs and RNICs: a command at the switch and one at each
-// host, which record what is there and try it. Each writes an archive, and names the first thing that does
-// not work.
+// Package hardware is the command `gleam hardware`. Its subcommand box records the NICs of a switch. Its
+// subcommand host records the RNICs of a host, and tries them with a group. Both write an archive, and name
+// the first step that failed.
 package hardware
 
 import (
@@ -187,7 +187,7 @@ func (c *common) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.addresses, "addresses", false, "leave MAC and IP addresses, and names of receivers, in the archive")
 }
 
-// begin takes what the command line has said.
+// begin sets the options that follow from the environment and the flags.
 func (c *common) begin(env *cli.Env) {
 	c.log, c.socket = env.Stdout, env.Socket
 	if !c.addresses {

@@ -219,7 +219,7 @@ func TestHardwareOnVeth(t *testing.T) {
 	if !strings.Contains(string(open[reportFile]), "path MTU 4096 wants an MTU of") || !strings.Contains(string(open[reportFile]), "**not** write-bw, path MTU 1024") {
 		t.Errorf("%s", open[reportFile])
 	}
-	if s.end(r2) != 0 { // it did all that was asked of it
+	if s.end(r2) != 0 { // the receiver that waits has no failure
 		t.Errorf("%s", r2.Output())
 	}
 	// A source that does not come; a switch whose gleamd does not run, with a configuration that is not there.

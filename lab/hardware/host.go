@@ -36,7 +36,7 @@ type hostOptions struct {
 	wait      time.Duration // a receiver's, for the end of the source's last trial
 }
 
-// trial is one gleam perf. Each has a TCP port of its own, so that a receiver waits for all of them at once
+// trial is one run of gleam perf. Each has a TCP port of its own, so that a receiver waits for all of them at once
 // and the source leaves out what does not fit.
 type trial struct {
 	name, test string

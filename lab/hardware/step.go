@@ -12,11 +12,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gleam-rdma/gleam/internal/cli"
 )
 
 // States of a step.
@@ -93,9 +94,9 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 			x.Next = next
 		}
 	}(time.Now())
-	path, err := find(program)
+	path, err := cli.FindProgram(program)
 	if err != nil {
-		x.Reason = err.Error()
+		x.Reason = program + " is neither beside gleam-lab nor in PATH"
 		return x
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -127,20 +128,6 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 }
 
 func cut(text string) string { return text[:min(len(text), outputLimit)] }
-
-// find returns the path of a program of Gleam: beside this one, else in PATH.
-func find(program string) (string, error) {
-	if self, err := os.Executable(); err == nil {
-		if p, err := exec.LookPath(filepath.Join(filepath.Dir(self), program)); err == nil {
-			return p, nil
-		}
-	}
-	p, err := exec.LookPath(program)
-	if err != nil {
-		return "", fmt.Errorf("%s is neither beside gleam-lab nor in PATH", program)
-	}
-	return p, nil
-}
 
 // versions is the name of the step of version.
 const versions = "versions"

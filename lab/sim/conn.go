@@ -194,7 +194,7 @@ func (p *Partition) arrived(c *conn, e *event) {
 	if e.isFeedback() { // a request lets nothing be sent that could not be sent before
 		p.mayTransmit(c)
 	} else {
-		p.setAlarm(c) // of an ACK that waits for more packets
+		p.setAlarm(c) // the ACK timer may have been armed
 	}
 }
 

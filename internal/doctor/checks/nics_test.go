@@ -192,7 +192,7 @@ func TestDescriptions(t *testing.T) {
 		if err != nil || len(again) != 1 {
 			t.Fatalf("%s: %v\n%s", x.Name, err, text)
 		}
-		x.Want = slices.DeleteFunc(x.Want, func(w string) bool { return strings.Contains(w, CheckFastPath+":") }) // that of the port, without its link
+		x.Want = slices.DeleteFunc(x.Want, func(w string) bool { return strings.Contains(w, CheckFastPath+":") }) // the finding about the port as a whole
 		slices.Sort(x.Want)
 		slices.Sort(again[0].Want)
 		if !maps.Equal(again[0].Facts, x.Facts) || !slices.Equal(again[0].Want, x.Want) {
