@@ -210,7 +210,7 @@ floods: ## goodput under attackers' floods beside that under harmless frames, me
 	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods
 
 .PHONY: personalities
-personalities: ## sources and receivers that behave as RNICs are documented to, through the switch's workers in virtual time: a table of 160 cells
+personalities: ## sources and receivers that behave as RNICs are documented to, through the switch's workers in virtual time: a table of 240 cells
 	GLEAM_PERSONALITIES=all $(GO) test ./dataplane -count=1 -timeout 30m -v -run '^TestPersonalities$$'
 
 bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')

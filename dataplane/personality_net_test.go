@@ -17,16 +17,38 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// personalityNet is one switch with a host at each port, whose queue pairs have
-// personalities. What the group does is judged, not asserted: a cell of the matrix ends with
-// a verdict.
+// personalityNet is one switch with a host at each port, or a tree of three switches, with
+// hosts whose queue pairs have personalities. What the group does is judged, not asserted: a
+// cell of the matrix ends with a verdict.
 type personalityNet struct {
 	*treeNet
+	config   treeConfig
 	evicted  []mcast.Event // removals by host, as of the last look
 	outcomes mcast.Outcomes
+	file     stateFile
 }
 
-// newPersonalityNet makes the network; its hosts are those of c.
+// stateFile is the memory of a switch across its restarts.
+type stateFile struct {
+	due, durable mcast.Positions
+	number       uint32        // number of the positions that are durable, or are being written; 0: none
+	at           time.Duration // the time at which they are durable; 0: they are
+}
+
+// Times of a switch that restarts.
+const (
+	fileWrite   = time.Millisecond // a write of the state file
+	restartTime = 20 * time.Millisecond
+)
+
+// newPersonalityTree makes a tree of three switches; its hosts are those of c, five.
+func newPersonalityTree(t *testing.T, c treeConfig) *personalityNet {
+	n := newTreeNet(t, c)
+	n.budget, n.mayOverflow = c.budget, true // a host that repeats all exceeds what a ring has room for
+	return &personalityNet{treeNet: n, config: c, evicted: make([]mcast.Event, len(n.hosts))}
+}
+
+// newPersonalityNet makes a network of one switch; its hosts are those of c.
 func newPersonalityNet(t *testing.T, c treeConfig) *personalityNet {
 	n := &treeNet{
 		t: t, random: rand.New(rand.NewPCG(c.seed, 5)), start: time.Now(), group: netip.MustParseAddr("10.77.254.1"),
@@ -41,10 +63,38 @@ func newPersonalityNet(t *testing.T, c treeConfig) *personalityNet {
 	for i := range hosts {
 		n.addHost(treeEnd{node: x, port: i}, c)
 	}
-	n.put(x, c)
+	n.put(x, c, nil)
 	n.runUntil("probes", func() bool { return n.now() > 20*time.Millisecond && !n.step() })
 	n.loss = c.loss
-	return &personalityNet{treeNet: n, evicted: make([]mcast.Event, hosts)}
+	return &personalityNet{treeNet: n, config: c, evicted: make([]mcast.Event, hosts)}
+}
+
+// store writes the positions that are due to the state file, and tells the group when they are
+// durable.
+func (n *personalityNet) store() {
+	w, f := n.nodes[0].all[0], &n.file
+	number, ok := w.core.Group(0).Positions(&f.due)
+	switch {
+	case !ok || number == 0:
+	case number != f.number:
+		f.number, f.at = number, n.now()+fileWrite
+	case f.at != 0 && n.now() >= f.at:
+		f.at, f.durable = 0, f.due
+		f.durable.Members = slices.Clone(f.due.Members)
+		w.core.PositionsStored(w.readClock(), 0, number, &f.durable, &w.out)
+		w.sendApplied()
+	}
+}
+
+// restart has the switch lose all frames for a while, and then all that it knows of the group
+// but for what is in the state file.
+func (n *personalityNet) restart() {
+	n.outage = func(*treeHost, bool) bool { return true }
+	for end := n.now() + restartTime; n.now() < end; {
+		n.step()
+	}
+	n.outage, n.file.number = nil, 0
+	n.put(n.nodes[0], n.config, &n.file.durable)
 }
 
 // look reads which members the switch has removed.
@@ -120,7 +170,9 @@ func (n *personalityNet) send(src, quorum int, lengths []int, at func(completed 
 		if !n.step() {
 			n.jump()
 		}
-		n.look()
+		if n.look(); n.config.stored {
+			n.store()
+		}
 		for ; checked < len(h.done)-done; checked++ {
 			have, want := 0, 0
 			for i := range n.hosts {

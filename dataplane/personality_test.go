@@ -40,7 +40,7 @@ var receiverKinds = []struct {
 	{"mixed", []rc.Personality{rc.IRDMA, rc.RXE, rc.ConnectXRepeat}},
 }
 
-var personalitySituations = []string{"loss", "evict", "quorum", "change"}
+var personalitySituations = []string{"loss", "evict", "quorum", "change", "restart", "tree"}
 
 // strandedCells are the cells under quorum in which a live receiver does not get all: it
 // stays behind for ever, or is removed (R37). The receiver has lost its NAK, so that the
@@ -87,8 +87,16 @@ func (c personalityCell) run(t *testing.T, seed uint64) string {
 		cfg.policy, cfg.deadAfter, cfg.loss = mcast.Evict, 200*time.Millisecond, 0.002
 	case "quorum":
 		cfg.policy, cfg.quorum, cfg.loss, cfg.budget = mcast.Quorum, 2, 0, 2
+	case "restart":
+		cfg.stored = true
+	case "tree":
+		cfg.hosts = append(cfg.hosts, cfg.hosts[1])
 	}
-	n := newPersonalityNet(t, cfg)
+	build := newPersonalityNet
+	if c.situation == "tree" {
+		build = newPersonalityTree
+	}
+	n := build(t, cfg)
 	if c.situation == "quorum" {
 		// One receiver loses ten packets, and then its NAK.
 		n.outage = func(h *treeHost, sends bool) bool {
@@ -107,6 +115,17 @@ func (c personalityCell) run(t *testing.T, seed uint64) string {
 				n.hosts[2].dead = true
 			}
 		})
+	case "restart":
+		restarts := 0
+		verdict = n.send(0, 0, personalityLengths, func(completed int) {
+			if completed%2 == 1 {
+				n.restart()
+				restarts++
+			}
+		})
+		if verdict == "" && restarts != 3 {
+			t.Fatalf("%d restarts, want 3", restarts)
+		}
 	case "change":
 		for _, src := range []int{0, 1, 3, 0} {
 			if verdict = n.send(src, 0, personalityLengths[:4], nil); verdict != "" {

@@ -85,6 +85,9 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	if raised && kind != rocev2.KindACK {
 		kind, psn = rocev2.KindACK, psn.Prev() // what comes next may not have been sent yet
 	}
+	if acked := ackedBy(kind, psn); g.fwd.nxt.LessEq(acked) && kind != rocev2.KindFatal && p.Neighbor == 0 && g.isBeforeRestart(acked) {
+		kind, psn = rocev2.KindACK, g.fwd.nxt.Prev() // what comes next is a repetition for the receiver
+	}
 	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.reportMisnumbered(i, p.PSN.Next()&rocev2.PSNMask, out) // its numbering is another one (R54)

@@ -32,6 +32,7 @@ const (
 	wanted                           // others in the tree wait for the end of a turn at this switch
 	messageRefused                   // the source has begun its next message, and was told to wait
 	lostNxt                          // the source of an offloaded group goes on behind nxt, which was lost (R103)
+	mayHold                          // receivers may hold packets beyond nxt from before a restart: the positions were not due since (R83)
 
 	unstored // nxt is at forwarding.limit: data waits until newer positions are stored
 

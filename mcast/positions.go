@@ -20,6 +20,9 @@ const (
 	// that is further beyond its stored position cannot be told from one with other
 	// numbers, and a keepalive probe would be new data to it.
 	maxUnstored = 1 << 22
+	// maxHeld is how far beyond the stored positions a receiver may hold packets out of order. An
+	// RNIC holds no more than its source has on the way: 64 Ki packets of 4 KiB are 256 MiB.
+	maxHeld = 1 << 16
 	// unlimited is the forwarding.limit of a group that is not stored. It is no PSN.
 	unlimited rocev2.PSN = rocev2.PSNMask + 1
 )
@@ -58,9 +61,16 @@ type storage struct {
 func (g *group) reportPositions(out *Output) {
 	s := &g.storage
 	s.number++
+	g.set(mayHold, false)
 	s.reported = g.lowestReceived().Next()
 	g.decided().Positions = s.number
 	out.Events = append(out.Events, Event{Kind: PositionsDue, Group: g.id})
+}
+
+// isBeforeRestart reports whether psn, of which an ACK has come, may have been forwarded before the switch
+// restarted: the receiver held it out of order, and has got what was missing.
+func (g *group) isBeforeRestart(psn rocev2.PSN) bool {
+	return g.is(mayHold) && psn.Less(g.storage.reported.Add(maxHeld))
 }
 
 // isDurable reports whether the durable positions are those that psn may be forwarded with. nxt may be

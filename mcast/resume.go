@@ -242,6 +242,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	}
 	if g.policy.stored {
 		g.reportPositions(out)
+		g.set(mayHold, true)
 	}
 	if g.live.period != 0 {
 		g.startLiveness(now)

@@ -14,6 +14,7 @@ import (
 var (
 	allConnectX = []Host{{rc.ConnectX, 0xFFFFFE, 0xFFFFFF}, {rc.ConnectX, 0xFFFFFF, 0xFFFFFE}, {rc.ConnectX, 0, 0xFFFFFD}, {rc.ConnectX, 0, 0}}
 	allRepeat   = []Host{{rc.ConnectXRepeat, 0xFFFFFE, 0xFFFFFF}, {rc.ConnectXRepeat, 0xFFFFFF, 0xFFFFFE}, {rc.ConnectXRepeat, 0, 0xFFFFFD}, {rc.ConnectXRepeat, 0, 0}}
+	repeatAgain = []Host{{rc.ConnectXRepeat, 0xFFFFFE, 0xFFFFFF}, {rc.ConnectXRepeat, 0xFFFFFF, 7}, {rc.ConnectXRepeat, 0, 0x7FFFFE}, {rc.ConnectXRepeat, 0, 0}} // their first answers are not ambiguous (R52)
 	repeatMixed = []Host{{rc.ConnectXRepeat, 0xFFFFFF, 0}, {rc.IRDMA, 0x7FFFFF, 0x7FFFFE}, {rc.RXE, 5, 0xFFFFFF}, {rc.ConnectX, 0, 0}}
 )
 
@@ -27,5 +28,6 @@ func TinyPersonalities() []Config {
 		{Name: "repeat-write", Receivers: 2, SendWindow: 3, Messages: []int{3}, Write: true, Hosts: allRepeat, Bounds: Bounds{Lose: 1, Reorder: 1}},
 		{Name: "repeat-store", Receivers: 2, SendWindow: 3, Messages: []int{3}, Repair: 3, Hosts: allRepeat, Bounds: Bounds{Lose: 1}},
 		{Name: "repeat-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Timeout: 100 * time.Millisecond, Hosts: repeatMixed, Bounds: Bounds{Lose: 1}},
+		stored(Config{Name: "repeat-restart", Receivers: 1, SendWindow: 3, Messages: []int{3}, Hosts: repeatAgain, Bounds: Bounds{Lose: 1, Restart: 1}}),
 	}
 }
