@@ -39,6 +39,8 @@ type fastLab struct {
 	window uint64      // bytes
 	loss   float64
 	round  int
+	// personalities are those of the hosts in turn; none: all are as rxe.
+	personalities []soft.Personality
 }
 
 // fastHost is a member of the group.
@@ -59,7 +61,9 @@ type fastLabConfig struct {
 	pathMTU int
 	loss    float64 // the loss at every host, in both directions
 	more    string  // more lines of the configuration
-	change  func(*fastLab)
+	// personalities are those of the hosts in turn; none: all are as rxe.
+	personalities []soft.Personality
+	change        func(*fastLab)
 }
 
 const (
@@ -70,7 +74,7 @@ const (
 
 func newFastLab(t *testing.T, c fastLabConfig) *fastLab {
 	t.Helper()
-	x := &fastLab{T: t, star: labtest.Star(t, lab.StarConfig{Hosts: c.hosts, MTU: 3000}), window: 1 << 20, loss: c.loss}
+	x := &fastLab{T: t, star: labtest.Star(t, lab.StarConfig{Hosts: c.hosts, MTU: 3000}), window: 1 << 20, loss: c.loss, personalities: c.personalities}
 	for _, h := range x.star.Hosts {
 		if err := h.NS.SetFeature(h.Interface, lab.GRO, true); err != nil { // or redirected frames are dropped there
 			t.Fatal(err)
@@ -172,8 +176,12 @@ func (x *fastLab) addMember(i int, ip netip.Addr, device *soft.Device) {
 	x.Helper()
 	h := &fastHost{host: x.star.Hosts[i], port: i, device: device}
 	if device == nil {
+		var personality soft.Personality
+		if n := len(x.personalities); n > 0 {
+			personality = x.personalities[i%n]
+		}
 		if err := h.host.NS.Do(func() (err error) {
-			h.device, err = soft.Open(soft.Config{Interface: h.host.Interface, Seed: uint64(len(x.hosts)), Loss: x.loss})
+			h.device, err = soft.Open(soft.Config{Interface: h.host.Interface, Seed: uint64(len(x.hosts)), Loss: x.loss, Personality: personality})
 			return err
 		}); err != nil {
 			x.Fatal(err)

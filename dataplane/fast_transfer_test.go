@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -55,6 +57,25 @@ func TestFastLoss(t *testing.T) {
 	}
 	if s := x.hosts[0].qp.Stats(); s.NAKs > 1 { // one for the data that came before the receivers' PSNs were verified
 		t.Errorf("the source got %d NAKs", s.NAKs)
+	}
+}
+
+// Queue pairs that behave as RNICs are documented to have the fast path, and all bytes, with losses
+// too: one of each kind sends to three others in turn.
+func TestFastPersonalities(t *testing.T) {
+	all := rc.Personalities()
+	for i, source := range all {
+		t.Run(source.String(), func(t *testing.T) {
+			x := newFastLab(t, fastLabConfig{hosts: 4, personalities: []soft.Personality{source, all[(i+1)%len(all)], all[(i+3)%len(all)], soft.ConnectXRepeat}})
+			x.steady(0, func() { x.send(0, 10, 10000, x.all(0)...) })
+			x.lose(0, 0.001)
+			x.lose(2, 0.01)
+			x.lose(3, 0.002)
+			x.steady(0, func() { x.send(0, 10, 10000, x.all(0)...) })
+			if c := x.state().Status.Counters; c.Resent == 0 {
+				t.Errorf("nothing was repaired: %+v", c)
+			}
+		})
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 // newPersonalityTree makes a tree of three switches; its hosts are those of c, five.
 func newPersonalityTree(t *testing.T, c treeConfig) *personalityNet {
 	n := newTreeNet(t, c)
-	n.budget, n.mayOverflow = c.budget, true // a host that repeats all exceeds what a ring has room for
+	n.budget, n.mayOverflow = c.budget, true
 	return &personalityNet{treeNet: n, config: c, evicted: make([]mcast.Event, len(n.hosts))}
 }
 
@@ -65,7 +65,7 @@ func newPersonalityNet(t *testing.T, c treeConfig) *personalityNet {
 	}
 	n.put(x, c, nil)
 	n.runUntil("probes", func() bool { return n.now() > 20*time.Millisecond && !n.step() })
-	n.loss = c.loss
+	n.loss, n.mayOverflow = c.loss, true // answers to each packet of what is repeated exceed a ring
 	return &personalityNet{treeNet: n, config: c, evicted: make([]mcast.Event, hosts)}
 }
 

@@ -68,7 +68,7 @@ func TestRestarts(t *testing.T) {
 						if !until.IsZero() && round > 0 && time.Now().After(until) {
 							return // the time is over
 						}
-						play(t, r, c, (i+j+round)%2 == 1)
+						play(t, r, c, (i+j+round)%2 == 1, i*len(endings)+j+3*round)
 					})
 				}
 			}
@@ -85,9 +85,10 @@ func quick(row, col int) bool {
 	return endings[col].name == "kill -9" || col == others[row%len(others)]
 }
 
-// play plays one cell.
-func play(t *testing.T, r *situation, c *ending, v6 bool) {
+// play plays one cell. number says which personalities the hosts have.
+func play(t *testing.T, r *situation, c *ending, v6 bool, number int) {
 	s := newScene(t, r, c, v6)
+	s.number = number
 	s.mend = sync.OnceFunc(func() {
 		if c.mend != nil {
 			c.mend(s)

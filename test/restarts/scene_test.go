@@ -24,6 +24,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
+	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
@@ -58,6 +59,7 @@ type scene struct {
 	dir       string // the folder of all that the gleamds write
 	at        string // the switch that is restarted
 	v6        bool
+	number    int // number of the cell
 	hosts     map[string]*host
 	group     *group
 	strangers []*stranger
@@ -231,13 +233,19 @@ func (s *scene) failing(want bool) {
 	})
 }
 
+// personality is that of a host's queue pairs. Those of a cell differ, and each situation has all of them as source in time.
+func (s *scene) personality(name string) soft.Personality {
+	all := rc.Personalities()
+	return all[(s.number+3*int(name[0]-'a'))%len(all)]
+}
+
 // open opens the device of a host, and its answers to envelopes if it has a key.
 func (s *scene) open(name string, keys envelope.Keys, send envelope.KeyID) *host {
 	s.t.Helper()
 	h := s.hosts[name]
 	s.must(h.NS.Do(func() (err error) {
 		if h.dev == nil {
-			if h.dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: uint64(len(s.hosts))}); err != nil {
+			if h.dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: uint64(len(s.hosts)), Personality: s.personality(name)}); err != nil {
 				return err
 			}
 			dev := h.dev

@@ -6,6 +6,7 @@ package soft
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/rc"
@@ -73,8 +74,8 @@ func (c *Config) complete() error {
 	switch {
 	case c.Interface == "":
 		return fmt.Errorf("no interface given: name the one that leads to the switch")
-	case c.Personality > rc.Strict:
-		return fmt.Errorf("personality %v: want rxe or strict", c.Personality)
+	case !slices.Contains(rc.Personalities(), c.Personality):
+		return fmt.Errorf("personality %d: want one of %v", c.Personality, rc.Personalities())
 	case c.VLAN != nil && (c.VLAN.ID > 4094 || c.VLAN.PCP > 7):
 		return fmt.Errorf("VLAN %d priority %d: want 0 to 4094 and 0 to 7", c.VLAN.ID, c.VLAN.PCP)
 	case !(c.Loss >= 0 && c.Loss < 1): // false for NaN

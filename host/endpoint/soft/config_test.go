@@ -17,7 +17,7 @@ import (
 func TestConfigRefused(t *testing.T) {
 	for want, c := range map[string]Config{
 		"no interface given":    {},
-		"personality":           {Interface: "x", Personality: 9},
+		"personality 8":         {Interface: "x", Personality: 8},
 		"VLAN 4095 priority 0":  {Interface: "x", VLAN: &VLAN{ID: 4095}},
 		"VLAN 1 priority 8":     {Interface: "x", VLAN: &VLAN{ID: 1, PCP: 8}},
 		"loss 1":                {Interface: "x", Loss: 1},

@@ -185,6 +185,7 @@ func TestUnicast(t *testing.T) {
 		"strict":      {pathMTU: 1024, device: Config{Personality: 1}},
 		"loss":        {pathMTU: 1024, device: Config{Loss: 0.01, Seed: 1}, qp: endpoint.QPConfig{Timeout: 10}},
 		"loss-strict": {pathMTU: 1024, device: Config{Loss: 0.01, Seed: 3, Personality: 1}, qp: endpoint.QPConfig{Timeout: 10}},
+		"loss-repeat": {pathMTU: 1024, device: Config{Loss: 0.01, Seed: 4, Personality: ConnectXRepeat}, qp: endpoint.QPConfig{Timeout: 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.memory = 300*c.pathMTU + 1
