@@ -44,11 +44,12 @@ type connection struct {
 	guid     GUID   // ours: another one for each connection, since a kernel has one of a GUID and a QPN
 	tid      uint64
 	record   mcast.MemberRecord
+	found    bool          // Manager.byHost has it: the host is not dialled in vain
 	flow     bool          // flow control, as in the REQ
 	why      Refusal       // the reason for sendREJ; for a dialled listener: its last REJ
 	due      time.Duration // the time when the timer fires
 	queued   int           // the index in timers, plus one; 0: the timer is not set
-	tries    int           // times that REP or DREQ was sent
+	tries    int           // times that REP or DREQ was sent; of REQ, since the host has answered
 	patient  time.Duration // the time of an MRA
 }
 
@@ -72,6 +73,10 @@ func (m *Manager) handle(c *connection, e event) {
 		m.send(c, &Message{Attribute: MsgReceived, MRA: MRA{Of: of, Timeout: mraTimeout}})
 	case sendREQ:
 		m.send(c, c.request())
+		if c.tries++; c.tries > 1 {
+			m.setFound(c, false)
+			m.out.Packets[len(m.out.Packets)-1].Unanswered = true
+		}
 		m.timers.set(c, m.now+repeatInterval)
 	case sendRTU:
 		m.send(c, &Message{Attribute: ReadyToUse})
@@ -103,14 +108,19 @@ func (m *Manager) handle(c *connection, e event) {
 		m.timers.set(c, m.now+repeatInterval)
 	case postpone:
 		m.timers.set(c, m.now+repeatInterval+c.patient)
+		m.answersREQ(c)
 	case redial:
 		m.timers.set(c, m.now+redialInterval)
+		m.answersREQ(c)
 	}
 	if c.state == lingering && was != lingering {
 		m.timers.set(c, m.now+lingerTime)
 	}
 	if c.state == was {
 		return
+	}
+	if c.state == answered {
+		m.answersREQ(c)
 	}
 	m.report(c)
 	m.out.Events[len(m.out.Events)-1].Left = e == gotDREQ && c.state == lingering

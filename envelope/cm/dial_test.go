@@ -89,6 +89,42 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// A listener that is dialled has a connection until a REQ is not answered, even that no program listens:
+// then the REQs are marked, and it has one again when it answers.
+func TestUnansweredREQ(t *testing.T) {
+	w := newDialWorld(t, 0, 1, 2, 1)
+	deaf, absent := w.listeners()[0], w.listeners()[1]
+	deaf.deaf, absent.absent = true, true
+	first, unanswered := map[netip.Addr]int{}, map[netip.Addr]int{}
+	w.filter = func(to netip.Addr, m *Message) bool {
+		if m.Attribute == ConnectRequest && m.RemoteID == 0 && to != w.listen.Group {
+			if i := slices.IndexFunc(w.out.Packets, func(p Packet) bool { return p.To == to }); w.out.Packets[i].Unanswered {
+				unanswered[to]++
+			} else {
+				first[to]++
+			}
+		}
+		return true
+	}
+	w.order[0].connect(7471, "")
+	w.run(500 * time.Millisecond)
+	if !w.m.IsConnected(deaf.ip) || !w.m.IsConnected(absent.ip) {
+		t.Error("the first REQ may be answered still")
+	}
+	w.run(3 * time.Second)
+	if first[deaf.ip] != 1 || unanswered[deaf.ip] != 3 || first[absent.ip] < 10 || unanswered[absent.ip] != 0 {
+		t.Errorf("REQs: first ones %v, without an answer %v", first, unanswered)
+	}
+	if !w.m.IsConnected(w.order[0].ip) || w.m.IsConnected(deaf.ip) || !w.m.IsConnected(absent.ip) {
+		t.Error("all but the deaf one have a connection")
+	}
+	deaf.deaf, absent.absent = false, false
+	w.run(1500 * time.Millisecond)
+	if !w.m.IsConnected(deaf.ip) || !w.m.IsConnected(absent.ip) {
+		t.Error("all have answered")
+	}
+}
+
 // A dialler may have as many connections at once as there are sessions, each with a virtual
 // queue pair and a registration of its own. The next one replaces the oldest of its address;
 // another address has to wait.

@@ -44,23 +44,40 @@ func (m *Manager) Connections(of map[netip.Addr]bool) map[netip.Addr][]Kept {
 func (m *Manager) enter(c *connection) {
 	g := c.listener.Group
 	m.byID[c.id] = c
-	m.byHost[c.peer.ip]++
+	m.setFound(c, true)
 	if m.byGroup[g] == nil {
 		m.byGroup[g] = make(map[CommID]*connection)
 	}
 	m.byGroup[g][c.id] = c
 }
 
-// IsConnected reports whether there is a connection to a host, one that waits or ends included.
+// setFound says whether c's host is where it was dialled, as far as is known.
+func (m *Manager) setFound(c *connection, is bool) {
+	if c.found == is {
+		return
+	}
+	if c.found = is; is {
+		m.byHost[c.peer.ip]++
+	} else if m.byHost[c.peer.ip]--; m.byHost[c.peer.ip] == 0 {
+		delete(m.byHost, c.peer.ip)
+	}
+}
+
+// answersREQ notes that a listener has answered a REQ.
+func (m *Manager) answersREQ(c *connection) {
+	c.tries = 0
+	m.setFound(c, true)
+}
+
+// IsConnected reports whether there is a connection to a host, one that waits or ends included. A
+// listener that has not answered a REQ for a second has none: it may be elsewhere.
 func (m *Manager) IsConnected(host netip.Addr) bool { return m.byHost[host] > 0 }
 
 // remove forgets a connection that is closed.
 func (m *Manager) remove(c *connection) {
 	g := c.listener.Group
 	delete(m.byID, c.id)
-	if m.byHost[c.peer.ip]--; m.byHost[c.peer.ip] == 0 {
-		delete(m.byHost, c.peer.ip)
-	}
+	m.setFound(c, false)
 	delete(m.byGroup[g], c.id)
 	if len(m.byGroup[g]) == 0 {
 		delete(m.byGroup, g)

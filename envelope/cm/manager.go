@@ -51,6 +51,9 @@ type Packet struct {
 	Promises bool
 	// Lasts: it waits for that however long it takes. It is a DREQ, for which nobody asks.
 	Lasts bool
+	// Unanswered: it is a REQ again that the host has not answered. It may be elsewhere than the REQ was
+	// sent to: IsConnected has changed.
+	Unanswered bool
 }
 
 // Event is a change of a connection.
@@ -85,7 +88,7 @@ type Manager struct {
 	byID      map[CommID]*connection
 	byPeer    map[peer]*connection
 	byGroup   map[netip.Addr]map[CommID]*connection
-	byHost    map[netip.Addr]int // the number of its connections
+	byHost    map[netip.Addr]int // the number of its connections, those that are dialled in vain excepted
 	nonces    nonces
 	resumed   map[peer]resumption // REQs under a key that waited before a restart
 	timers    timers

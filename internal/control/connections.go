@@ -248,6 +248,10 @@ func (c *control) sendConnections() {
 	}
 	for i := range x.out.Packets {
 		p := &x.out.Packets[i]
+		if p.Unanswered {
+			c.followConnections(p.To)
+			c.dir.inquirer.Unanswered(p.To)
+		}
 		c.send(&envelope.Packet{Src: netip.AddrPortFrom(p.From, connectionSrcPort), Dst: netip.AddrPortFrom(p.To, rocev2.UDPPort), Data: p.MAD, Promises: p.Promises, Lasts: p.Lasts})
 	}
 	x.changed = append(x.changed, x.out.Changed...)

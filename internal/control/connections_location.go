@@ -170,7 +170,8 @@ func (c *control) logStrayMAD(x strayMAD, suppressed uint64) {
 		"group", x.group, "host", x.host, "port", c.ports[x.from.Port].Name, "mac", x.from.MAC, "vlan", x.from.VLAN, "location", c.ports[x.origin.Port].Name+" "+x.origin.MAC.String(), "suppressed", suppressed)
 }
 
-// followConnections has a host pinned, as members are, for as long as it has connections.
+// followConnections has a host pinned, as members are, for as long as it has connections. A listener
+// that does not answer is not: the kernel may have been told a wrong place, and would hold it there.
 func (c *control) followConnections(ip netip.Addr) {
 	c.dir.hosts.SetConnected(ip, c.connections.manager.IsConnected(ip))
 }

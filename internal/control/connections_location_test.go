@@ -262,3 +262,36 @@ func TestCapturedREQDisplacesNobody(t *testing.T) {
 		t.Errorf("a nonce that is asked for is an event: %+v", es)
 	}
 }
+
+// A listener that the kernel has in a wrong place, as a stranger has told it, is pinned there for no
+// more than a second: when it does not answer, all hosts are asked for it, and it is dialled where it
+// is. It is pinned there when it has answered.
+func TestDialledListenerIsElsewhere(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	wrong := f.locator.place(fakeHost(3))
+	f.locator.mu.Lock()
+	f.locator.really[fakeHost(1)], f.locator.at[fakeHost(1)] = f.locator.at[fakeHost(1)], wrong
+	f.locator.mu.Unlock()
+	if err := f.CreateGroup(dialled(0, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.request(0, 0, 0, 0x100)
+	at := func() (at, pinned locate.Location) {
+		f.control.do(func() {
+			if h := f.control.dir.hosts.Of(fakeHost(1)); h != nil {
+				at, pinned = h.At(), h.Pinned()
+			}
+		})
+		return at, pinned
+	}
+	f.eventually("the listener is dialled where the kernel has it", func() bool {
+		_, pinned := at()
+		return pinned.Ifindex == wrong.Ifindex && len(f.sent(cm.ConnectRequest)) > 0
+	})
+	f.eventually("all hosts have been asked for it", func() bool { now, pinned := at(); return now.Ifindex == 2 && !pinned.Known() })
+	f.answerREQs(0, 2, 0x200)
+	f.eventually("the group is registered", func() bool { return len(f.members(0)) == 3 })
+	if _, pinned := at(); pinned.Ifindex != 2 {
+		t.Errorf("it is pinned to %v", pinned)
+	}
+}

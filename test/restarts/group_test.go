@@ -28,8 +28,9 @@ const (
 	base    = 0x5000_0000_0000 // the base of a group's window
 	rkey    = 0x00C0FFEE
 	qpn     = 0x4711
-	// The timeout of the sources' queue pairs is 268 ms. They repeat for ever.
-	qpTimeout = 16
+	// The timeout of the sources' queue pairs is 537 ms. Those of rxe repeat for ever, others for 4.3 s: more than a restart
+	// and a dead member take together.
+	qpTimeout = 17
 )
 
 // group is a group whose completions are held against the bytes at each member.

@@ -304,8 +304,8 @@ func (m *Inquirer) MoveByOperator(h *Host, to *api.MoveMember) error {
 // A host that comes back with another MAC address, behind a link that has stayed up, is in the
 // kernel's neighbour table with its old one until the kernel looks after it, which takes 10 to 60 s:
 // the entry is stale, and nothing tells the kernel so. Two events tell the switch: a host that does
-// not answer where the kernel has it, when a registration asks, and an authentic request from
-// elsewhere. The switch then has the kernel ask all hosts of the link once more. Who answers is
+// not answer where the kernel has it, when a registration asks or a dialler waits, and an authentic
+// request from elsewhere. The switch then has the kernel ask all hosts of the link once more. Who answers is
 // asked to confirm it as ever: a stranger gains nothing that an ARP packet of his own would not.
 // The entries of members are pinned, and stay.
 
@@ -327,6 +327,13 @@ func (m *Inquirer) reresolve(h *Host) {
 	}
 	h.reresolvedAt, h.reresolve = now, true
 	m.hosts.LookUp(h)
+}
+
+// Unanswered is told that a host has not answered where the kernel has it.
+func (m *Inquirer) Unanswered(ip netip.Addr) {
+	if h := m.hosts.Of(ip); h != nil {
+		m.reresolve(h)
+	}
 }
 
 // RequestFrom is told of an authentic request of h from the given origin, whose answer goes
