@@ -70,12 +70,21 @@ to its store, and then gives its slot back by an answer; the sender waits where 
 free, so that no replica is overrun. Plain WRITEs tell a replica nothing: four in each turn of
 the slots have immediate data, with --imm all.
 
+Rotation: the sender is the source of a group first, then each receiver, then the sender
+again, with the same queue pairs; nothing announces it to the switch. A turn is --iters
+messages, at most --tx-depth of them; every member checks every byte. With --duration
+the rounds go on for so long. A row has the source's rate, from its first post to its
+last completion.
+
 WRITE tests use RDMA WRITE. Where receivers have to notice each message (latency,
 --verify, chain, tree) it is RDMA WRITE with immediate data; otherwise the first
 and the last message are, so that receivers can tell the time.
 
 --dcqcn has queue pairs slow down where the network is congested: the switch marks
 (see ecn in gleamd's configuration), receivers tell the sender by CNPs.
+
+With --dead-after a receiver whose program or host dies does not end the test. "Longest
+pause" is the longest time in which no message got through to all that are left.
 
 --verify fills every message with a pattern of its own, checks it at every
 receiver before its memory is used again, and costs bandwidth.`
@@ -107,6 +116,7 @@ func Command(env *cli.Env) *cobra.Command {
 		{WriteBW, "Bandwidth of RDMA WRITE"}, {WriteLat, "Latency of RDMA WRITE"},
 		{SendBW, "Bandwidth of SEND"}, {SendLat, "Latency of SEND"},
 		{Replicate, "Writes of a store to its replicas"},
+		{Rotate, "WRITEs of each member in turn, to one group"},
 	} {
 		c.AddCommand(testCommand(env, t.name, t.short))
 	}
@@ -156,6 +166,7 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.IntVarP(&p.Depth, "tx-depth", "t", p.Depth, "most messages outstanding in a bandwidth test (of long ones fewer, 64 MiB in all)")
 	f.Var(&x.chunk, "chunk", "bytes that receivers of a chain or tree pass on at a time")
 	f.BoolVar(&p.Verify, "verify", false, "check every byte at every receiver")
+	f.DurationVar(&p.DeadAfter, "dead-after", 0, "the switch removes a receiver that is silent for so long, and the test goes on with the others [the test ends]")
 	f.Uint64Var(&p.Seed, "seed", p.Seed, "of the bytes that are verified")
 	f.BoolVar(&p.Congestion, "dcqcn", false, "congestion control, with --rate as the line rate [1gbit]; with --backend soft")
 	f.Var(&x.rate, "rate", "most that each queue pair sends, such as 100mbit; with --backend soft")

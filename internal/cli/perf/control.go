@@ -36,6 +36,7 @@ const (
 	typeJoined    = "joined"    // receiver: it is in all groups
 	typeRun       = "run"       // sender: one size begins
 	typeArmed     = "armed"     // receiver: receives are posted
+	typeGo        = "go"        // sender, to the source of a turn: all others are armed
 	typeResult    = "result"    // receiver: all messages have arrived
 	typeBye       = "bye"       // sender: the test is over
 	typePing      = "ping"      // sender, at any time
@@ -117,7 +118,9 @@ type outLink struct {
 // run describes the messages of one size.
 type run struct {
 	Size       int `json:"size"`
-	Iterations int `json:"iterations"` // messages of each lane; 0: until the message marked as the last
+	Iterations int `json:"iterations"`       // messages of each lane; 0: until the message marked as the last
+	Turn       int `json:"turn,omitempty"`   // Rotate: the number of the turn, from 1
+	Source     int `json:"source,omitempty"` // Rotate: the rank of its source
 }
 
 // result is a receiver's measurement of a run.
@@ -141,6 +144,9 @@ var errClosed = errors.New("closed the connection: has it been stopped?")
 // errAgain is the error of a test that begins anew, as the switch has started again and does not know its
 // groups any more.
 var errAgain = errors.New("the test begins anew")
+
+// errEvicted is the error of a receiver that the switch has removed under --dead-after.
+var errEvicted = errors.New("the test goes on without this receiver")
 
 // maxLine bounds a message in bytes: 64 lanes with 64 queue pairs take less.
 const maxLine = 1 << 20
@@ -205,7 +211,7 @@ func (c *control) read() {
 		c.in <- m
 	}
 	if err := lines.Err(); err != nil {
-		c.err = fmt.Errorf("%s: %w", c.peer, err)
+		c.err = fmt.Errorf("%s %w (%w)", c.peer, errClosed, err)
 	} else {
 		c.err = fmt.Errorf("%s %w", c.peer, errClosed)
 	}
@@ -276,6 +282,10 @@ func (c *control) alive(patience time.Duration) bool {
 
 // fail sends the peer the reason for giving up, and closes the connection.
 func (c *control) fail(err error) {
+	if errors.Is(err, errEvicted) { // the switch has told the sender, who goes on
+		c.close()
+		return
+	}
 	_ = c.send(message{Type: typeError, Error: err.Error(), Again: errors.Is(err, errAgain)}) // the peer may be gone: nothing is lost
 	c.close()
 }

@@ -165,10 +165,13 @@ func ok(t *testing.T, sender *process, receivers []*process) *Result {
 	return &r
 }
 
+// singleSource are the tests whose sender is the only source.
+var singleSource = slices.DeleteFunc(slices.Clone(Tests), func(test string) bool { return test == Rotate })
+
 // Every test in every mode, with and without verification.
 func TestTestsAndModes(t *testing.T) {
 	n := newNet4(t)
-	for _, test := range Tests {
+	for _, test := range singleSource {
 		for _, mode := range Modes {
 			for _, verify := range []bool{false, true} {
 				name := fmt.Sprintf("%s %s verify=%v", test, mode, verify)
@@ -200,7 +203,7 @@ func TestTestsAndModes(t *testing.T) {
 // Path MTU 4096: packets in several of the switch's buffers.
 func TestLongPackets(t *testing.T) {
 	n := newNet4On(t, 4200, "")
-	for _, test := range Tests {
+	for _, test := range singleSource {
 		t.Run(test, func(t *testing.T) {
 			s, rs := n.run(deadline(t), trial{test: test, send: n.group("--mode", Group, "--mtu", "4096", "-s", "50000", "-n", "100", "-o", "json", "--verify")})
 			r := ok(t, s, rs)

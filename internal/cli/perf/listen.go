@@ -143,7 +143,12 @@ func (r *receiver) serve() (err error) {
 			m.Run.Size*r.params.slots(m.Run.Size) > r.params.memory() || m.Run.Iterations == 0 && r.params.Duration == 0:
 			return fmt.Errorf("%s: a run that makes no sense", r.control.peer)
 		}
-		if err := r.run(m.Run); err != nil {
+		if r.params.rotates() {
+			err = r.turn(m.Run)
+		} else {
+			err = r.run(m.Run)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -262,7 +267,7 @@ func (r *receiver) join() error {
 	}
 	for i, l := range r.lanes {
 		a, _ := json.Marshal(app{Session: r.setup.Session, Lane: i, Rank: r.setup.Rank}) // strings and numbers
-		loc := endpoint.Local{Device: r.port, QPConfig: r.qpConfig(1, recvDepth), Host: r.host, App: a}
+		loc := endpoint.Local{Device: r.port, QPConfig: r.qpConfig(r.params.sends(), recvDepth), Host: r.host, App: a}
 		if r.params.write() {
 			loc.Memory = l.mr
 		}
@@ -274,7 +279,7 @@ func (r *receiver) join() error {
 		if err := checkApp(g.Info().App, app{Session: r.setup.Session, Lane: i}); err != nil {
 			return err
 		}
-		l.in = newInbox(g.QP())
+		l.in, l.window = newInbox(g.QP()), g.Info().Window
 	}
 	return r.control.send(message{Type: typeJoined})
 }

@@ -19,7 +19,10 @@ func (s *sender) run(size int) (*Size, error) {
 	n := s.params.iterations(size)
 	ctx, cancel := s.step("preparing the receivers")
 	defer cancel()
-	for _, c := range s.controls {
+	for i, c := range s.controls {
+		if s.isLost(i) {
+			continue
+		}
 		if err := c.send(message{Type: typeRun, Run: &run{Size: size, Iterations: n}}); err != nil {
 			return nil, err
 		}
@@ -60,6 +63,7 @@ func (s *sender) run(size int) (*Size, error) {
 		return nil, err
 	}
 	z := s.sum(size, m.rate(), results, lists)
+	s.withoutLost(z)
 	now := s.traffic()
 	z.Retransmitted, z.CNPs, z.Rate = now.retransmitted-before.retransmitted, now.cnps-before.cnps, now.rate
 	if known {

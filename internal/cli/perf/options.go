@@ -4,6 +4,7 @@
 package perf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -25,10 +26,11 @@ const (
 	SendBW    = "send-bw"
 	SendLat   = "send-lat"
 	Replicate = "replicate" // writes of a store to its replicas
+	Rotate    = "rotate"    // WRITEs of each member in turn, to one group
 )
 
 // Tests are all tests.
-var Tests = []string{WriteBW, WriteLat, SendBW, SendLat, Replicate}
+var Tests = []string{WriteBW, WriteLat, SendBW, SendLat, Replicate, Rotate}
 
 // Modes: the ways of a message from the sender to all receivers.
 const (
@@ -68,11 +70,12 @@ type Params struct {
 	Depth      int           `json:"tx_depth"` // most messages outstanding in a lane
 	Chunk      int           `json:"chunk"`    // bytes that chain and tree forward at a time
 	Verify     bool          `json:"verify"`
-	Seed       uint64        `json:"seed"`                 // the seed of the verified bytes
-	Congestion bool          `json:"dcqcn,omitempty"`      // congestion control, of the soft backend
-	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // bound on each queue pair's rate, of the soft backend
-	Slots      int           `json:"slots,omitempty"`      // Replicate: slots of a replica's window, each for one write
-	Immediate  bool          `json:"immediate,omitempty"`  // Replicate: each write has immediate data
+	Seed       uint64        `json:"seed"`                    // the seed of the verified bytes
+	Congestion bool          `json:"dcqcn,omitempty"`         // congestion control, of the soft backend
+	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"`    // bound on each queue pair's rate, of the soft backend
+	Slots      int           `json:"slots,omitempty"`         // Replicate: slots of a replica's window, each for one write
+	Immediate  bool          `json:"immediate,omitempty"`     // Replicate: each write has immediate data
+	DeadAfter  time.Duration `json:"dead_after_ns,omitempty"` // silence after which the group goes on without a receiver; 0: it fails
 }
 
 // Defaults returns the default parameters of a test.
@@ -83,18 +86,23 @@ func Defaults(test string) Params {
 		p.Size = 2
 	case p.replicates():
 		p.Size, p.Depth, p.Slots = 8<<10, 32, 256
+	case p.rotates():
+		p.Verify = true
 	}
 	return p
 }
 
-func (p *Params) latency() bool    { return p.Test == WriteLat || p.Test == SendLat }
-func (p *Params) write() bool      { return p.Test == WriteBW || p.Test == WriteLat || p.replicates() }
+func (p *Params) latency() bool { return p.Test == WriteLat || p.Test == SendLat }
+func (p *Params) write() bool {
+	return p.Test == WriteBW || p.Test == WriteLat || p.replicates() || p.rotates()
+}
 func (p *Params) replicates() bool { return p.Test == Replicate }
+func (p *Params) rotates() bool    { return p.Test == Rotate }
 func (p *Params) forwards() bool   { return p.Mode == Chain || p.Mode == Tree }
 
 // needsAnswers reports whether receivers answer the messages that they get a completion for.
 func (p *Params) needsAnswers() bool {
-	return p.latency() || p.forwards() || p.Verify || p.replicates()
+	return p.latency() || p.forwards() || p.Verify && !p.rotates() || p.replicates()
 }
 
 // notices reports whether receivers get a completion for every message.
@@ -102,7 +110,7 @@ func (p *Params) notices() bool {
 	if p.replicates() {
 		return p.forwards() || p.Immediate
 	}
-	return p.needsAnswers() || !p.write()
+	return p.needsAnswers() || p.rotates() || !p.write()
 }
 
 // completes reports whether the sender's completion says that a receiver has the message.
@@ -160,6 +168,8 @@ const defaultMoved = 512 << 20
 // iterations returns the number of messages of size on each lane; 0 with a duration.
 func (p *Params) iterations(size int) int {
 	switch {
+	case p.rotates(): // of a turn: nobody says before its end which slots may be used again
+		return cmp.Or(p.Iterations, p.slots(size))
 	case p.Duration > 0:
 		return 0
 	case p.Iterations > 0:
@@ -235,7 +245,7 @@ func (p *Params) check() error {
 		return fmt.Errorf("--duration: want at most a day")
 	case p.Duration > 0 && p.All:
 		return errors.New("--duration goes with one size: not with --all")
-	case p.Duration > 0 && p.Iterations > 0:
+	case p.Duration > 0 && p.Iterations > 0 && !p.rotates():
 		return errors.New("either --iters or --duration")
 	case !rocev2.ValidPathMTU(p.PathMTU):
 		return fmt.Errorf("--mtu %d: want %s", p.PathMTU, rocev2.PathMTUText)
@@ -247,6 +257,12 @@ func (p *Params) check() error {
 		return fmt.Errorf("--slots %d: want %d (--tx-depth) to %d", p.Slots, p.Depth, recvDepth)
 	case p.Chunk < minChunk || p.Chunk > maxSize:
 		return fmt.Errorf("--chunk %d: want %d bytes to 1G", p.Chunk, minChunk)
+	case p.rotates() && p.Mode != Group:
+		return fmt.Errorf("%s is for --mode group", Rotate)
+	case p.rotates() && slices.ContainsFunc(p.sizes(), func(size int) bool { return p.Iterations > p.slots(size) }):
+		return fmt.Errorf("--iters %d: want at most as many messages of a turn as there is room for, --tx-depth and 64 MiB", p.Iterations)
+	case p.DeadAfter < 0 || p.DeadAfter > 0 && p.Mode != Group:
+		return errors.New("--dead-after: want no negative time, and --mode group")
 	case p.Rate.Validate() != nil:
 		return fmt.Errorf("--rate: %w", p.Rate.Validate())
 	}
@@ -268,7 +284,7 @@ func mismatch(own, sender *Params, given []string) error {
 		{"mtu", own.PathMTU, sender.PathMTU}, {"qps", own.Lanes, sender.Lanes}, {"tx-depth", own.Depth, sender.Depth},
 		{"chunk", own.Chunk, sender.Chunk}, {"verify", own.Verify, sender.Verify}, {"seed", own.Seed, sender.Seed},
 		{"dcqcn", own.Congestion, sender.Congestion}, {"rate", own.Rate, sender.Rate},
-		{"slots", own.Slots, sender.Slots}, {"imm", own.Immediate, sender.Immediate},
+		{"slots", own.Slots, sender.Slots}, {"imm", own.Immediate, sender.Immediate}, {"dead-after", own.DeadAfter, sender.DeadAfter},
 	} {
 		if slices.Contains(given, f.name) && f.own != f.sent {
 			return fmt.Errorf("--%s: the sender has %v, this receiver was started with %v: give both the same, or leave it out here",

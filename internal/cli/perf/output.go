@@ -29,7 +29,7 @@ const rule = "------------------------------------------------------------------
 // titles are those of perftest's programs.
 var titles = map[string]string{
 	WriteBW: "RDMA_Write BW Test", WriteLat: "RDMA_Write Latency Test", SendBW: "Send BW Test", SendLat: "Send Latency Test",
-	Replicate: "Replicated Write Test",
+	Replicate: "Replicated Write Test", Rotate: "RDMA_Write Test of each member in turn",
 }
 
 // table prints results as perftest does, each size as soon as it is measured.
@@ -65,6 +65,9 @@ func (t *table) begin(o *SendOptions) {
 	if o.Rate != linkrate.None {
 		t.printf(" Rate            : %v at most\n", o.Rate)
 	}
+	if o.DeadAfter > 0 {
+		t.printf(" Evicted after   : %v of silence\n", o.DeadAfter)
+	}
 	if o.Verify {
 		t.printf(" Data            : verified, seed %d\n", o.Seed)
 	}
@@ -87,6 +90,9 @@ func (t *table) size(z *Size) {
 		}
 		t.printf(writesRow, z.Bytes, z.Iterations, w.IOPS, w.MBs, l.Typical, l.P99, l.P999, link)
 		return
+	}
+	for _, r := range z.Turns {
+		t.printf(bwRow, z.Bytes, r.Messages, r.Peak, r.Avg, r.Rate, r.Source)
 	}
 	for _, r := range z.Receivers {
 		t.row(z, r.Figures, r.IP)
@@ -120,6 +126,11 @@ func (t *table) end(r *Result) {
 	}
 	if link > 0 && payload > 0 {
 		t.printf(" Sender's link   : %d bytes sent for %d of payload (%.3f)\n", link, payload, float64(link)/float64(payload))
+	}
+	if r.DeadAfter > 0 {
+		for _, z := range r.Sizes {
+			t.printf(" Longest pause   : %.1f ms, %d bytes; evicted so far: %v\n", z.Pause*1000, z.Bytes, z.Evicted)
+		}
 	}
 	if again > 0 {
 		t.printf(" Retransmitted   : %d packets of the sender\n", again)

@@ -45,6 +45,8 @@ type peer struct {
 
 	qps    []endpoint.QP
 	groups []*endpoint.Group
+
+	evicted func(ip netip.Addr) bool // a function that goes on without a receiver, if it may; nil: none may
 }
 
 func newPeer(ctx context.Context, local *Local) *peer {
@@ -107,6 +109,13 @@ func (s *peer) watch(g *endpoint.Group) {
 				switch e.Kind {
 				case endpoint.Joined, endpoint.Stalled, endpoint.Resumed:
 				case endpoint.MemberLeft, endpoint.Evicted:
+					if e.Kind == endpoint.Evicted && s.evicted != nil && s.evicted(e.Member) {
+						continue
+					}
+					if e.Kind == endpoint.Evicted && s.params.DeadAfter > 0 && g.Peers() == nil {
+						s.cancel(fmt.Errorf("group %s: evicted, %s: %w", g.Info().IP, e.Cause(), errEvicted))
+						continue
+					}
 					s.cancel(fmt.Errorf("group %s: %v: %v %v", g.Info().IP, e.Kind, e.Member, e.Reason))
 				default:
 					if e.Reason == envelope.Forgotten {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // recvLane is a receiver's side of a lane: it receives messages, forwards them, checks
@@ -19,9 +20,10 @@ type recvLane struct {
 	number int
 	mr     endpoint.MR
 	in     *recvInbox
-	out    []*sendPipe // pipes to the receivers that it forwards to
-	answer *sendPipe   // nil without answers
-	store  []byte      // the memory of a replica that its writes are copied to, before it answers; else nil
+	out    []*sendPipe  // pipes to the receivers that it forwards to
+	answer *sendPipe    // nil without answers
+	window mcast.Window // that of the group, if the lane is in one
+	store  []byte       // the memory of a replica that its writes are copied to, before it answers; else nil
 
 	onStore func(store []byte) // tests only
 }

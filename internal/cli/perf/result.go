@@ -30,6 +30,10 @@ type Size struct {
 	// unicasts: RC has delivered the message to all receivers.
 	Completion *Figures         `json:"completion,omitempty"`
 	Receivers  []ReceiverResult `json:"receivers"`
+	Turns      []Turn           `json:"turns,omitempty"` // Rotate
+	// Pause is the longest time without a message that got through to all receivers, evicted ones aside.
+	Pause   float64      `json:"longest_pause_seconds,omitempty"`
+	Evicted []netip.Addr `json:"evicted,omitempty"` // receivers that the group has gone on without so far
 
 	SenderLinkBytes uint64 `json:"sender_link_bytes,omitempty"` // frames sent by the sender's interface; 0: not known
 	Retransmitted   uint64 `json:"sender_retransmitted_packets"`
@@ -43,6 +47,13 @@ type Size struct {
 type ReceiverResult struct {
 	IP string `json:"ip"`
 	Figures
+}
+
+// Turn is the outcome of a turn: all other members have the source's messages, verified.
+type Turn struct {
+	Source   string `json:"source"`
+	Messages int    `json:"messages"`
+	Bandwidth
 }
 
 // Figures are the figures of a test: of bandwidth, of latency, or of both and Writes.
@@ -74,7 +85,7 @@ func bandwidth(size int, peak, avg float64) *Bandwidth {
 // sum computes the result of one size from the sender's rate, the receivers' results, and
 // the samples of each lane.
 func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Size {
-	z := &Size{Bytes: size, Iterations: r.count, Seconds: r.seconds}
+	z := &Size{Bytes: size, Iterations: r.count, Seconds: r.seconds, Pause: r.pause}
 	for i, c := range s.controls {
 		z.Receivers = append(z.Receivers, ReceiverResult{IP: addrOf(c.conn.RemoteAddr()).String()})
 		if !s.params.latency() {

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/host/endpoint"
@@ -40,6 +41,12 @@ type sender struct {
 	controls []*control // the connections of receivers, in order
 	ready    [][]laneState
 	lanes    []*sendLane
+	members  []netip.Addr // the addresses of receivers in the groups, in order
+
+	mu   sync.Mutex           // held while a receiver gets lost
+	left int                  // receivers that are not lost
+	lost []context.Context    // done when the switch has evicted the receiver, in order
+	lose []context.CancelFunc // their ends
 }
 
 // maxBeginnings bounds how often a test begins whose switch starts again and again.
@@ -66,6 +73,15 @@ func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 func send(ctx context.Context, o *SendOptions) (*Result, error) {
 	s := &sender{peer: newPeer(ctx, &o.Local), opts: o, session: rand.Text()}
 	s.params = o.Params
+	if o.DeadAfter > 0 {
+		s.evicted = s.goOnWithout
+	}
+	s.left = len(o.Receivers)
+	for range o.Receivers {
+		lost, lose := context.WithCancel(context.Background())
+		defer lose()
+		s.lost, s.lose = append(s.lost, lost), append(s.lose, lose)
+	}
 	res := &Result{Params: o.Params, Backend: o.Backend, Receivers: len(o.Receivers), Sizes: []*Size{}}
 	if o.Mode == Group {
 		res.Group = &o.GroupIP
@@ -118,6 +134,9 @@ func (s *sender) send(res *Result) error {
 			return err
 		}
 	}
+	if s.params.rotates() {
+		return s.rotate(res)
+	}
 	for _, l := range s.lanes {
 		l.start(s.ctx, &s.wg, func(err error) { s.cancel(err) })
 	}
@@ -149,7 +168,11 @@ func (s *sender) dialAll() error {
 		if err != nil {
 			return fmt.Errorf("connect to the receiver at %s: %w", at, port.DialError(err))
 		}
-		s.controls = append(s.controls, newControl(conn, "receiver", s.cancel))
+		s.controls = append(s.controls, newControl(conn, "receiver", func(err error) {
+			if !s.mayBeLost(err) {
+				s.cancel(err)
+			}
+		}))
 		if !beside.IsValid() {
 			beside = addrOf(conn.LocalAddr())
 		}
@@ -222,7 +245,7 @@ func (s *sender) prepare() error {
 		l.tamper = s.opts.tamper
 		s.lanes = append(s.lanes, l)
 		var err error
-		if l.mr, err = s.port.Buffer(s.params.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
+		if l.mr, err = s.port.Buffer(s.params.memory(), uint64(memoryBase+i*laneStride), s.params.access()); err != nil {
 			return err
 		}
 		to := forwarders(s.params.Mode, 0, n)
@@ -290,7 +313,10 @@ func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpSta
 // awaitAll waits for a message from every receiver.
 func (s *sender) awaitAll(ctx context.Context, want string, each func(i int, m *message)) error {
 	for i, c := range s.controls {
-		m, err := c.receive(ctx, want)
+		m, err := s.hear(ctx, c, i, want)
+		if s.isLost(i) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -318,13 +344,17 @@ func (s *sender) join() error {
 		ctx, cancel := s.step(fmt.Sprintf("group %s", ips[i]))
 		a, _ := json.Marshal(app{Session: s.session, Lane: i}) // strings and numbers
 		g, err := endpoint.Master(ctx, endpoint.MasterConfig{
-			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.params.work(), 1), Host: s.host, App: a},
-			Addrs: addrs, GroupIP: ips[i], PathMTU: s.params.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
+			Local: s.part(l, a), Policy: s.policy(), DeadAfter: s.params.DeadAfter, Addrs: addrs, GroupIP: ips[i], PathMTU: s.params.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
 			OtherNetwork: s.local.OtherNetwork,
 		})
 		cancel()
 		if err != nil {
 			return err
+		}
+		if s.members == nil {
+			for _, p := range g.Peers() {
+				s.members = append(s.members, p.IP)
+			}
 		}
 		s.watch(g)
 		for r, p := range g.Peers() {

@@ -6,6 +6,7 @@ package perf
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type sendLane struct {
 	free       int         // the least of answered; done, where receivers do not answer
 	completed  []int       // completed work requests of the run, by target
 	transport  int         // the least of completed
+	lost       []bool      // receivers that the group goes on without
 }
 
 // samples are the latencies of a run on one lane.
@@ -61,7 +63,7 @@ func newSamples(receivers, iterations int) *samples {
 }
 
 func newSendLane(p *Params, number, receivers int) *sendLane {
-	l := &sendLane{params: p, number: number, received: make([]int, receivers), answered: make([]int, receivers)}
+	l := &sendLane{params: p, number: number, received: make([]int, receivers), answered: make([]int, receivers), lost: make([]bool, receivers)}
 	l.changed = sync.NewCond(&l.mu)
 	return l
 }
@@ -178,6 +180,33 @@ func (l *sendLane) prepare(m *meter, s *samples, slots int) {
 	clear(l.received)
 	clear(l.answered)
 	clear(l.completed)
+	l.ignoreLost()
+}
+
+// lose has the lane go on without receiver i.
+func (l *sendLane) lose(i int) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[i] = true
+	if l.meter == nil {
+		return // no run has begun
+	}
+	l.ignoreLost()
+	if l.params.needsAnswers() {
+		l.free = slices.Min(l.answered)
+	}
+	l.advance(now)
+	l.changed.Broadcast()
+}
+
+// ignoreLost takes the messages for those that lost receivers have. The caller holds mu.
+func (l *sendLane) ignoreLost() {
+	for i, lost := range l.lost {
+		if lost {
+			l.received[i], l.answered[i] = math.MaxInt, math.MaxInt
+		}
+	}
 }
 
 // run sends n messages, or messages until the given time, and returns when all receivers

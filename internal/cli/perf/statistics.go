@@ -60,7 +60,8 @@ type meter struct {
 	last     time.Time // the time of the latest message
 	markedAt int       // count at the beginning of the stretch
 	mark     time.Time
-	best     float64 // messages per second
+	best     float64       // messages per second
+	pause    time.Duration // the longest time without a message
 }
 
 // span is the length of a stretch of a timed run.
@@ -89,6 +90,7 @@ func (m *meter) add(now time.Time, n int) {
 	defer m.mu.Unlock()
 	m.count += n
 	if now.After(m.last) {
+		m.pause = max(m.pause, now.Sub(m.last))
 		m.last = now
 	}
 	d := now.Sub(m.mark)
@@ -115,12 +117,13 @@ type rate struct {
 	seconds float64
 	peak    float64 // messages per second, at least avg
 	avg     float64
+	pause   float64 // seconds, the longest time without a message
 }
 
 func (m *meter) rate() rate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := rate{count: m.count, seconds: m.last.Sub(m.start).Seconds()}
+	r := rate{count: m.count, seconds: m.last.Sub(m.start).Seconds(), pause: m.pause.Seconds()}
 	if r.seconds > 0 {
 		r.avg = float64(r.count) / r.seconds
 	}
