@@ -8,7 +8,9 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"time"
 
+	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -79,4 +81,43 @@ func (s *sender) withoutLost(z *Size) {
 		}
 	}
 	z.Receivers = left
+}
+
+// probeLanes has each lane send a probe once in a while, until ctx ends. A receiver may have acknowledged all data, and
+// die before it answers: the switch waits for nothing then, and evicts nobody, while the sender waits for the answer.
+func (s *sender) probeLanes(ctx context.Context) {
+	tick := time.NewTicker(s.params.DeadAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for _, l := range s.lanes {
+				l.mu.Lock()
+				l.probeDue = true
+				l.changed.Broadcast()
+				l.mu.Unlock()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// probe posts a WRITE of no bytes to the group, which asks all receivers for an acknowledgement, and tells their programs
+// nothing. The caller holds mu.
+func (l *sendLane) probe(ctx context.Context) error {
+	l.probeDue, l.probing = false, true
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	t := l.targets[0]
+	return t.post(ctx, &endpoint.SendWR{Op: endpoint.Write, RemoteAddr: t.va, RKey: t.rkey})
+}
+
+// posting counts a work request that has been posted to all targets.
+func (l *sendLane) posting() {
+	if l.params.DeadAfter > 0 {
+		l.mu.Lock()
+		l.requests++
+		l.mu.Unlock()
+	}
 }

@@ -43,6 +43,9 @@ func (s *sender) run(size int) (*Size, error) {
 	watching, stop := context.WithCancel(s.ctx)
 	defer stop()
 	s.wg.Go(func() { s.stalled(watching, m, s.explain) })
+	if s.params.DeadAfter > 0 {
+		s.wg.Go(func() { s.probeLanes(watching) })
+	}
 
 	sent, known := s.port.Sent()
 	before := s.traffic()

@@ -118,3 +118,43 @@ func TestGoesOnWithoutAReceiver(t *testing.T) {
 		}
 	}
 }
+
+// A replica that has acknowledged all data, and dies before it answers, is evicted: the sender asks.
+func TestGoesOnWithoutAnAnswer(t *testing.T) {
+	n := newNet4(t)
+	local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 5 * time.Second}
+	local.Host.Auth = testAuth()
+	h := n.star.Hosts[2]
+	link, err := h.NS.Handle().LinkByName(h.Interface)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &SendOptions{Params: Defaults(Replicate), Local: local, GroupIP: groupAddr}
+	o.Iterations, o.Size, o.Depth, o.Slots, o.Immediate, o.DeadAfter = 50, 1000, 1, 1, true, 250*time.Millisecond
+	ctx := deadline(t)
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range errs {
+		at := withPort(n.star.Hosts[i+1].IPv4.String(), DefaultPort)
+		o.Receivers = append(o.Receivers, at)
+		l := &ListenOptions{Params: Defaults(Replicate), Local: local, Address: at, Say: func(string) {}}
+		if i == 1 {
+			stored := 0
+			l.onStore = func([]byte) {
+				if stored++; stored == 20 {
+					_ = h.NS.Handle().LinkSetDown(netlink.Link(link))
+				}
+			}
+		}
+		wg.Go(func() { errs[i] = n.star.Hosts[i+1].NS.Do(func() error { return Listen(ctx, l) }) })
+	}
+	var r *Result
+	err = n.star.Hosts[0].NS.Do(func() (err error) { r, err = Send(ctx, o); return err })
+	if e := h.NS.SetUp(h.Interface); e != nil {
+		t.Fatal(e)
+	}
+	wg.Wait()
+	if err != nil || errs[0] != nil || errs[1] == nil || len(r.Sizes[0].Evicted) != 1 || r.Sizes[0].Iterations != 50 {
+		t.Errorf("%v, replicas %v, %+v", err, errs, r.Sizes)
+	}
+}

@@ -38,6 +38,9 @@ type sendLane struct {
 	completed  []int       // completed work requests of the run, by target
 	transport  int         // the least of completed
 	lost       []bool      // receivers that the group goes on without
+	requests   int         // posted work requests of the run, of each target
+	probeDue   bool        // a probe is to be sent if only answers are missing
+	probing    bool        // the next completion is that of a probe
 }
 
 // samples are the latencies of a run on one lane.
@@ -97,6 +100,10 @@ func (l *sendLane) complete(t, n int) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.probing {
+		l.probing = false
+		n--
+	}
 	l.completed[t] += n
 	least := l.completed[t]
 	for _, c := range l.completed {
@@ -180,6 +187,7 @@ func (l *sendLane) prepare(m *meter, s *samples, slots int) {
 	clear(l.received)
 	clear(l.answered)
 	clear(l.completed)
+	l.requests, l.probeDue = 0, false
 	l.ignoreLost()
 }
 
@@ -240,6 +248,7 @@ func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error 
 					return fmt.Errorf("post message %d: %w", m, err)
 				}
 			}
+			l.posting()
 		}
 		sent++
 	}
@@ -262,6 +271,12 @@ func (l *sendLane) wait(ctx context.Context, ok func() bool) error {
 	for !ok() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if l.probeDue && !l.probing && l.transport == l.requests {
+			if err := l.probe(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		l.changed.Wait()
 	}
