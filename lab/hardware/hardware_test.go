@@ -171,12 +171,12 @@ func TestHardwareOnVeth(t *testing.T) {
 	code = s.end(p)
 	files, all, machines = s.read("source")
 	want := []string{"versions=passed", "doctor=passed", "write-bw, path MTU 1024=passed", "write-bw, path MTU 4096=passed", "send-bw=passed", "write-lat=passed",
-		otherSource + "=not run", stopped + "=not run", "write-lat without a group, ip-2=passed", "write-lat without a group, ip-3=passed"}
+		otherSource + "=passed", stopped + "=passed", "write-lat without a group, ip-2=passed", "write-lat without a group, ip-3=passed"}
 	if got := states(all); !slices.Equal(got, want) || code != 0 {
 		t.Errorf("source: exit code %d, %v\n%s", code, got, p.Output())
 	}
 	for i := range all {
-		if n := all[i].numbers(); strings.Contains(all[i].Name, "-bw") != strings.Contains(n, "MiB/s") || strings.Contains(all[i].Name, "-lat") != strings.Contains(n, "µs") {
+		if n := all[i].numbers(); (strings.Contains(all[i].Name, "-bw") || all[i].Name == otherSource || all[i].Name == stopped) != strings.Contains(n, "MiB/s") || strings.Contains(all[i].Name, "-lat") != strings.Contains(n, "µs") {
 			t.Errorf("%s: %q", all[i].Name, n)
 		} else if n != "" && !strings.Contains(string(files[reportFile]), n) {
 			t.Errorf("the report lacks %q", n)
@@ -185,9 +185,18 @@ func TestHardwareOnVeth(t *testing.T) {
 	if len(machines) != 1 || machines[0].Facts["driver"] != "veth" || files[doctorFile] == nil {
 		t.Errorf("source: %v", machines)
 	}
+	if len(all) == len(want) {
+		turns, evicted := all[6].measured().Turns, all[7].measured()
+		if len(turns) < 4 || turns[0].Source == "ip-2" || turns[1].Source != "ip-2" || turns[2].Source != "ip-3" || turns[3] != turns[0] {
+			t.Errorf("sources by turn: %v", turns)
+		}
+		if !slices.Equal(evicted.Evicted, []string{"ip-2"}) || evicted.Pause < 0.2 || evicted.Pause > 2 { // 268 ms of silence
+			t.Errorf("evicted %v, a pause of %v s", evicted.Evicted, evicted.Pause)
+		}
+	}
 	for name, r := range map[string]*lab.Process{"r2": r2, "r3": r3} {
 		code := s.end(r)
-		if _, all, _ := s.read(name); code != 0 || len(all) < 6 || slices.ContainsFunc(all[len(all)-5:], func(x Step) bool { return x.State != Passed }) {
+		if _, all, _ := s.read(name); code != 0 || len(all) < 8 || slices.ContainsFunc(all[len(all)-7:], func(x Step) bool { return x.State != Passed }) {
 			t.Errorf("%s: exit code %d, %v\n%s", name, code, states(all), r.Output())
 		}
 	}

@@ -42,24 +42,26 @@ type trial struct {
 	name, test string
 	mtu        int
 	flags      []string // the source's
+	evicts     bool     // the first receiver is killed
 }
 
 var trials = []trial{
-	{"write-bw, path MTU 1024", "write-bw", 1024, []string{"--verify"}},
-	{"write-bw, path MTU 4096", "write-bw", 4096, []string{"--verify"}},
-	{"send-bw", "send-bw", 1024, []string{"--verify"}},
-	{"write-lat", "write-lat", 1024, nil},
+	{name: "write-bw, path MTU 1024", test: "write-bw", mtu: 1024, flags: []string{"--verify"}},
+	{name: "write-bw, path MTU 4096", test: "write-bw", mtu: 4096, flags: []string{"--verify"}},
+	{name: "send-bw", test: "send-bw", mtu: 1024, flags: []string{"--verify"}},
+	{name: "write-lat", test: "write-lat", mtu: 1024},
+	{name: otherSource, test: "rotate", mtu: 1024, flags: []string{"--verify"}},
+	{name: stopped, test: "write-bw", mtu: 1024, flags: []string{"--verify"}, evicts: true},
 	lastTrial, // ends a receiver
 }
 
 // lastTrial is run with each receiver alone: it ends those that others keep from joining a group.
-var lastTrial = trial{"write-lat without a group", "write-lat", 1024, []string{"--mode", "unicasts"}}
+var lastTrial = trial{name: "write-lat without a group", test: "write-lat", mtu: 1024, flags: []string{"--mode", "unicasts"}}
 
-// Steps for which gleam perf has no means.
-var (
+// Names of trials.
+const (
 	otherSource = "a group whose source changes"
-	stopped     = "a receiver that stops under evict"
-	noMeans     = "gleam perf has one source for a group, and ends with a receiver; gleam demo --rotate and --kill-member do it in a lab"
+	stopped     = "a receiver that is killed, under evict"
 )
 
 // trialLimit bounds a trial, besides the time that it measures for.
@@ -138,14 +140,14 @@ func (o *hostOptions) send(ctx context.Context, s *steps, on string, mtu int) {
 			s.notRun(t.name, fmt.Sprintf("path MTU %d wants an MTU of %d, and that of %s is %d", t.mtu, need, on, mtu))
 		} else if absent != "" {
 			s.notRun(t.name, "the host "+absent+" does not wait for the source")
+		} else if t.evicts && len(o.receivers) < 2 {
+			s.notRun(t.name, "a group goes on without a receiver if there is another one")
 		} else {
 			var x *Step
 			x, absent = o.try(ctx, i, t.name, append([]string{"--group", o.group.String()}, o.receivers...)...)
 			s.add(x)
 		}
 	}
-	s.notRun(otherSource, noMeans)
-	s.notRun(stopped, noMeans)
 	for _, r := range o.receivers {
 		if r == absent {
 			s.notRun(lastTrial.name+", "+r, "the host does not wait for the source")
@@ -159,11 +161,19 @@ func (o *hostOptions) send(ctx context.Context, s *steps, on string, mtu int) {
 // try runs trial i at the source. absent is the receiver that does not wait; empty: all do.
 func (o *hostOptions) try(ctx context.Context, i int, name string, to ...string) (x *Step, absent string) {
 	t := &trials[i]
-	args := append(o.flags(i), "--mtu", strconv.Itoa(t.mtu), "--duration", strconv.FormatFloat(o.seconds, 'g', -1, 64), "-o", "json")
-	args = append(append(args, t.flags...), to...)
-	limit := trialLimit + time.Duration(2*o.seconds*float64(time.Second))
+	seconds, flags := o.seconds, t.flags
+	if t.evicts {
+		silence := rocev2.AckTimeout(o.qpTimeout) * 4 // the switch wants it between one timeout and seven
+		flags = append(flags, "--dead-after", silence.String(), "--timeout", (trialLimit/4 + silence).String())
+		seconds += 2 * silence.Seconds() // so that the transfer goes on after the pause
+	}
+	args := append(o.flags(i), "--mtu", strconv.Itoa(t.mtu), "--duration", strconv.FormatFloat(seconds, 'g', -1, 64), "-o", "json")
+	args = append(append(args, flags...), to...)
+	limit := trialLimit + time.Duration(2*seconds*float64(time.Second))
 	x = run(ctx, name, limit, "gleam "+strings.Join(args, " "), "gleam", args...)
-	if x.State == Passed {
+	if r := x.measured(); t.evicts && r != nil && len(r.Evicted) == 0 {
+		x.State, x.Reason = Failed, "no receiver was evicted, and the first one was to be killed"
+	} else if x.State == Passed {
 		return x, ""
 	}
 	for _, r := range o.receivers {
@@ -219,7 +229,12 @@ func (o *hostOptions) await(ctx context.Context, i int, listening, left func()) 
 		args[len(args)-1] += "=" + o.listen
 	}
 	say := watcher{"waiting for the sender at": listening, goneText: left}
-	x := runSaying(ctx, trials[i].name, o.wait+trialLimit, "gleam "+strings.Join(args, " "), say, "gleam", args...)
+	running, kill := context.WithCancelCause(ctx)
+	defer kill(nil)
+	if trials[i].evicts {
+		say["receiver 1 of "] = func() { kill(errKilled) }
+	}
+	x := runSaying(running, trials[i].name, o.wait+trialLimit, "gleam "+strings.Join(args, " "), say, "gleam", args...)
 	switch last := i == len(trials)-1; {
 	case x.State != Failed || ctx.Err() == nil:
 		return x

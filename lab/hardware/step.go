@@ -104,7 +104,13 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, path, args...)
 	c.Stdout, c.Stderr, c.WaitDelay = &out, io.MultiWriter(&errs, say), endGrace
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	killed := func() bool { return errors.Is(context.Cause(ctx), errKilled) }
+	c.Cancel = func() error {
+		if killed() {
+			return c.Process.Kill()
+		}
+		return c.Process.Signal(os.Interrupt)
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // Ctrl-C reaches this process alone
 	err = c.Run()
 	if json.Valid(out.Bytes()) && out.Len() <= outputLimit {
@@ -114,6 +120,8 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 	}
 	said := strings.Join(strings.FieldsFunc(strings.ReplaceAll(cut("\n"+errs.String()), "\ngleam: ", "\n"), func(r rune) bool { return r == '\n' }), "; ")
 	switch {
+	case err != nil && killed():
+		x.State, x.Reason = Passed, errKilled.Error()
 	case err == nil:
 		x.State = Passed
 		x.Output = strings.TrimSpace(x.Output + "\n" + said)
@@ -126,6 +134,9 @@ func runSaying(ctx context.Context, name string, limit time.Duration, next strin
 	}
 	return x
 }
+
+// errKilled is the end of a program that is to be killed.
+var errKilled = errors.New("killed in the middle of the transfer, as is wanted")
 
 func cut(text string) string { return text[:min(len(text), outputLimit)] }
 
@@ -171,22 +182,40 @@ func doctor(ctx context.Context, name string, args ...string) *Step {
 	return x
 }
 
+// measured is what the kit reads of a result of gleam perf.
+type measured struct {
+	Bytes int
+	All   struct {
+		Rate    *float64 `json:"bw_avg_mib_s"`
+		Typical float64  `json:"t_typical_usec"`
+		P99     float64  `json:"percentile_99_usec"`
+	}
+	Turns   []struct{ Source string }
+	Evicted []string
+	Pause   float64 `json:"longest_pause_seconds"`
+}
+
+// measured is the result of gleam perf; nil: the step has none.
+func (x *Step) measured() *measured {
+	var perf struct{ Results []measured }
+	if x.State != Passed || json.Unmarshal(x.Result, &perf) != nil || len(perf.Results) == 0 {
+		return nil
+	}
+	return &perf.Results[0]
+}
+
 // numbers are the figures of a step in a line; empty: it has none.
 func (x *Step) numbers() string {
-	var perf struct {
-		Results []struct {
-			Bytes int
-			All   struct {
-				Rate    *float64 `json:"bw_avg_mib_s"`
-				Typical float64  `json:"t_typical_usec"`
-				P99     float64  `json:"percentile_99_usec"`
-			}
-		}
-	}
-	if x.State == Passed && json.Unmarshal(x.Result, &perf) == nil && len(perf.Results) > 0 {
-		r := &perf.Results[0]
+	if r := x.measured(); r != nil {
 		if r.All.Rate != nil {
-			return fmt.Sprintf("%.1f MiB/s, messages of %d bytes", *r.All.Rate, r.Bytes)
+			line := fmt.Sprintf("%.1f MiB/s, messages of %d bytes", *r.All.Rate, r.Bytes)
+			if len(r.Turns) > 0 {
+				line += fmt.Sprintf(", %d turns of sources", len(r.Turns))
+			}
+			if len(r.Evicted) > 0 {
+				line += fmt.Sprintf(", longest pause %.0f ms", r.Pause*1000)
+			}
+			return line
 		}
 		return fmt.Sprintf("median %.1f µs, 99 %% %.1f µs, messages of %d bytes", r.All.Typical, r.All.P99, r.Bytes)
 	}

@@ -35,6 +35,7 @@ type arrivals struct {
 	began    bool
 	messages int
 	known    bool // every message had a completion, so there is a peak
+	onFirst  func()
 }
 
 // add counts n messages that have just arrived.
@@ -47,6 +48,9 @@ func (a *arrivals) add(n int) {
 		// They arrived at the beginning of the measured time, not within it.
 		a.meter.begin(now)
 		a.began = true
+		if a.onFirst != nil {
+			a.onFirst()
+		}
 		return
 	}
 	a.meter.add(now, n)

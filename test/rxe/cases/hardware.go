@@ -59,7 +59,7 @@ func hardwareKit(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"| write-bw, path MTU 1024 | passed |", "| send-bw | passed |", "| write-lat | passed |", "| write-lat without a group, ip-2 | passed |", "| " + hosts[0].rdma + " | rdma_rxe |", "RoCE v2"} {
+		for _, want := range []string{"| write-bw, path MTU 1024 | passed |", "| send-bw | passed |", "| write-lat | passed |", "| a group whose source changes | passed |", "4 turns of sources", "| a receiver that is killed, under evict | passed |", "longest pause", "| write-lat without a group, ip-2 | passed |", "| " + hosts[0].rdma + " | rdma_rxe |", "RoCE v2"} {
 			if !strings.Contains(string(report), want) {
 				return fmt.Errorf("the report lacks %q:\n%s", want, report)
 			}
