@@ -184,7 +184,7 @@ func TestAttachByMTU(t *testing.T) {
 	}
 }
 
-// A port that is attached again has the program that its MTU needs now, natively; the one for several buffers stays.
+// A port that is attached again has the program that its MTU needs now, natively.
 func TestAttachToByMTU(t *testing.T) {
 	labtest.Enter(t)
 	s := newTestSteering(t)
@@ -194,12 +194,12 @@ func TestAttachToByMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s.LoadSeveral()
+	s.LoadBoth()
 	for _, tc := range []struct {
 		mtu   int
 		mode  Mode
 		frags bool
-	}{{1500, Auto, false}, {MaxSingleBufferMTU, Native, false}, {9000, Auto, true}, {1500, Auto, true}, {9000, Native, true}} {
+	}{{1500, Auto, false}, {MaxSingleBufferMTU, Native, false}, {9000, Auto, true}, {1500, Auto, false}, {9000, Native, true}, {MaxSingleBufferMTU, Native, false}} {
 		if err := p.Detach(); err != nil {
 			t.Fatal(err)
 		}
@@ -325,6 +325,30 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 		var v *ebpf.VerifierError
 		if errors.As(err, &v) && strings.Contains(got.Error(), "CAP_BPF") {
 			t.Errorf("a refusal by the verifier is blamed on privileges: %s", got)
+		}
+	}
+}
+
+// A veth whose MTU has fallen, and its peer's has not, keeps the program for several buffers: no generic mode.
+func TestAttachToWithALongPeer(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	setMTU(t, 9000, "p0", "h0")
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 9000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s.LoadBoth()
+	for _, peer := range []int{9000, 1500} {
+		if err := p.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		setMTU(t, 1500, "p0")
+		setMTU(t, peer, "h0")
+		if err := p.AttachTo(l.Attrs().Index, "p0", Auto, 1500); err != nil || p.Mode() != Native || p.Frags() != (peer == 9000) || p.NativeError() != nil {
+			t.Errorf("the peer's MTU is %d: %v: mode %s, frags %v, native error %v", peer, err, p.Mode(), p.Frags(), p.NativeError())
 		}
 	}
 }

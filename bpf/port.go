@@ -101,10 +101,6 @@ func attempts(mode Mode, mtu int) (a []attempt) {
 	return a
 }
 
-// TakesSeveralBuffers reports whether the first program that Attach tries at this MTU is
-// the one for frames in several buffers.
-func TakesSeveralBuffers(mode Mode, mtu int) bool { return attempts(mode, mtu)[0].frags }
-
 // maxQueues is the number of RX queues of a port.
 const maxQueues = 1024
 

@@ -13,7 +13,7 @@ import (
 
 // A process that has given up its privileges loads no program any more. So the program of a
 // port whose interface vanishes is attached to the interface that comes in its place, and
-// ports that are added later, or have a longer MTU, get one that was loaded at start.
+// ports that are added later, or have another MTU, get one that was loaded at start.
 
 // Spare is the program for a port that may be added later, for frames in one buffer or in
 // several.
@@ -43,18 +43,26 @@ func (p *PortProgram) Detach() error {
 	return nil
 }
 
-// LoadSeveral loads the program for frames in several buffers for ports that have the other one, until their MTU
-// grows. Linux before 5.18 has none: such a port then runs in generic mode.
-func (s *Steering) LoadSeveral() { _, _ = s.program(true) }
+// LoadBoth loads both programs: a port whose MTU grows, or falls, has the other one then. Linux before 5.18 has none for
+// frames in several buffers: such a port then runs in generic mode.
+func (s *Steering) LoadBoth() {
+	_, _ = s.program(true)
+	_, _ = s.program(false)
+}
 
 // AttachTo attaches the program, which is attached to no interface, to another one, or to the same at another MTU,
-// like Attach, but with the programs that were loaded. A port that has the one for frames in several buffers keeps it.
+// like Attach, but with the programs that were loaded. One that took frames in several buffers does so again before
+// it falls back to generic mode: a veth wants that as long as its peer's MTU is long.
 func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode, mtu int) error {
 	was := p.frags
-	_, none := p.steering.program(true)
+	_, one := p.steering.program(false)
+	_, several := p.steering.program(true)
+	if was {
+		mtu = max(mtu, ethernetMTU+1)
+	}
 	ways := attempts(mode, mtu)
 	for i := range ways {
-		ways[i].frags = p.frags || ways[i].frags && none == nil
+		ways[i].frags = one != nil || ways[i].frags && several == nil
 	}
 	var before error
 	for _, way := range slices.Compact(ways) {

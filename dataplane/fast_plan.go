@@ -129,7 +129,7 @@ func (p *port) whyNotFast() string {
 	case !p.native:
 		return "runs XDP in generic mode"
 	case p.multiBuffer:
-		return "has frames in several buffers, of which XDP broadcasts none: its MTU is too large, or was when it was opened"
+		return "has frames in several buffers, of which XDP broadcasts none: its driver takes no program for one buffer at its MTU"
 	case rate != 0:
 		return "has a rate"
 	case p.ownECN:

@@ -92,7 +92,7 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 	if err := p.fast.open(p.steering, cfg, found, notify); err != nil {
 		return nil, err
 	}
-	p.preload(found)
+	p.preload()
 	if err := meanwhile(); err != nil {
 		return nil, err
 	}
@@ -145,15 +145,9 @@ func (p *Plane) findPorts() (found []foundPort, err error) {
 }
 
 // preload begins to load the programs of all slots.
-func (p *Plane) preload(found []foundPort) {
-	var frags []bool
-	for i := range found {
-		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(found[i].Mode), found[i].Link.Attrs().MTU))
-	}
-	for _, several := range []bool{false, true} {
-		if several || slices.Contains(frags, several) { // any port's MTU may grow
-			p.steering.Preload(several)
-		}
+func (p *Plane) preload() {
+	for _, several := range []bool{false, true} { // any port's MTU may change
+		p.steering.Preload(several)
 	}
 }
 

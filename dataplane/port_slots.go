@@ -37,7 +37,7 @@ type programs struct {
 }
 
 // loadSpares loads the programs of ports that may be added: for frames in several buffers
-// if a port has such a program now. One of these is loaded in any case, for ports whose MTU grows.
+// if a port has such a program now. Both are loaded in any case, for ports whose MTU changes.
 func (p *programs) loadSpares(s *bpf.Steering) error {
 	frags := slices.ContainsFunc(p.bySlot, func(x *bpf.PortProgram) bool { return x != nil && x.Frags() })
 	for range sparePorts {
@@ -47,7 +47,7 @@ func (p *programs) loadSpares(s *bpf.Steering) error {
 		}
 		p.spare = append(p.spare, x)
 	}
-	s.LoadSeveral()
+	s.LoadBoth()
 	return nil
 }
 

@@ -79,7 +79,8 @@ func (p *port) outgrown(s *locate.Link) string {
 	if p.life.phase != portOpen || p.Program == nil {
 		return ""
 	}
-	return outgrown(&p.Port, p.config.Queues, p.Program.Mode() == bpf.Native, p.Program.Frags(), s)
+	x := p.Program
+	return outgrown(&p.Port, p.config.Queues, x.Mode() == bpf.Native, x.Frags(), x.NativeError() != nil, s)
 }
 
 // macChanged follows a change of the MAC address of a port's interface: frames leave from it,

@@ -4,6 +4,7 @@
 package control
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -160,9 +161,36 @@ func TestOutgrown(t *testing.T) {
 		{"a device that is reset", 8, nil, true, true, locate.Link{MTU: 1500}, ""},
 		{"more queues than are configured", 1, []int{0}, true, true, locate.Link{MTU: 1500, Queues: 8}, ""},
 	} {
-		got := outgrown(&dataplane.Port{Queues: c.queues}, c.chosen, c.native, c.several, &c.link)
+		got := outgrown(&dataplane.Port{Queues: c.queues}, c.chosen, c.native, c.several, false, &c.link)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A port whose MTU has fallen is opened again where it may have a program for one buffer, natively, that it had not: once
+// for each time that the MTU falls.
+func TestOutgrownByAShorterMTU(t *testing.T) {
+	const most = bpf.MaxSingleBufferMTU
+	for _, c := range []struct {
+		name                     string
+		was, now                 int
+		native, several, refused bool
+		want                     bool
+	}{
+		{"one buffer is enough", 9000, most, true, true, false, true},
+		{"several are needed still", 9000, most + 1, true, true, false, false},
+		{"a program of one buffer", 3000, 1500, true, false, false, false},
+		{"a driver that wants several at this MTU", 3000, 3000, true, true, false, false},
+		{"a driver that wanted several at the MTU before", 3000, 1500, true, true, false, true},
+		{"a driver that has refused both", 4200, 1500, false, true, true, true},
+		{"a driver without native XDP", 1500, 1000, false, false, true, false},
+		{"generic mode by configuration", 9000, 1500, false, true, false, false},
+		{"an interface that is gone", 9000, 0, true, true, false, false},
+	} {
+		got := outgrown(&dataplane.Port{MTU: c.was}, nil, c.native, c.several, c.refused, &locate.Link{MTU: c.now})
+		if want := fmt.Sprintf("its MTU is %d now, and was %d", c.now, c.was); (got != "") != c.want || c.want && !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }

@@ -62,16 +62,22 @@ const reasonConfigured = "its configuration has other queues, or another XDP mod
 
 // outgrown returns why program and sockets of an open port do not serve all that its interface receives now;
 // empty: they do. The driver drops frames of several buffers before a native program that takes one,
-// be they of groups or not, and a queue without a socket has no way to a worker.
-func outgrown(p *dataplane.Port, chosen []int, native, severalBuffers bool, s *locate.Link) string {
+// be they of groups or not, and a queue without a socket has no way to a worker. Where the MTU has fallen, the driver may
+// take the program for one buffer, which the fast path needs; refused says that it took none natively.
+func outgrown(p *dataplane.Port, chosen []int, native, severalBuffers, refused bool, s *locate.Link) string {
 	switch {
 	case native && !severalBuffers && s.MTU > bpf.MaxSingleBufferMTU:
 		return fmt.Sprintf("its MTU is %d now, and its program takes frames of up to %d bytes", s.MTU, bpf.MaxSingleBufferMTU)
+	case s.MTU > 0 && s.MTU < p.MTU && s.MTU <= bpf.MaxSingleBufferMTU && (native && severalBuffers || refused && p.MTU > ethernetMTU):
+		return fmt.Sprintf("its MTU is %d now, and was %d: frames fit into one buffer, as the fast path needs", s.MTU, p.MTU)
 	case chosen == nil && s.Queues != 0 && s.Queues != p.Queues:
 		return fmt.Sprintf("its interface uses %d receive queues now, and used %d", s.Queues, p.Queues)
 	}
 	return ""
 }
+
+// ethernetMTU is the MTU at which a driver that has native XDP runs a program.
+const ethernetMTU = 1500
 
 // sameSockets reports whether two configurations of a port have the same queues and XDP mode.
 func sameSockets(a, b *config.Port) bool {

@@ -293,7 +293,9 @@ func (r *receiver) run(z *run) error {
 	}
 	a := &arrivals{meter: newMeter(z.Iterations*len(r.lanes), r.params.slots(z.Size)*len(r.lanes)), known: r.params.notices()}
 	if r.params.DeadAfter > 0 { // whoever ends this program in the middle of a transfer is told when
-		a.onFirst = func() { r.opts.Say(fmt.Sprintf("receiver %d of %d: the first message is here", r.setup.Rank, r.setup.Receivers)) }
+		a.onFirst = func() {
+			r.opts.Say(fmt.Sprintf("receiver %d of %d: the first message is here", r.setup.Rank, r.setup.Receivers))
+		}
 	}
 	if err := r.control.send(message{Type: typeArmed}); err != nil {
 		return err

@@ -1,0 +1,68 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+// A port whose MTU takes several buffers, be it from the start or for a while, keeps groups off the fast path as long
+// as its MTU is such, and not longer: it is opened again then.
+func TestFastPathAfterALongMTU(t *testing.T) {
+	for name, mtus := range map[string][]int{"for a while": {1500, 4200, 1500, 4200, 1500}, "from the start": {4200, 1500}} {
+		t.Run(name, func(t *testing.T) {
+			r := newFastRig(t, rigConfig{star: lab.StarConfig{Hosts: 3, MTU: mtus[0]}})
+			r.join()
+			ports := r.star.Ports[:3]
+			if mtus[0] == 1500 {
+				ports = ports[2:]
+			}
+			set := func(ns *lab.Namespace, name string, mtu int) {
+				t.Helper()
+				link, err := ns.Handle().LinkByName(name)
+				if err == nil {
+					err = ns.Handle().LinkSetMTU(link, mtu)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, h := range r.star.Hosts { // a veth takes no program for one buffer while its peer's MTU is long
+				set(h.NS, h.Interface, 1500)
+			}
+			for i, mtu := range mtus {
+				if i > 0 {
+					for _, name := range ports {
+						set(r.star.Switch, name, mtu)
+					}
+					until(t, "the ports are open with their MTU", func() bool {
+						return !slices.ContainsFunc(r.ports(), func(p api.Port) bool {
+							return slices.Contains(ports, p.Name) && (p.State != api.PortOpen || !p.Up || p.MTU != mtu || p.Reopened != uint64(i))
+						})
+					})
+				}
+				if mtu == 1500 {
+					r.onFastPath(0, 100_000)
+				}
+				p := r.ports()[2]
+				if used := mtu == 1500; p.FastPath.Used != used || p.XDPMode != "native" || strings.Contains(p.FastPath.Reason, "several buffers") == used {
+					t.Errorf("MTU %d: XDP mode %s, %+v", mtu, p.XDPMode, p.FastPath)
+				}
+				if mtu != 1500 {
+					r.fill(0)
+					r.write(0, 100_000)
+					r.same(0)
+					if w := r.way(); w.Way != api.WaySlow || !strings.Contains(w.Reason, "several buffers") {
+						t.Errorf("MTU %d: %+v", mtu, w)
+					}
+				}
+			}
+		})
+	}
+}
