@@ -195,12 +195,18 @@ func (p *Plane) reportMode(x *port) {
 	}
 	p.notify(false, "port attached", "port", x.name, "mac", x.mac, "mtu", x.mtu,
 		"xdp", x.mode.String(), "af_xdp", copyMode, "queues", len(x.sockets), "multi_buffer", x.multiBuffer)
+	rejected := ""
+	if p.cfg.FastPath == config.FastPathRequire {
+		rejected = "; registrations with members there are rejected, as fast_path is require"
+	}
 	if err := x.xdp.NativeError(); err != nil {
 		why := "the driver has no native XDP: this port runs in generic mode, slower"
 		if has, known := iface.FeaturesOf(x.ifindex); known == nil && has.Native() {
 			why = "the driver refuses native XDP at this MTU, or with the offloads or queues that are set: this port runs in generic mode, slower"
 		}
-		p.notify(true, why, "port", x.name, "mtu", x.mtu, "error", err)
+		p.notify(true, why+rejected, "port", x.name, "mtu", x.mtu, "error", err)
+	} else if rejected != "" && x.multiBuffer && x.mtu <= bpf.MaxSingleBufferMTU {
+		p.notify(true, "the driver takes no program for frames in one buffer at this MTU"+rejected, "port", x.name, "mtu", x.mtu, "remedy", "a shorter MTU")
 	}
 }
 

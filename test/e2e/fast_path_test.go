@@ -234,6 +234,9 @@ func TestFastPathWithLongFrames(t *testing.T) {
 
 	c.config = "fast_path: require\n"
 	r = newRig(t, c)
+	if !r.said("its MTU of 4200 takes several buffers: registrations with members there are rejected") {
+		t.Error("required: the log of the start does not say so")
+	}
 	r.connect()
 	if err := r.engine.Register(r.registration()); err == nil || !strings.Contains(err.Error(), "the member's port does not run XDP natively with frames in one buffer") {
 		t.Errorf("required: %v", err)

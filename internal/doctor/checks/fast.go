@@ -79,20 +79,24 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(net
 		}
 		a := link.Attrs()
 		const stay = "groups with members there stay off the fast path"
+		rejected := stay
+		if required {
+			rejected = "registrations with members there are rejected, as fast_path is require"
+		}
 		switch {
 		case cfg.XDPModeOf(&cfg.Ports[i]) == config.XDPGeneric:
-			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", stay)
+			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", rejected)
 		case kind(link).Mode == config.XDPGeneric:
-			add(a.Name, kind(link).How, "it is a %s, at which XDP runs in generic mode: %s", link.Type(), stay)
+			add(a.Name, kind(link).How, "it is a %s, at which XDP runs in generic mode: %s", link.Type(), rejected)
 		case a.MTU > bpf.MaxSingleBufferMTU:
-			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, stay)
+			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, rejected)
 			found[len(found)-1].Command = fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU)
 		case cfg.Ports[i].Rate != 0:
 			add(a.Name, "no rate for this port", "it has a rate: %s", stay)
 		case cfg.Ports[i].HasOwnECN():
 			add(a.Name, "the default thresholds, or ecn: off", "it has ECN thresholds, by which XDP does not mark: %s", stay)
 		case h.features != nil && h.lacksNative(a.Index):
-			add(a.Name, "a NIC whose driver has native XDP", "its driver (%s) has no native XDP: %s", driver(a.Name), stay)
+			add(a.Name, "a NIC whose driver has native XDP", "its driver (%s) has no native XDP: %s", driver(a.Name), rejected)
 		case h.taken != nil && driver(a.Name) == "veth": // NICs say so only once a program is attached
 			if taken, err := h.taken(a.Index); err == nil && !taken {
 				add(a.Name, "at the peer: ethtool -K PEER gro on, or an XDP program there", "its peer takes no redirected frames: groups with receivers there stay off the fast path")

@@ -39,7 +39,9 @@ func TestCheckFastPath(t *testing.T) {
 		{"a rate", func(c change) { c.cfg.Ports[0].Rate = 1e9 }, []string{"port p1: it has a rate"}, false},
 		{"ECN thresholds", func(c change) { c.cfg.Ports[0].Queue, c.cfg.Ports[0].ECN = 1<<18, config.ECN{KMax: 1} }, []string{"port p1: it has ECN thresholds"}, false},
 		{"generic", func(c change) { c.cfg.XDP.Mode = config.XDPGeneric }, []string{"port p1: it runs XDP in generic mode"}, false},
-		{"jumbo frames", func(c change) { *c.mtu = 9000 }, []string{"port p1: its MTU of 9000 takes several buffers"}, false},
+		{"jumbo frames", func(c change) { *c.mtu = 9000 }, []string{"port p1: its MTU of 9000 takes several buffers: groups with members there stay off"}, false},
+		{"jumbo frames, required", func(c change) { *c.mtu, c.cfg.FastPath = 9000, config.FastPathRequire }, []string{"takes several buffers: registrations with members there are rejected"}, false},
+		{"generic, required", func(c change) { c.cfg.XDP.Mode, c.cfg.FastPath = config.XDPGeneric, config.FastPathRequire }, []string{"it runs XDP in generic mode: registrations with members there are rejected"}, false},
 	} {
 		cfg := config.Default()
 		cfg.FastPath = "auto"
@@ -53,7 +55,7 @@ func TestCheckFastPath(t *testing.T) {
 			continue
 		}
 		for i, w := range tc.want {
-			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.Repair() == "" {
+			if f := found[i]; !strings.Contains(f.String(), w) || f.Fatal != tc.fatal || f.Severe != (strings.Contains(tc.name, "required") && !tc.fatal) || f.Repair() == "" {
 				t.Errorf("%s: %v (fatal: %v), want %q", tc.name, f, f.Fatal, w)
 			}
 		}
