@@ -92,7 +92,8 @@ func hostCommand(env *cli.Env) *cobra.Command {
 		Short: "Record and try the RNIC of a host: at each receiver, then at the source",
 		Long: `host records the RDMA devices of a host, and then tries them with a group: gleam doctor
 host, WRITE of verified bytes with path MTUs of 1024 and 4096 where they fit, SEND of verified
-bytes, the latency of WRITE, and that without a group. Each has a bound in time.
+bytes, the latency of WRITE, a group whose source changes, a receiver whose gleam perf is
+killed, and the latency without a group. Each has a bound in time.
 Start it at each receiver, with --listen, and then at the source.
 
 ` + archiveNote,
