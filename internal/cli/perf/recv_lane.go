@@ -22,7 +22,7 @@ type recvLane struct {
 	in     *recvInbox
 	out    []*sendPipe  // pipes to the receivers that it forwards to
 	answer *sendPipe    // nil without answers
-	window mcast.Window // that of the group, if the lane is in one
+	window mcast.Window // the window of the group, if the lane is in one
 	store  []byte       // the memory of a replica that its writes are copied to, before it answers; else nil
 
 	onStore func(store []byte) // tests only

@@ -18,14 +18,14 @@ import (
 )
 
 // Each member is the source of the same group in turn, and the sender again at last; every other one has the bytes of
-// that turn. The switch sees that many changes of the source.
+// that turn.
 func TestRotate(t *testing.T) {
 	n := newNet4(t)
 	for _, c := range []struct {
 		name     string
 		flags    []string
 		size     int
-		messages int // of a turn
+		messages int // messages of a turn
 		rounds   bool
 	}{
 		{"defaults", nil, 64 << 10, 128, false},

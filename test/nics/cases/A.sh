@@ -92,8 +92,8 @@ fast_path() {
 	done
 }
 
-# A program for one buffer does not take what a longer MTU lets in: the port is opened again.
-MTU_raised_under_gleamd() {
+# A program for one buffer does not take what a longer MTU lets in: the port is opened again. So it is when the MTU falls.
+MTU_raised_and_lowered_under_gleamd() {
 	start && transfer write-bw --verify -n 5 || return
 	mark
 	set_mtu 9000 || return
@@ -103,7 +103,12 @@ MTU_raised_under_gleamd() {
 	modes native native native native || return
 	answers=$(h 1 ping -c 2 -W 20 -s 3600 10.77.0.2)
 	grep -q ' 2 packets received' <<<"$answers" || fail "unicast of 3600 bytes by the bridge: $answers" || return
-	transfer write-bw -m 4096 --verify -n 20 -s 64K
+	transfer write-bw -m 4096 --verify -n 20 -s 64K || return
+	mark
+	set_mtu 1500 || return
+	for i in $(seq "$N"); do says 'frames fit into one buffer' "p$i" && says '"multi_buffer": false' "p$i" && says 'port is taken up again' "p$i" || return; done
+	for i in $(seq "$N"); do await 60 is "$i" mtu 1500 || fail "p$i has the MTU $(port "$i" mtu)" || return; done
+	modes native native native native && transfer write-bw --verify -n 20 -s 64K
 }
 path_MTU_4096_at_MTU_4200() {
 	set_mtu 4200 && start && modes native native native native && transfer write-bw -m 4096 --verify -n 20 -s 64K && transfer send-bw -m 4096 --verify -n 20 -s 64K
@@ -153,8 +158,8 @@ routed() {
 	sw ip link set p1 promisc on && transfer write-bw --verify -n 5
 }
 
-quick() { run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back unbind_and_bind MTU_raised_under_gleamd; }
+quick() { run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back unbind_and_bind MTU_raised_and_lowered_under_gleamd; }
 all() {
 	run path_MTU_1024_in_all_operations fast_path carrier_lost_and_back carrier_lost_in_a_transfer unbind_and_bind unbound_in_a_transfer device_del_and_device_add \
-		foreign_MAC_address_in_a_bridge foreign_MAC_address_outside_a_bridge path_MTU_4096_at_MTU_4200 MTU_raised_under_gleamd
+		foreign_MAC_address_in_a_bridge foreign_MAC_address_outside_a_bridge path_MTU_4096_at_MTU_4200 MTU_raised_and_lowered_under_gleamd
 }
