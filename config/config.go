@@ -140,7 +140,7 @@ type Config struct {
 	//            XDP natively, without a rate.
 	//   require  as auto, and gleamd does not start if it cannot load the programs; it refuses
 	//            groups that could never take it: without local repair, for example.
-	FastPath FastPath `yaml:"fast_path" choice:"off, auto, require" default:"off" restart:"the XDP programs are loaded with it"`
+	FastPath FastPath `yaml:"fast_path" choice:"off, auto, require" default:"auto" restart:"the XDP programs are loaded with it"`
 
 	// Memory that stores the packets of all groups on the fast path together, in bytes: up to 2 MiB
 	// a group, or 4 MiB with a path MTU of 2048. A group that finds no room stays with the workers.

@@ -21,6 +21,7 @@ func TestDescribeFastPath(t *testing.T) {
 		c := f.control
 		s := dataplane.FastStatus{Packets: 7, Copies: 21, Grants: 2, Revokes: 1, Ring: 64}
 		s.Left[fastpath.Behind] = 3
+		c.dir.defaults.fastPath = false
 		if c.describeFastPath(&s) != nil {
 			t.Error("the fast path is off, and there is something of it")
 		}

@@ -151,7 +151,11 @@ func checkPorts(r *Report, ports []api.Port, groups []api.Group, now time.Time, 
 			xdp = append(xdp, f)
 		}
 		if p.FastPath != nil && !p.FastPath.Used && p.FastPath.Reason != "" {
-			fast = append(fast, degraded(kernel.OffFastPath(p.Name, p.FastPath.Reason), Warning))
+			severity := Note
+			if cfg != nil && cfg.FastPath == config.FastPathRequire {
+				severity = Warning
+			}
+			fast = append(fast, degraded(kernel.OffFastPath(p.Name, p.FastPath.Reason), severity))
 		}
 	}
 	r.add("ports", open...)

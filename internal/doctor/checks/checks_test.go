@@ -42,6 +42,7 @@ func TestCheckFindsTraps(t *testing.T) {
 		return a
 	}
 	cfg := config.Default()
+	cfg.FastPath = config.FastPathOff // the peers have no GRO
 	cfg.Ports = []config.Port{{Name: "p1"}, {Name: "p2"}}
 	cfg.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24")}
 	// expect compares what is found with texts, each part of one finding.

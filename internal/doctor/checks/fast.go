@@ -58,10 +58,10 @@ func availableMemory(info []byte) int64 {
 // check returns what keeps groups of a switch with this configuration from the fast path
 // here. links are the ports' interfaces, by index in the configuration; nil: there is none.
 func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(netlink.Link) *iface.Kind, driver func(name string) string) (found []Finding) {
-	add := func(port, remedy, text string, args ...any) {
-		found = append(found, Finding{Check: CheckFastPath, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
-	}
 	required := cfg.FastPath == config.FastPathRequire
+	add := func(port, remedy, text string, args ...any) {
+		found = append(found, Finding{Check: CheckFastPath, Note: !required, Port: port, Text: fmt.Sprintf(text, args...), Cost: "workers make these groups' copies", Remedy: remedy})
+	}
 	if kernel.OldestFastPath.After(h.release) {
 		add("", "fast_path: off, or a newer kernel", "the fast path needs Linux %s, and this is %s", kernel.OldestFastPath, h.release)
 		found[0].Fatal = required

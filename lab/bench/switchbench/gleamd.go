@@ -26,7 +26,7 @@ func gleamdWith(workers int) func(*testbed) error {
 		if workers > 1 {
 			cpus = "[" + cpus + strings.Repeat(", -1", workers-1) + "]"
 		}
-		return openGleamd(s, "worker: {cpu: "+cpus+"}\n")
+		return openGleamd(s, "fast_path: off\nworker: {cpu: "+cpus+"}\n")
 	}
 }
 
