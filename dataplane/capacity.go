@@ -73,6 +73,7 @@ func (w *worker) setTable(id mcast.GroupID, t groupTable) {
 	for _, n := range t.portNeeds(len(w.ports)) {
 		p := w.ports[n.port]
 		p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))
+		p.maxPacketCopies = max(p.maxPacketCopies, n.packets*max(1, t.maxBuffers))
 	}
 }
 

@@ -26,6 +26,7 @@ type egress struct {
 	staged          []xsk.Desc // the frames for the ring in this batch
 	stageLimit      int        // the number of frames that staged may have, as of the last flush
 	maxPacketFrames int        // the most frames that one packet of a group has had at this port
+	maxPacketCopies int        // the frames of these that are copies of the packet
 	fullAt          uint64     // the core call after the last one in which there was no room
 
 	maxDepth      int    // the largest depth so far

@@ -233,6 +233,7 @@ func (c *workers) install(pi int, fresh *port) {
 			x.handedBytes = x.takenBytes.Load() // closePort has freed the rest
 			x.sentBytes.Store(x.handedBytes)
 			x.lastTaken = x.handedBytes
+			x.blocked.Store(0)
 			continue
 		}
 		old := p.egress
@@ -246,11 +247,6 @@ func (c *workers) install(pi int, fresh *port) {
 	}
 	c.shareSockets()
 	for _, w := range c.all {
-		for i := range w.remote.rings {
-			if r := &w.remote.rings[i]; r.port == w.ports[pi] {
-				r.blocked = 0
-			}
-		}
 		for _, s := range w.ports[pi].rxSockets {
 			w.refill(s)
 		}

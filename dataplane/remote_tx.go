@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
@@ -32,6 +34,7 @@ type remoteTX struct {
 	status     *portStatus
 	takenBytes atomic.Uint64 // bytes on the link that txWorker has taken from the ring; it alone writes this
 	sentBytes  atomic.Uint64 // bytes of these that the kernel had when it had all of the port
+	blocked    atomic.Int32  // entries that the egress queue had no room for; txWorker alone writes this
 	// ---- used by the producer only
 	handedBytes uint64
 	lastTaken   uint64 // takenBytes, as last read
@@ -46,9 +49,8 @@ type portStatus struct {
 
 // remoteTXConsumer is the consumer side of a remote TX ring.
 type remoteTXConsumer struct {
-	port    *port // the port as the consumer has it
-	ring    *remoteTX
-	blocked int // entries that the egress queue had no room for
+	port *port // the port as the consumer has it
+	ring *remoteTX
 }
 
 // remoteConsumers are the remote TX rings of the ports that a worker transmits for.
@@ -62,7 +64,7 @@ type remoteConsumers struct {
 // for.
 func (c *remoteConsumers) hasNew() bool {
 	for i := range c.rings {
-		if r := &c.rings[i]; r.ring.ring.Published() > r.blocked {
+		if r := &c.rings[i]; r.ring.ring.Published() > int(r.ring.blocked.Load()) {
 			return true
 		}
 	}
@@ -73,7 +75,7 @@ func (c *remoteConsumers) hasNew() bool {
 // queue is empty and so gives no time itself; ok is false if there are none.
 func (c *remoteConsumers) nextRetry(now time.Duration) (at time.Duration, ok bool) {
 	for i := range c.rings {
-		if r := &c.rings[i]; r.blocked > 0 && r.port.queue.len() == 0 {
+		if r := &c.rings[i]; r.ring.blocked.Load() > 0 && r.port.queue.len() == 0 {
 			return r.port.progress.retryAt(now), true
 		}
 	}
@@ -143,13 +145,54 @@ func (p *port) refreshTXLimit(now time.Duration) {
 }
 
 // refreshTXLimits refreshes the limits of the ports that other workers transmit for:
-// those workers have sent while this one slept.
+// those workers have sent while this one slept. A batch is no longer than that the copies of
+// its packets find room in the remote TX rings, where the port itself takes them.
 func (w *worker) refreshTXLimits() {
+	most, least := cap(w.rx), 1
 	for _, p := range w.ports {
-		if p.remoteTX != nil {
-			p.refreshTXLimit(w.now)
+		if p.multiBuffer {
+			least = xsk.MaxChain
+		}
+		if p.remoteTX == nil {
+			continue
+		}
+		p.refreshTXLimit(w.now)
+		if p.maxPacketCopies > 0 && p.remoteTX.rate == 0 && p.remoteTX.blocked.Load() == 0 {
+			most = min(most, p.stageLimit/p.maxPacketCopies)
 		}
 	}
+	w.rx = w.rx[:max(most, least)]
+}
+
+// isAhead reports whether a worker that transmits for a port of w is behind with w's frames.
+// w then receives nothing: it could not send what it served, and copies would be lost for
+// the members behind that port alone. A packet that waits in an RX ring, or finds that full,
+// is late or lost for all members alike, as in a switch with one worker.
+//
+// A port that does not take what its worker has for it keeps nobody waiting
+// (remoteTX.blocked). Workers cannot wait for each other for good: one that is ahead goes on
+// to transmit for the others, and to run closures.
+func (w *worker) isAhead() bool {
+	for _, p := range w.ports {
+		if x := p.remoteTX; x != nil && x.ring.Published() > p.aheadFrom() && x.blocked.Load() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// aheadFrom returns how many frames in a remote TX ring are too many to serve more: with
+// half of the frames that may be staged, or fewer, there is room for one packet of a group,
+// and the transmitting worker has enough to do until this one looks again.
+func (p *port) aheadFrom() int {
+	size := p.remoteTX.ring.Size()
+	return min(size/4, max(size/2, p.maxPacketFrames)-p.maxPacketCopies)
+}
+
+// waitBehind lets the workers run that w is ahead of.
+func (w *worker) waitBehind() {
+	pause := unix.NsecToTimespec(int64(minTXRetry / 2))
+	_ = unix.Nanosleep(&pause, nil)
 }
 
 // drainRemote moves the frames in the remote TX rings of w's ports into the ports' egress
@@ -184,7 +227,7 @@ func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 		case p.down:
 			w.freeFrames(ds)
 			w.count.drop[dropPortDown]++
-		case p.admits(size, len(ds)):
+		case w.admitsAfterFlush(p, size, len(ds)):
 			p.mark(ipPacket(w.umem.Data(ds[0].Addr, ds[0].Len)))
 			p.stagePacket(ds)
 		case p.queue.rate > 0 && p.queue.len() == 0:
@@ -192,14 +235,16 @@ func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 			w.freeFrames(ds)
 			w.countRefused(p)
 		default:
-			e.blocked = n - taken
+			e.ring.blocked.Store(int32(n - taken))
 			e.releaseEntries(taken, bytes)
 			return taken
 		}
 		taken += len(ds)
 		bytes += linkBytes(size)
 	}
-	e.blocked = 0
+	if e.ring.blocked.Load() != 0 {
+		e.ring.blocked.Store(0)
+	}
 	e.releaseEntries(taken, bytes)
 	return taken
 }

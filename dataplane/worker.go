@@ -33,6 +33,7 @@ type worker struct {
 	pauses   pauses
 	handoff  handoffRings
 	remote   remoteConsumers
+	ahead    bool // true: the present batch reads nothing (isAhead)
 	slowPath *slowPath
 	aliases  *groupAliases
 	changed  changedGroups
@@ -135,6 +136,8 @@ func (w *worker) run() {
 			return
 		case got > 0:
 			idle.packetsCame(w.now)
+		case w.ahead:
+			w.waitBehind()
 		case idle.shouldSleep(w.now, len(w.fast.on) > 0):
 			w.sleep()
 		}
@@ -145,13 +148,17 @@ func (w *worker) run() {
 // that was staged in it, by closures too, has been moved to the rings.
 func (w *worker) runBatch() (got int) {
 	w.load.begin(w.readClock())
-	w.notePauses()
-	got = w.receiveAll()
-	if w.isFastDue() {
-		w.reportAllFast()
+	if w.ahead = w.isAhead(); w.ahead { // the time counts as a pause: nothing is read, and so no deadline is due
+		got = w.drainRemote()
+	} else {
+		w.notePauses()
+		got = w.receiveAll()
+		if w.isFastDue() {
+			w.reportAllFast()
+		}
+		w.fireDeadlines()
+		w.lookAtDelays()
 	}
-	w.fireDeadlines()
-	w.lookAtDelays()
 	w.flush()
 	if w.fast.shared != nil {
 		w.tendFast()
