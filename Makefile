@@ -213,8 +213,8 @@ floods: ## goodput under attackers' floods beside that under harmless frames, me
 personalities: ## sources and receivers that behave as RNICs are documented to, through the switch's workers in virtual time: a table of 240 cells
 	GLEAM_PERSONALITIES=all $(GO) test ./dataplane -count=1 -timeout 30m -v -run '^TestPersonalities$$'
 
-bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
-	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)
+bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick'); with BASE=COMMIT, fails if a row is a quarter below that commit's
+	@GLEAM_GOAL=bench scripts/as-root scripts/against "$(BASE)" bin/gleam bench switch $(ARGS)
 
 sim-paper: build ## simulate the paper's results, and compare: docs/simulation/paper.md (ARGS='--scale 32' for less than all)
 	bin/gleam sim paper --results $(or $(RESULTS),/tmp/gleam-sim-paper/$(VERSION)) --out docs/simulation $(ARGS)

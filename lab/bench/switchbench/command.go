@@ -5,6 +5,7 @@ package switchbench
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ func Command(env *cli.Env) *cobra.Command {
 	o := Default()
 	var quick, overhead bool
 	var out cli.Output
-	var svg string
+	var svg, against string
 	seconds := o.Duration.Seconds()
 	c := &cobra.Command{
 		Use:   "switch",
@@ -38,10 +39,14 @@ With --overhead it measures instead what it costs gleamd to be observed, in turn
 one gleamd, each time between two measurements without observation:
 
 ` + observationHelp() + `
-That takes some 10 minutes.`,
+That takes some 10 minutes.
+
+With --against it runs two programs in turns, and fails if a row takes in less than
+` + fmt.Sprintf("%g", leastOfOther) + ` of the other's packets a second, in the median of the rounds.`,
 		Example: `  gleam bench switch --quick
   gleam bench switch --payload 64,1024 --legs 3 --rows bare,gleamd -o json
-  gleam bench switch --overhead --rounds 100`,
+  gleam bench switch --overhead --rounds 100
+  gleam bench switch --quick --rows gleamd,gleamd-w2 --against /tmp/gleam-lab-before`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,7 +57,7 @@ That takes some 10 minutes.`,
 				o.Quick()
 			}
 			if overhead {
-				for _, name := range []string{"quick", "rows", "latency", "svg"} {
+				for _, name := range []string{"quick", "rows", "latency", "svg", "against"} {
 					if c.Flags().Changed(name) {
 						return cli.UsageErrorf("--overhead has no --%s", name)
 					}
@@ -77,6 +82,13 @@ That takes some 10 minutes.`,
 				}
 				return out.Print(env.Stdout, res, res.writeTable)
 			}
+			if against != "" {
+				self, err := os.Executable()
+				if err != nil {
+					return err
+				}
+				return o.compare(c.Context(), self, against, env.Stdout)
+			}
 			res, err := Run(c.Context(), o, say)
 			if err != nil {
 				return err
@@ -99,6 +111,7 @@ That takes some 10 minutes.`,
 	f.StringSliceVar(&o.Rows, "rows", nil, "what to measure [all]")
 	f.BoolVar(&o.Latency, "latency", o.Latency, "measure the latency of gleamd and the bridge too")
 	f.StringVar(&svg, "svg", "", "draw a chart into this file")
+	f.StringVar(&against, "against", "", "another program to compare with: gleam-lab, or gleam where that has the benchmarks itself")
 	out.AddTo(c)
 	_ = c.RegisterFlagCompletionFunc("rows", cobra.FixedCompletions(rowNames(), cobra.ShellCompDirectiveNoFileComp))
 	return c
