@@ -35,7 +35,7 @@ func (x *fastMaps) open(s *bpf.Steering, cfg *config.Config, found []foundPort, 
 	if x.thread, err = newPortThread(); err != nil {
 		return err
 	}
-	x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, notify)
+	x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, cfg.FastPath == config.FastPathRequire, notify)
 	s.UseFastPath(x.maps)
 	notify.Phase("maps of the fast path")
 	return nil

@@ -28,6 +28,8 @@ type fastTargets struct {
 	changed     func(pi int)                        // a port may be used now, or may not
 	notify      Notify
 
+	required bool // true: each port is to be used
+
 	mu    sync.Mutex
 	ports []fastTarget // ports by slot
 }
@@ -44,8 +46,8 @@ type fastTarget struct {
 
 // newFastTargets makes the state of a number of ports that have no interface yet. It is
 // called in the network namespace of the ports.
-func newFastTargets(maps *fastpath.Maps, ports int, notify Notify) *fastTargets {
-	f := &fastTargets{transmitted: maps.Transmitted, changed: func(int) {}, notify: notify, ports: make([]fastTarget, ports)}
+func newFastTargets(maps *fastpath.Maps, ports int, required bool, notify Notify) *fastTargets {
+	f := &fastTargets{transmitted: maps.Transmitted, changed: func(int) {}, required: required, notify: notify, ports: make([]fastTarget, ports)}
 	if err := maps.TransmitError(); err != nil {
 		notify(true, "copies that drivers lose on the fast path are not counted", "error", err)
 	}
@@ -119,10 +121,12 @@ func (f *fastTargets) lookAt(pi int, x *fastTarget, now time.Duration) bool {
 	if barred {
 		reason, remedy := x.target.Why(x.driver)
 		kv := []any{"port", x.name, "reason", reason, "remedy", remedy}
-		if _, since, until := x.target.State(); until > since {
+		_, since, until := x.target.State()
+		loses := until > since
+		if loses {
 			kv = append(kv, "tried_again_in", (until - since).String())
 		}
-		f.notify(true, "port is off the fast path", kv...)
+		f.notify(loses || f.required, "port is off the fast path", kv...)
 	} else if x.barred.Load() {
 		state, _, _ := x.target.State()
 		f.notify(false, "port is on the fast path again", "port", x.name, "state", state)

@@ -25,7 +25,7 @@ type targetRig struct {
 func newTargetRig(t *testing.T) *targetRig {
 	r := &targetRig{fastStream: newFastStream(t, 1<<7, 1, 2)}
 	if err := r.x.Switch.Do(func() error {
-		r.targets = newFastTargets(r.x.maps, 4, func(warn bool, msg string, kv ...any) {
+		r.targets = newFastTargets(r.x.maps, 4, true, func(warn bool, msg string, kv ...any) {
 			r.log = append(r.log, fmt.Sprint(append([]any{warn, " ", msg, " "}, kv...)...))
 		})
 		return nil

@@ -138,6 +138,9 @@ func (r *rig) groupText() string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if g.FastPath != nil {
+		g.FastPath.Since = time.Time{} // it is as exact as the two clocks that it comes from
+	}
 	b, err := json.Marshal(g)
 	if err != nil {
 		r.t.Fatal(err)

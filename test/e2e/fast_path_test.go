@@ -160,7 +160,7 @@ func TestFastPathWithoutGRO(t *testing.T) {
 	if p.Used || !strings.Contains(p.Reason, reason) {
 		t.Errorf("the port: %+v", p)
 	}
-	if !r.said("true port is off the fast path [port p3") || r.said("true its peer takes no redirected frames") {
+	if !r.said("false port is off the fast path [port p3") || r.said("true its peer takes no redirected frames") {
 		t.Error("the log does not say so, or says it twice")
 	}
 	h := r.hosts[2]
