@@ -166,6 +166,7 @@ var notOfPackets = map[string]string{
 	"R104": "restarts in a tree",
 	"R105": "questions between switches",
 	"R111": "reports between switches",
+	"R113": "how the fast path counts ACKs",
 	"R109": "gaps from before a restart",
 }
 

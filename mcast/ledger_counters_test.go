@@ -11,6 +11,8 @@ type countersBefore struct {
 	counters Counters
 	holds    bool   // packets are held (R96), which a deadline serves
 	fast     uint64 // copies of the fast path
+
+	acksIn, acksOut uint64 // ACKs that the fast path has counted, and has sent
 }
 
 func (c *countersBefore) fastCopies() uint64 {
@@ -22,7 +24,7 @@ func (c *countersBefore) fastCopies() uint64 {
 
 func (c *countersBefore) open(g *group) {
 	if c.g = g; g != nil {
-		c.counters, c.holds, c.fast = g.counters.counters(), g.is(holding), c.fastCopies()
+		c.counters, c.holds, c.fast, c.acksIn, c.acksOut = g.counters.counters(), g.is(holding), c.fastCopies(), 0, 0
 	}
 }
 
@@ -49,13 +51,13 @@ func (c *countersBefore) close(t fatalReporter, g *group, p *Packet, out *Output
 			t.Fatalf("%d more are dropped as %v, want %d", a.Drops[r]-b.Drops[r], r, want)
 		}
 	}
-	if resent := a.Resent - b.Resent; a.Copies-b.Copies != uint64(len(out.Copies))+c.fastCopies()-c.fast || resent < uint64(again) || resent > uint64(len(out.Copies)) || a.FeedbackOut-b.FeedbackOut != uint64(len(out.Feedback)) {
+	if resent := a.Resent - b.Resent; a.Copies-b.Copies != uint64(len(out.Copies))+c.fastCopies()-c.fast || resent < uint64(again) || resent > uint64(len(out.Copies)) || a.FeedbackOut-b.FeedbackOut != uint64(len(out.Feedback))+c.acksOut {
 		t.Fatalf("%d copies, %d of them again, and %d of feedback: counted %d, %d, %d",
 			len(out.Copies), again, len(out.Feedback), a.Copies-b.Copies, resent, a.FeedbackOut-b.FeedbackOut)
 	}
 	data, feedback := a.DataIn-b.DataIn, a.FeedbackIn-b.FeedbackIn
 	if p == nil || out.NeedVerify || out.NeedRevoke {
-		if data+feedback > 0 {
+		if data > 0 || feedback != c.acksIn {
 			t.Fatalf("%d of data and %d of feedback without a packet", data, feedback)
 		}
 		return

@@ -5,7 +5,7 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to share the work with a fast path: -run 'R9[78]|R103'.
+// Wrong ways to share the work with a fast path: -run 'R9[78]|R103|R113'.
 var _ = []mutant.Mutant{
 	mutant.New("new packets do not wait for the copies of the fast path", "R97", mutant.In((*group).isDraining,
 		"now < g.extra.offload.drainUntil",
@@ -61,4 +61,31 @@ var _ = []mutant.Mutant{
 	mutant.New("a report changes a group on the fast path", "ReportsToAnOffloaded", mutant.In((*Switch).InputReport,
 		"case g.repair.path == fastPath:",
 		"case false:")),
+	mutant.New("what the fast path has acknowledged is acknowledged again", "R113", mutant.In((*group).omitSent,
+		"f.PSN.LessEq(sent.PSN)",
+		"f.PSN.LessEq(sent.PSN) && f.PSN != sent.PSN")),
+	mutant.New("an ACK that the fast path was late with is not sent", "R113", mutant.In((*group).omitSent,
+		"&& f.PSN.LessEq(sent.PSN)",
+		"")),
+	mutant.New("a mark that the fast path's ACK did not have is forgotten", "BECNOfAnOmittedACK", mutant.In((*group).omitSent,
+		"g.src.becnDue || omit && f.BECN",
+		"g.src.becnDue")),
+	mutant.New("ACKs count of packets that were not reported", "R113", mutant.In((*group).legAcked,
+		"case g.fwd.nxt.LessEq(a.Acked):",
+		"case g.fwd.nxt.LessEq(a.Acked) && g.fwd.nxt != a.Acked:")),
+	mutant.New("no ACK is evaluated that the fast path has counted", "R113", mutant.In((*group).legAcked,
+		"if g.agg.numAtAcked <= g.agg.allowedBehind {",
+		"if g.agg.numAtAcked < g.agg.allowedBehind {")),
+	mutant.New("an ACK that the fast path has counted is no sign of life", "ACKsAtOnce", mutant.In((*group).legAcked,
+		"max(g.activity[i].lastHeard, a.At)",
+		"g.activity[i].lastHeard")),
+	mutant.New("an ACK that the fast path has counted does not put off a probe", "ACKsAtOnce", mutant.In((*group).legAcked,
+		"max(m.expectedSince, a.At)",
+		"m.expectedSince")),
+	mutant.New("a leg that was asked is not sent the rest", "RestAfterAWord", mutant.In((*Switch).InputAcked,
+		"g.omitSent(sent, out)\ng.resend(now, out)",
+		"g.omitSent(sent, out)")),
+	mutant.New("ACKs of a leg that recovers are left to the fast path", "R113", mutant.In(Group.OffloadACKs,
+		"case g.repair.numRecovering != 0 || g.agg.numPending != 0 || g.agg.request.isOpen():",
+		"case g.agg.numPending != 0 || g.agg.request.isOpen():")),
 }

@@ -106,6 +106,7 @@ type Grant struct {
 	Nxt        rocev2.PSN // the first PSN to take
 	MidMessage bool       // the message of Nxt-1 is not complete
 	Limit      rocev2.PSN // the result of OffloadLimit
+	Messages   rocev2.MSN // the source's messages before Nxt, in the numbering of its ACKs
 }
 
 // OrderKind is the kind of an Order.
@@ -198,7 +199,7 @@ func (s *Switch) Offload(now time.Duration, id GroupID, out *Output) (Grant, boo
 	}
 	g.deliverOffload(granted)
 	g.setGates(out)
-	return Grant{Nxt: g.fwd.nxt, MidMessage: g.fwd.midMessage, Limit: g.offloadLimit()}, true
+	return Grant{Nxt: g.fwd.nxt, MidMessage: g.fwd.midMessage, Limit: g.offloadLimit(), Messages: g.agg.messages.last()}, true
 }
 
 // Revoked tells the switch that the group's word was taken back, and that all packets that

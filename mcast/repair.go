@@ -205,9 +205,15 @@ func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
 	if !g.isTiming() || !before.Less(g.rtt.psn) || b.acked.Less(g.rtt.psn) || g.rtt.psn.LessEq(m.resentPSN) || g.rttVoid(i) {
 		return // not that packet, or it was sent to this leg again, or it has waited for another one, or the switch has paused
 	}
-	d := now - g.rttStart(i)
-	if g.rtt.kept {
-		g.cost.legs[i].addRoundTrip(d, g.rtt.alone)
+	g.noteRTT(i, now-g.rttStart(i), g.rtt.kept, g.rtt.alone)
+}
+
+// noteRTT updates the smoothed round trip of leg i by d. kept: it is kept in the costs; alone: nothing was
+// outstanding when the packet was sent.
+func (g *group) noteRTT(i int, d time.Duration, kept, alone bool) {
+	m := &g.activity[i].recovery
+	if kept {
+		g.cost.legs[i].addRoundTrip(d, alone)
 	}
 	if m.rtt == 0 {
 		m.rtt, m.rttVar = d, d/2

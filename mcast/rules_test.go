@@ -226,6 +226,7 @@ func TestR99_OtherSource(t *testing.T)            { runTranscript(t) }
 func TestR100_SilentBefore(t *testing.T)          { runTranscript(t) }
 func TestR102_BehindARequest(t *testing.T)        { runTranscript(t) }
 func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }
+func TestR113_ACKsOfTheFastPath(t *testing.T)     { runTranscript(t) }
 func TestR104_NobodyShowsIt(t *testing.T)         { runTranscript(t) }
 func TestR105_TheQuestionIsPassedOn(t *testing.T) { runTranscript(t) }
 func TestR111_ReportsOfOneSession(t *testing.T)   { runTranscript(t) }

@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 //
 //	data psn=5|5..9 forwarded    the fast path has forwarded these packets
 //	offload                      the driver asks for the grant
+//	acked B=5 C=4 [sent=4]       the fast path has counted an ACK of 5 from B and one of 4 from C, and has sent the source one of 4
+//	leaves legs=2                why the fast path, which has two legs, leaves ACKs to the core
 //	revoked                      the driver has taken the word back, and has reported everything
 //	requeue leg=B psn=5 [+1ms]   the gate of B has let nothing from PSN 5 on pass; it goes on later
 
@@ -56,6 +59,15 @@ func (s *transcript) offload(a args, w *strings.Builder) {
 			return
 		}
 		fmt.Fprintf(w, "granted from %s to %s, mid-message %v\n", notation.PSN(g.Nxt), notation.PSN(g.Limit), g.MidMessage)
+	case "acked":
+		s.acked(a)
+	case "leaves":
+		if why := s.sw.Group(0).OffloadACKs(a.int("legs", 0)); why != "" {
+			fmt.Fprintln(w, "leaves ACKs to the core:", why)
+		} else {
+			fmt.Fprintln(w, "counts ACKs")
+		}
+		return
 	case "revoked":
 		s.sw.Revoked(s.now, 0, &s.out)
 	case "requeue":
@@ -72,6 +84,24 @@ func (s *transcript) offload(a args, w *strings.Builder) {
 	}
 	s.ledger.close(a.t, s.sw, nil, &s.out)
 	s.print()
+}
+
+// acked tells the switch what the fast path has counted.
+func (s *transcript) acked(a args) {
+	var legs []LegACK
+	sent := SentACK{PSN: s.sw.group(0).agg.acked}
+	for _, c := range a.d.CmdArgs {
+		if c.Key == "sent" {
+			sent = SentACK{PSN: a.psn("sent"), Count: 1}
+			continue
+		}
+		legs = append(legs, LegACK{Leg: LegID(slices.Index(s.legs, c.Key)), Acked: a.psn(c.Key), Count: 1, At: s.now})
+	}
+	s.ledger.counters.acksIn, s.ledger.counters.acksOut = uint64(len(legs)), uint64(sent.Count)
+	s.sw.InputAcked(s.now, 0, legs, sent, &s.out)
+	if n := uint64(len(legs)); s.out.Drop != None && n > 0 {
+		s.ledger.counters.acksIn = n - 1
+	}
 }
 
 func (s *transcript) orderLines() (lines []string) {
