@@ -100,6 +100,9 @@ type Config struct {
 	// FastPath is the number of slots of a fast path; 0: the switches forward everything
 	// themselves.
 	FastPath int
+	// ACKs has the fast path count ACKs (R113).
+	ACKs       bool
+	faultyACKs faultyACKs
 	// idleChores are what a faulty driver does with a fast path that is idle.
 	idleChores []choreKind
 	// PortFullRoom is the number of copies that a full queue still accepts.
@@ -302,6 +305,9 @@ func (c *Config) String() string {
 	}
 	if c.FastPath > 0 {
 		fmt.Fprintf(&s, "; a fast path with %d slots", c.FastPath)
+		if c.ACKs {
+			s.WriteString(" that counts ACKs")
+		}
 		if c.Idle > 0 {
 			fmt.Fprintf(&s, ", idle %d times", c.Idle)
 		}

@@ -74,6 +74,9 @@ func (w *World) encode(b []byte) []byte {
 		}
 		if w.cfg.FastPath > 0 {
 			b = r.fast.encode(b)
+			if w.cfg.ACKs {
+				b = r.fast.acks.encode(b, w.now)
+			}
 		}
 	}
 	for i := range w.links {
@@ -207,6 +210,9 @@ func (w *World) load(b []byte) (err error) {
 		}
 		if w.cfg.FastPath > 0 {
 			b = r.fast.decode(b)
+			if w.cfg.ACKs {
+				b = r.fast.acks.decode(b, w.now)
+			}
 		}
 	}
 	for i := range w.links {

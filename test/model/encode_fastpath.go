@@ -3,7 +3,11 @@
 
 package model
 
-import "github.com/gleam-rdma/gleam/rocev2"
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
 
 // The fast path in an encoded state.
 
@@ -26,6 +30,8 @@ func (f *program) encode(b []byte) []byte {
 		switch b = append(b, byte(c.kind)); c.kind {
 		case giveInput:
 			b = c.p.encode(append(b, c.link))
+		case closeWord:
+			b = append(b, c.leg)
 		case openGate, shutGate:
 			b = append(appendPSN(append(b, c.leg), c.next), byte(c.by), byte(c.by>>8), byte(c.by>>16))
 		}
@@ -60,6 +66,8 @@ func (f *program) decode(b []byte) []byte {
 		case giveInput:
 			c.link = b[0]
 			b = c.p.decode(b[1:])
+		case closeWord:
+			c.leg, b = b[0], b[1:]
 		case openGate, shutGate:
 			c.leg, c.next, c.by = b[0], psnAt(b[1:]), uint32(psnAt(b[4:]))
 			b = b[7:]
@@ -67,4 +75,64 @@ func (f *program) decode(b []byte) []byte {
 		f.todo = append(f.todo, c)
 	}
 	return b
+}
+
+func (a *acks) encode(b []byte, now time.Duration) []byte {
+	b = append(b, flag(a.counting, 1), a.tables)
+	b = appendPSN(appendPSN(b, a.granted), rocev2.PSN(a.before))
+	b = a.sent.encode(b, now)
+	for i := range a.words {
+		b = a.words[i].encode(b, now)
+	}
+	for i := range a.scans {
+		s := &a.scans[i]
+		if b = append(b, flag(s.on, 1)|flag(s.found, 2)|flag(s.answered, 4)); s.on {
+			b = s.p.encode(appendPSN(append(b, s.at, s.link, s.tables), s.lowest))
+		}
+	}
+	return b
+}
+
+func (a *acks) decode(b []byte, now time.Duration) []byte {
+	a.counting, a.tables = b[0] != 0, b[1]
+	a.granted, a.before = psnAt(b[2:]), rocev2.MSN(psnAt(b[5:]))
+	b = a.sent.decode(b[8:], now)
+	for i := range a.words {
+		b = a.words[i].decode(b, now)
+	}
+	for i := range a.scans {
+		s := scan{on: b[0]&1 != 0, found: b[0]&2 != 0, answered: b[0]&4 != 0}
+		if b = b[1:]; s.on {
+			s.at, s.link, s.tables, s.lowest = b[0], b[1], b[2], psnAt(b[3:])
+			b = s.p.decode(b[6:])
+		}
+		a.scans[i] = s
+	}
+	return b
+}
+
+// encode encodes a word. A word that is closed and told of says nothing.
+func (x *word) encode(b []byte, now time.Duration) []byte {
+	if !x.open && x.read == x.told && x.acked == x.told {
+		return append(b, flag(x.leg, 1))
+	}
+	b = append(b, flag(x.leg, 1)|flag(x.open, 2)|4)
+	b = appendPSN(appendPSN(appendPSN(b, x.acked), x.read), x.told)
+	age := uint32(0)
+	if x.at != 0 {
+		age = uint32(now-x.at) + 1
+	}
+	return append(b, byte(age), byte(age>>8), byte(age>>16), byte(age>>24))
+}
+
+func (x *word) decode(b []byte, now time.Duration) []byte {
+	*x = word{leg: b[0]&1 != 0, open: b[0]&2 != 0}
+	if b[0]&4 == 0 {
+		return b[1:]
+	}
+	x.acked, x.read, x.told = psnAt(b[1:]), psnAt(b[4:]), psnAt(b[7:])
+	if age := uint32(b[10]) | uint32(b[11])<<8 | uint32(b[12])<<16 | uint32(b[13])<<24; age != 0 {
+		x.at = now - time.Duration(age-1)
+	}
+	return b[14:]
 }

@@ -56,6 +56,12 @@ type program struct {
 	taken  []taken
 	queue  []taken // data that the program has not taken, for the driver: only packet and link
 	todo   []chore // chores of the driver, in order
+	acks   acks
+}
+
+// newProgram returns the fast path of a switch with that many legs.
+func newProgram(legs int) program {
+	return program{gates: make([]gate, legs), acks: acks{words: make([]word, legs)}}
 }
 
 type choreKind uint8
@@ -70,13 +76,17 @@ const (
 	shutGate
 	askOffload
 	storeWord
+	readWords
+	tellWords
+	closeWord
+	openWords
 )
 
 type chore struct {
 	kind choreKind
 	link uint8      // the link of giveInput
 	p    packet     // the packet of giveInput
-	leg  uint8      // the leg of openGate, shutGate
+	leg  uint8      // the leg of openGate, shutGate, closeWord
 	next rocev2.PSN // the next PSN of openGate
 	by   uint32     // the delta of openGate
 }
@@ -108,7 +118,7 @@ func (f *program) stuck() int {
 }
 
 func (f *program) busy() bool {
-	return len(f.todo) > 0 || len(f.queue) > 0 || f.unsent() != nil || f.stuck() >= 0
+	return len(f.todo) > 0 || len(f.queue) > 0 || f.unsent() != nil || f.stuck() >= 0 || f.acks.scanning()
 }
 
 // mayArrive reports whether packet p on link l can be delivered now.
@@ -119,7 +129,7 @@ func (w *World) mayArrive(l int, p *packet) bool {
 	}
 	f := &w.switches[to].fast
 	if p.feedback || p.report != nil || p.probe {
-		return len(f.todo) == 0
+		return len(f.todo) == 0 || !w.isTight(f) && w.ackLeg(to, l, p) >= 0
 	}
 	return !f.storing()
 }
@@ -128,6 +138,7 @@ func (w *World) mayArrive(l int, p *packet) bool {
 const (
 	storeStep = 0
 	sendStep  = 4
+	scanStep  = 8 // and that with the second CPU
 )
 
 // fastActions appends the steps of the program and the driver of switch sw.
@@ -139,6 +150,11 @@ func (w *World) fastActions(as []action, sw int) []action {
 	if t := f.unsent(); t != nil && t.stored {
 		as = append(as, fast|action(sw)|sendStep)
 	}
+	for k := range f.acks.scans {
+		if f.acks.scans[k].on {
+			as = append(as, fast|action(sw)|action(scanStep+4*k))
+		}
+	}
 	if w.driverCan(sw) {
 		as = append(as, work|action(sw))
 	}
@@ -148,9 +164,6 @@ func (w *World) fastActions(as []action, sw int) []action {
 // idleStep is the argument of the action work beside the switch: the fast path is taken back
 // although the switch has not asked for it.
 const idleStep = 4
-
-// idleChores are what the driver does then.
-var idleChores = []choreKind{takeBack, reportTaken, callRevoked}
 
 // idleActions appends that the driver of switch sw finds its fast path idle, at any moment:
 // that includes the moments at which data comes again.
@@ -164,12 +177,14 @@ func (w *World) idleActions(as []action, sw int) []action {
 // rest has the driver take back an idle fast path.
 func (w *World) rest(sw int) {
 	w.left.Idle--
-	chores := idleChores
-	if w.cfg.idleChores != nil {
-		chores = w.cfg.idleChores
+	f := &w.switches[sw].fast
+	if w.cfg.idleChores == nil {
+		cs := w.takesBack(f)
+		f.todo = append(f.todo, cs...)
+		return
 	}
-	for _, k := range chores {
-		w.switches[sw].fast.todo = append(w.switches[sw].fast.todo, chore{kind: k})
+	for _, k := range w.cfg.idleChores {
+		f.todo = append(f.todo, chore{kind: k})
 	}
 }
 
@@ -177,7 +192,7 @@ func (w *World) rest(sw int) {
 func (w *World) driverCan(sw int) bool {
 	f := &w.switches[sw].fast
 	if len(f.todo) == 0 {
-		return len(f.queue) > 0 || f.unreported() && !f.storing() || f.stuck() >= 0
+		return len(f.queue) > 0 || f.unreported() && !f.storing() || f.stuck() >= 0 || f.acks.untold()
 	}
 	return f.todo[0].kind != reportTaken || !f.storing()
 }
@@ -191,7 +206,11 @@ func (w *World) fastBusy() bool {
 func (w *World) arriveFast(sw, l int, p packet) {
 	f := &w.switches[sw].fast
 	if p.feedback || p.report != nil {
-		f.todo = append(f.todo, chore{kind: reportTaken}, chore{kind: giveInput, link: uint8(l), p: p})
+		if leg := w.ackLeg(sw, l, &p); leg >= 0 {
+			w.takeACK(sw, l, leg, p)
+			return
+		}
+		f.todo = append(append(f.todo, w.reports(f)...), chore{kind: giveInput, link: uint8(l), p: p})
 		return
 	}
 	t := taken{packet: p, link: uint8(l)}
@@ -206,8 +225,12 @@ func (w *World) arriveFast(sw, l int, p packet) {
 // fastStep does a step of the program.
 func (w *World) fastStep(sw, step int) {
 	f := &w.switches[sw].fast
-	if step == storeStep {
+	switch {
+	case step == storeStep:
 		f.taken[len(f.taken)-1].stored = true
+		return
+	case step >= scanStep:
+		w.scanStep(sw, (step-scanStep)/4)
 		return
 	}
 	t := f.unsent()
@@ -270,9 +293,11 @@ func (w *World) work(sw int) {
 		case len(f.queue) > 0:
 			t := f.queue[0]
 			f.queue = slices.Delete(f.queue, 0, 1)
-			f.todo = append(f.todo, chore{kind: reportTaken}, chore{kind: giveInput, link: t.link, p: t.packet})
+			f.todo = append(append(f.todo, w.reports(f)...), chore{kind: giveInput, link: t.link, p: t.packet})
 		case l >= 0:
 			w.giveBack(sw, l)
+		case f.acks.counting:
+			f.todo = append(f.todo, w.reports(f)...)
 		default:
 			w.report1(sw)
 		}
@@ -286,7 +311,8 @@ func (w *World) work(sw int) {
 	case giveInput:
 		w.toSwitch(sw, int(c.link), c.p)
 		if w.swOut.NeedRevoke {
-			f.todo = slices.Insert(f.todo, 0, chore{kind: takeBack}, chore{kind: reportTaken}, chore{kind: callRevoked}, c)
+			cs := append(w.takesBack(f), c)
+			f.todo = slices.Insert(f.todo, 0, cs...)
 		}
 	case callAdvance:
 		w.advance(sw)
@@ -302,6 +328,15 @@ func (w *World) work(sw int) {
 		w.askOffload(sw)
 	case storeWord:
 		f.on = true
+		w.judgeACKs(sw)
+	case readWords:
+		f.readWords()
+	case tellWords:
+		w.tellWords(sw)
+	case closeWord:
+		f.closeWord(int(c.leg))
+	case openWords:
+		w.openWords(sw)
 	}
 	if k := len(f.todo); k > 0 && f.todo[0].kind == askOffload && k > 1 {
 		f.todo = append(f.todo[1:k:k], f.todo[0]) // the driver asks last
@@ -376,6 +411,10 @@ func (w *World) askOffload(sw int) {
 	}
 	w.snapshot(sw, &w.after)
 	f.hi, f.limit, f.source = g.Nxt, g.Limit, uint8(w.after.Source)
+	f.acks.granted, f.acks.before = g.Nxt, g.Messages
+	if w.cfg.ACKs {
+		w.setWords(sw)
+	}
 	clear(f.gates)
 	for _, o := range w.swOut.Orders {
 		f.gates[o.Leg] = gate{true, o.Next, o.Delta}
@@ -398,7 +437,8 @@ func (w *World) takeOrders(sw int) {
 			if slices.ContainsFunc(f.todo, func(c chore) bool { return c.kind == takeBack }) {
 				continue
 			}
-			f.todo = append(f.todo, chore{kind: takeBack}, chore{kind: reportTaken}, chore{kind: callRevoked})
+			cs := w.takesBack(f)
+			f.todo = append(f.todo, cs...)
 			continue
 		case mcast.OpenGate:
 			c.kind, c.next, c.by = openGate, o.Next, o.Delta
@@ -409,6 +449,7 @@ func (w *World) takeOrders(sw int) {
 	}
 	if f.on {
 		f.limit = r.dev.Group(0).OffloadLimit()
+		w.judgeACKs(sw)
 	}
 }
 
@@ -419,8 +460,15 @@ func (w *World) recall(sw int) {
 	if f.on || slices.ContainsFunc(f.todo, func(c chore) bool { return c.kind == callRevoked || c.kind == storeWord }) {
 		f.todo = slices.DeleteFunc(f.todo, func(c chore) bool { return c.kind == storeWord })
 		f.on = false
+		for _, c := range f.closes() {
+			f.closeWord(int(c.leg))
+		}
 		w.report1(sw)
+		w.tellWords(sw)
 		w.revoked(sw)
+	}
+	if f.acks.scanning() {
+		f.acks.tables++
 	}
 }
 

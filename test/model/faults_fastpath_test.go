@@ -78,3 +78,30 @@ func TestIdleFaultsAreFound(t *testing.T) {
 		})
 	}
 }
+
+// ackFaults are mistakes in the counting of ACKs (R113), and what the model has to say about them.
+var ackFaults = []struct {
+	name   string
+	what   string
+	faulty faultyACKs
+	change func(*Config)
+}{
+	{"a program answers what its own receiver has", "says that", faultyACKs{own: true}, nil},
+	{"a program takes a NAK for an ACK", "I1: the leg|says that", faultyACKs{nakCounts: true}, nil},
+	{"a word counts for other tables", "I1: the leg|says that", faultyACKs{closed: true, open: true}, func(c *Config) { c.Changes, c.Bounds = rejoinScenarios, Bounds{} }},
+	{"what was forwarded is reported before the words are read", "before what they acknowledge", faultyACKs{late: true}, nil},
+}
+
+// TestACKFaultsAreFound is TestFaultsAreFound for fast paths that count ACKs.
+func TestACKFaultsAreFound(t *testing.T) {
+	for _, f := range ackFaults {
+		t.Run(f.name, func(t *testing.T) {
+			c := offloading(3)
+			c.Messages, c.ACKs, c.Idle, c.faultyACKs = []int{1, 1, 1}, true, 1, f.faulty
+			if f.change != nil {
+				f.change(c)
+			}
+			findFault(t, c, f.what, false, &broken{})
+		})
+	}
+}

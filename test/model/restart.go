@@ -271,7 +271,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 	}
 	r.failed, r.nakRank, r.nakPSN, r.held = false, 0, 0, r.held[:0]
 	clear(r.legs)
-	r.fast = program{gates: make([]gate, len(r.legs))}
+	r.fast = newProgram(len(r.legs))
 	f, spec, err := w.restartForm(sw, changed, n.absent)
 	if err != nil {
 		w.fault(sw, "%v", err)

@@ -48,7 +48,7 @@ func Tiny() []Config {
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed},
 		{Name: "asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, AckEvery: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths(), TinyPersonalities())...)
+	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths(), TinyACKs(), TinyPersonalities())...)
 }
 
 // Quick are scenarios of some hundred thousand states, all searched.
@@ -75,7 +75,7 @@ func Quick() []Config {
 		{Name: "repair-racks", Tree: Racks, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-sources", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}, slices.Concat(QuickTrees(), QuickMembers(), QuickRestarts(), QuickRebuilds(), QuickFastPaths())...)
+	}, slices.Concat(QuickTrees(), QuickMembers(), QuickRestarts(), QuickRebuilds(), QuickFastPaths(), QuickACKs())...)
 }
 
 // Full are the scenarios of make model.
@@ -139,5 +139,5 @@ func Full() []Config {
 		{Name: "repair-sources", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-turns-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{2}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "repair-turns-racks", Tree: Racks, Receivers: 3, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1}},
-	}, slices.Concat(FullTrees(), FullMembers(), FullRestarts(), FullRebuilds(), FullFastPaths())...)
+	}, slices.Concat(FullTrees(), FullMembers(), FullRestarts(), FullRebuilds(), FullFastPaths(), FullACKs())...)
 }

@@ -26,6 +26,42 @@ func TinyFastPaths() []Config {
 	}
 }
 
+// TinyACKs, of fast paths that count ACKs (R113), are part of Tiny.
+func TinyACKs() []Config {
+	return []Config{
+		{Name: "acks", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "acks-idle", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Idle: 1}},
+		{Name: "acks-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed},
+	}
+}
+
+// QuickACKs are part of Quick.
+func QuickACKs() []Config {
+	return []Config{
+		{Name: "acks-again", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1}},
+		{Name: "acks-overtaken", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Reorder: 1}},
+		{Name: "acks-back", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: mixed, Changes: rejoinScenarios},
+		{Name: "acks-late", Receivers: 2, SendWindow: 3, Messages: []int{3}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allStrict, Bounds: Bounds{Delay: 1}},
+		{Name: "acks-rnr", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, ProbeTimeout: 20 * time.Microsecond, Hosts: mixed, Withheld: 1, Bounds: Bounds{Idle: 1}},
+		{Name: "acks-fatal", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, ShortBuffer: 2, Policy: mcast.Evict, Repair: 3, FastPath: 4, ACKs: true, Hosts: mixed},
+	}
+}
+
+// FullACKs are part of Full.
+func FullACKs() []Config {
+	return append(QuickACKs(),
+		Config{Name: "acks-second", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
+		Config{Name: "acks-asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, ACKs: true, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		Config{Name: "acks-reorder", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Reorder: 1}},
+		Config{Name: "acks-twice", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1}},
+		Config{Name: "acks-sources", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
+		Config{Name: "acks-rejoin", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: mixed, Changes: rejoinScenarios, Bounds: Bounds{Idle: 1}},
+		Config{Name: "acks-messages", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		Config{Name: "acks-three", Receivers: 3, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Idle: 1}},
+		Config{Name: "acks-losses", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+	)
+}
+
 // QuickFastPaths are part of Quick.
 func QuickFastPaths() []Config {
 	return []Config{

@@ -395,7 +395,7 @@ func (w *World) fire(n int) {
 		return
 	}
 	if f := &w.switches[n-len(w.hosts)].fast; w.cfg.FastPath > 0 {
-		f.todo = append(f.todo, chore{kind: reportTaken}, chore{kind: callAdvance})
+		f.todo = append(append(f.todo, w.reports(f)...), chore{kind: callAdvance})
 		return
 	}
 	w.advance(n - len(w.hosts))

@@ -19,6 +19,15 @@ func (w *World) fastName(a action) string {
 	switch {
 	case a.kind() == fast && a.arg()&^3 == storeStep:
 		return fmt.Sprintf("fast path of switch %d: packet %d is in the ring", sw, f.taken[len(f.taken)-1].index)
+	case a.kind() == fast && a.arg()&^3 >= scanStep:
+		s := &f.acks.scans[(a.arg()&^3-scanStep)/4]
+		switch {
+		case s.answered:
+			return fmt.Sprintf("fast path of switch %d: ACK %s leaves", sw, notation.PSN(s.lowest))
+		case int(s.at) < len(f.acks.words):
+			return fmt.Sprintf("fast path of switch %d: a program reads the words from leg %d on", sw, s.at)
+		}
+		return fmt.Sprintf("fast path of switch %d: a program has read all words", sw)
 	case a.kind() == fast:
 		return fmt.Sprintf("fast path of switch %d: the copies of packet %d leave", sw, f.unsent().index)
 	case a.arg()&idleStep != 0:
@@ -26,6 +35,7 @@ func (w *World) fastName(a action) string {
 	case len(f.todo) > 0:
 		return fmt.Sprintf("driver of switch %d: %s", sw, [...]string{
 			"reports", "gives the packet", "calls Advance", "takes the word back", "calls Revoked", "opens a gate", "shuts a gate", "asks for the fast path", "stores the word",
+			"reads the words of ACKs", "tells of the words of ACKs", "closes a word of ACKs", "opens the words of ACKs",
 		}[f.todo[0].kind])
 	}
 	return fmt.Sprintf("driver of switch %d: looks", sw)

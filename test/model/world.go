@@ -29,6 +29,7 @@ type Device interface {
 	Requeue(c *mcast.Copy, until time.Duration) bool
 
 	InputForwarded(now time.Duration, id mcast.GroupID, p *mcast.Packet, out *mcast.Output)
+	InputAcked(now time.Duration, id mcast.GroupID, legs []mcast.LegACK, sent mcast.SentACK, out *mcast.Output)
 	Offload(now time.Duration, id mcast.GroupID, out *mcast.Output) (mcast.Grant, bool)
 	Revoked(now time.Duration, id mcast.GroupID, out *mcast.Output)
 
@@ -325,7 +326,7 @@ func (w *World) addSwitch(sw int) error {
 	if n := w.cfg.FastPath; n > 0 {
 		g.FastPath = mcast.FastPathSpec{Slots: n, Drain: drainTime}
 	}
-	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs), fast: program{gates: make([]gate, legs)}})
+	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs), fast: newProgram(legs)})
 	f, err := w.formAt(sw, formKey{})
 	if err != nil {
 		return err
