@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -80,15 +81,18 @@ func (f *program) decode(b []byte) []byte {
 func (a *acks) encode(b []byte, now time.Duration) []byte {
 	b = append(b, flag(a.counting, 1), a.tables)
 	b = appendPSN(appendPSN(b, a.granted), rocev2.PSN(a.before))
-	b = a.sent.encode(b, now)
+	b = a.sent.encode(b, now, slices.ContainsFunc(a.words, (word).counts))
 	for i := range a.words {
-		b = a.words[i].encode(b, now)
+		b = a.words[i].encode(b, now, false)
 	}
 	for i := range a.scans {
 		s := &a.scans[i]
-		if b = append(b, flag(s.on, 1)|flag(s.found, 2)|flag(s.answered, 4)); s.on {
-			b = s.p.encode(appendPSN(append(b, s.at, s.link, s.tables), s.lowest))
+		if !s.on {
+			b = append(b, 0)
+			continue
 		}
+		b = append(b, 1|flag(s.found, 2)|flag(s.answered, 4), s.at, s.link, s.tables)
+		b = s.p.encode(appendPSN(b, s.lowest))
 	}
 	return b
 }
@@ -111,9 +115,12 @@ func (a *acks) decode(b []byte, now time.Duration) []byte {
 	return b
 }
 
-// encode encodes a word. A word that is closed and told of says nothing.
-func (x *word) encode(b []byte, now time.Duration) []byte {
-	if !x.open && x.read == x.told && x.acked == x.told {
+// counts reports whether a word is open, or the switch is still to be told of it.
+func (x word) counts() bool { return x.open || x.read != x.told || x.acked != x.told }
+
+// encode encodes a word. That of the ACK to the source is told with those of the legs.
+func (x *word) encode(b []byte, now time.Duration, told bool) []byte {
+	if !x.counts() && !told {
 		return append(b, flag(x.leg, 1))
 	}
 	b = append(b, flag(x.leg, 1)|flag(x.open, 2)|4)
