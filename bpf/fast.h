@@ -54,7 +54,7 @@
 #define MAX_PORT_LEGS 32 /* of one group behind one port */
 #define SLOT_BYTES 2048
 #define LARGE_BYTES 4096
-#define SLOT_HEADER 16
+#define SLOT_HEADER 24
 #define MAX_WORDS 872	/* from a PSN to the ICRC, of a frame in one buffer */
 
 struct fast_group {
@@ -98,7 +98,9 @@ struct fast_leg {
 	__u32 psn_delta;
 	__u32 rkey;	/* network order */
 	__u64 va_delta;
-	__u64 rest[4];
+	__u64 acked;	/* fast_ack.h */
+	__u64 acked_at;	/* on CLOCK_MONOTONIC in ns, when acked was raised last */
+	__u64 rest[2];
 };
 
 struct operator {
@@ -108,14 +110,19 @@ struct operator {
 struct fast_slot {
 	__u64 header;
 	__u64 time; /* on CLOCK_MONOTONIC in ns, of a packet whose copies have AckReq; else 0 */
+	__u64 ends; /* packets since the grant that ended a message, up to this one */
 	__u8 data[SLOT_BYTES - SLOT_HEADER];
 };
 
 struct fast_large_slot {
 	__u64 header;
 	__u64 time;
+	__u64 ends;
 	__u8 data[LARGE_BYTES - SLOT_HEADER];
 };
+
+/* Set by the loader before the program is verified. */
+const volatile __u32 num_ports = 0;
 
 /* AckReq as in the packet, of the copies of psn to members. */
 INLINE __u32 asks(__u32 psn) { return (psn & (ACK_EVERY - 1)) == ACK_EVERY - 1 ? htonl(1U << 31) : 0; }
@@ -129,7 +136,7 @@ struct fast_meta {
 	__u8 l2_len;
 	__u8 ipv6;
 	__u8 reth;	/* address and key of a WRITE are rewritten */
-	__u8 zero;
+	__u8 ack;	/* it is no copy, but the group's ACK, and leaves as it is */
 };
 
 struct {

@@ -111,13 +111,14 @@ INLINE __u32 limit_after(const struct fast_group *g, __u64 word)
 }
 
 /* Stores the packet that was claimed with meta->psn, for repair. */
-INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 max, const struct fast_meta *meta, __u32 ack_req)
+INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 max, const struct fast_meta *meta, __u32 ack_req, __u64 ends)
 {
 	__u64 is = meta->psn | len << SLOT_LEN | (__u64)meta->incarnation << SLOT_INCARNATION;
 	__u64 *header = &slot->header;
 
 	store_header(header, is);
 	slot->time = ack_req ? bpf_ktime_get_ns() : 0;
+	slot->ends = ends;
 	/* Its bounds are checked here, one by one: the verifier of 6.12 does not follow both in one comparison. */
 	asm volatile("" : "+r"(len));
 	if (len > max)
@@ -127,6 +128,10 @@ INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 
 		return;
 	store_header(header, is | SLOT_VALID);
 }
+
+INLINE void count_taken(__u32 slot_of_port) { count(slot_of_port, FAST_ROCEV2); }
+
+#include "fast_ack.h"
 
 /* Replicates a packet. -1: it is not for the fast path, and nothing has changed. */
 INLINE int forward(struct xdp_md *ctx)
@@ -205,9 +210,13 @@ INLINE int forward(struct xdp_md *ctx)
 	struct bth *bth = (void *)(udp + 1);
 	if ((void *)(bth + 1) > end || udp->dport != htons(ROCEV2_PORT))
 		return -1;
-	if (!same || ctx->ingress_ifindex != g->ifindex || !same_mac(eth->src, g->source_mac))
-		return decline(meta.group, FAST_NOT_SOURCE);
 	__u32 opcode = bth->opcode;
+	if (!same || ctx->ingress_ifindex != g->ifindex || !same_mac(eth->src, g->source_mac)) {
+		int action = -1;
+		if (opcode == OPCODE_ACK)
+			action = meta.ipv6 ? take_ack(ctx, g, meta.group, 1) : take_ack(ctx, g, meta.group, 0);
+		return action >= 0 ? action : decline(meta.group, FAST_NOT_SOURCE);
+	}
 	if (opcode > LAST_OPCODE)
 		return decline(meta.group, FAST_OPCODE);
 
@@ -277,9 +286,9 @@ INLINE int forward(struct xdp_md *ctx)
 	meta.incarnation = word >> WORD_INCARNATION;
 	if (flags & GROUP_RING) {
 		if (large)
-			retain(ctx, (void *)large, len, sizeof(large->data), &meta, ack_req);
+			retain(ctx, (void *)large, len, sizeof(large->data), &meta, ack_req, next / WORD_ENDS & PSN_MASK);
 		else if (slot)
-			retain(ctx, slot, len, sizeof(slot->data), &meta, ack_req);
+			retain(ctx, slot, len, sizeof(slot->data), &meta, ack_req, next / WORD_ENDS & PSN_MASK);
 	}
 	struct fast_meta *to = (void *)(unsigned long)ctx->data_meta;
 	if ((void *)(to + 1) <= (void *)(unsigned long)ctx->data)

@@ -12,14 +12,6 @@
 
 #define MIN_FRAME 60 /* without FCS */
 
-/* Set by the loader before the program is verified. */
-const volatile __u32 num_ports = 0;
-
-INLINE __u32 shift(const struct operator *o, __u32 c)
-{
-	return o->table[0][c & 0xFF] ^ o->table[1][c >> 8 & 0xFF] ^ o->table[2][c >> 16 & 0xFF] ^ o->table[3][c >> 24];
-}
-
 /* The leg of the group at this port whose turn it is to get psn; 0: none's. */
 INLINE struct fast_leg *leg_of(const struct fast_meta *meta, __u32 ifindex)
 {
@@ -110,6 +102,8 @@ INLINE int copy(struct xdp_md *ctx)
 	if ((void *)(at + 1) > data)
 		return XDP_DROP; /* no copy of a group */
 	meta = *at;
+	if (meta.ack)
+		return bpf_xdp_adjust_meta(ctx, sizeof(meta)) ? XDP_DROP : XDP_PASS;
 	if (meta.l2_len != sizeof(struct eth_header)) {
 		if ((void *)(tag + 1) > end)
 			return XDP_DROP;

@@ -28,6 +28,7 @@ typedef unsigned long long __u64;
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LPM_TRIE 11
 #define BPF_MAP_TYPE_ARRAY_OF_MAPS 12
+#define BPF_MAP_TYPE_DEVMAP 14
 #define BPF_MAP_TYPE_XSKMAP 17
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1

@@ -24,9 +24,11 @@ const (
 	fastMapDevmaps       = "devmaps"
 	fastMapFast4         = "fast4"
 	fastMapFast6         = "fast6"
+	fastMapFastAcks      = "fast_acks"
 	fastMapFastCounters  = "fast_counters"
 	fastMapFastPorts     = "fast_ports"
 	fastMapFastSent      = "fast_sent"
+	fastMapFastSources   = "fast_sources"
 	fastMapGroups        = "groups"
 	fastMapLegs          = "legs"
 	fastMapOffenders     = "offenders"
@@ -115,9 +117,11 @@ type fastMapSpecs struct {
 	Devmaps      *ebpf.MapSpec `ebpf:"devmaps"`
 	Fast4        *ebpf.MapSpec `ebpf:"fast4"`
 	Fast6        *ebpf.MapSpec `ebpf:"fast6"`
+	FastAcks     *ebpf.MapSpec `ebpf:"fast_acks"`
 	FastCounters *ebpf.MapSpec `ebpf:"fast_counters"`
 	FastPorts    *ebpf.MapSpec `ebpf:"fast_ports"`
 	FastSent     *ebpf.MapSpec `ebpf:"fast_sent"`
+	FastSources  *ebpf.MapSpec `ebpf:"fast_sources"`
 	Groups       *ebpf.MapSpec `ebpf:"groups"`
 	Legs         *ebpf.MapSpec `ebpf:"legs"`
 	Offenders    *ebpf.MapSpec `ebpf:"offenders"`
@@ -178,9 +182,11 @@ type fastMaps struct {
 	Devmaps      *ebpf.Map `ebpf:"devmaps"`
 	Fast4        *ebpf.Map `ebpf:"fast4"`
 	Fast6        *ebpf.Map `ebpf:"fast6"`
+	FastAcks     *ebpf.Map `ebpf:"fast_acks"`
 	FastCounters *ebpf.Map `ebpf:"fast_counters"`
 	FastPorts    *ebpf.Map `ebpf:"fast_ports"`
 	FastSent     *ebpf.Map `ebpf:"fast_sent"`
+	FastSources  *ebpf.Map `ebpf:"fast_sources"`
 	Groups       *ebpf.Map `ebpf:"groups"`
 	Legs         *ebpf.Map `ebpf:"legs"`
 	Offenders    *ebpf.Map `ebpf:"offenders"`
@@ -211,9 +217,11 @@ func (m *fastMaps) Close() error {
 		m.Devmaps,
 		m.Fast4,
 		m.Fast6,
+		m.FastAcks,
 		m.FastCounters,
 		m.FastPorts,
 		m.FastSent,
+		m.FastSources,
 		m.Groups,
 		m.Legs,
 		m.Offenders,

@@ -30,6 +30,7 @@ type GroupSpec struct {
 	TargetKey uint32 // those with this R_Key are; 0: none
 	Slots     int    // the slots of the ring, RingSize; 0: packets are not stored
 	Legs      []LegSpec
+	ACK       ACKSpec
 }
 
 // Source is the member that sends, and where its packets come from.
@@ -243,6 +244,9 @@ func (g *Group) set(s *GroupSpec) error {
 	x.windowBase, x.windowLen, x.windowRKey, x.targetKey = s.Window.Base, s.Window.Len, s.Window.RKey, s.TargetKey
 	x.ringFirst, x.ringMask = uint32(g.ringFirst), uint32(max(g.slots, 1)-1)
 	x.flags = g.flags(s)
+	if err := g.setACK(s); err != nil {
+		return err
+	}
 
 	// Legs behind the same port follow each other.
 	order := make([]int, len(s.Legs))
@@ -324,6 +328,7 @@ func (g *Group) flags(s *GroupSpec) (f uint16) {
 // setLeg sets a leg's constants and its gate.
 func setLeg(x *legState, s *GroupSpec, l *LegSpec, incarnation uint16) {
 	x.gate.Store(gateShut)
+	x.acked.Store(x.acked.Load() &^ ackOn)
 	x.missed.Store(0)
 	copy(x.eth[:6], l.MAC[:])
 	copy(x.eth[6:], l.PortMAC[:])

@@ -67,6 +67,7 @@ type Maps struct {
 	states    []groupState
 	paths     []pathState
 	legs      []legState
+	acks      []ackState
 	ring      memory
 	ringLarge memory
 
@@ -147,7 +148,7 @@ func (m *Maps) spec() (*ebpf.CollectionSpec, error) {
 	spec = spec.Copy()
 	groups := uint32(len(m.groups))
 	for name, n := range map[string]uint32{
-		fastMapFast4: groups, fastMapFast6: groups, fastMapGroups: groups, fastMapDevmaps: groups,
+		fastMapFast4: groups, fastMapFast6: groups, fastMapGroups: groups, fastMapDevmaps: groups, fastMapFastAcks: groups, fastMapFastSources: uint32(m.config.Ports),
 		fastMapFastSent: uint32(m.config.Ports), fastMapPaths: groups * uint32(m.config.Ports), fastMapFastCounters: groups * uint32(NumReasons),
 		fastMapRing: uint32(max(m.config.Slots, 1)), fastMapRingLarge: uint32(max(m.config.LargeSlots, 1)),
 	} {
@@ -169,7 +170,7 @@ func devmapSpec(entries int) *ebpf.MapSpec {
 // shared are the maps that all programs of the fast path share.
 var shared = []string{
 	fastMapFast4, fastMapFast6, fastMapGroups, fastMapDevmaps, fastMapPaths, fastMapLegs, fastMapOperators,
-	fastMapRing, fastMapRingLarge, fastMapFastCounters, fastMapFastPorts, fastMapFastSent,
+	fastMapRing, fastMapRingLarge, fastMapFastCounters, fastMapFastPorts, fastMapFastSent, fastMapFastAcks, fastMapFastSources,
 }
 
 func (m *Maps) createMaps() error {
@@ -211,10 +212,11 @@ func (m *Maps) mapMemory() error {
 	m.ringLarge, err5 = at(fastMapRingLarge)
 	ports, err6 := at(fastMapFastPorts)
 	sent, err7 := at(fastMapFastSent)
-	if err := errors.Join(err, err2, err3, err4, err5, err6, err7); err != nil {
+	acks, err8 := at(fastMapFastAcks)
+	if err := errors.Join(err, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return err
 	}
-	m.states, m.paths, m.legs = valuesOf[groupState](groups), valuesOf[pathState](paths), valuesOf[legState](legs)
+	m.states, m.paths, m.legs, m.acks = valuesOf[groupState](groups), valuesOf[pathState](paths), valuesOf[legState](legs), valuesOf[ackState](acks)
 	m.ports, m.sent, m.ifindex = valuesOf[portState](ports), valuesOf[sentState](sent), make([]uint32, m.config.Ports)
 	return nil
 }
@@ -271,6 +273,9 @@ func (m *Maps) Programs() (*ebpf.CollectionSpec, map[string]*ebpf.Map, error) {
 		return nil, nil, err
 	}
 	delete(spec.Programs, fastProgEgress)
+	if err := spec.Variables[fastVarNumPorts].Set(uint32(m.config.Ports)); err != nil {
+		return nil, nil, err
+	}
 	if runtime.GOARCH == "amd64" {
 		if err := spec.Variables[fastVarStoresInOrder].Set(uint8(1)); err != nil {
 			return nil, nil, err

@@ -63,7 +63,27 @@ type legState struct {
 	psnDelta    uint32
 	rkey        uint32
 	vaDelta     uint64
-	_           [4]uint64
+	acked       atomic.Uint64
+	ackedAt     atomic.Uint64
+	_           [2]uint64
+}
+
+// ackState is struct fast_acks.
+type ackState struct {
+	sent       atomic.Uint64
+	_          [7]uint64
+	eth        [12]byte
+	sourcePort uint16
+	_          uint16
+	addresses  [32]byte
+	qpn        uint32
+	port       uint32
+	first      uint32
+	count      uint32
+	from       uint32
+	messages   uint32
+	room       uint32
+	_          [5]uint32
 }
 
 // operatorState is struct operator.
@@ -73,7 +93,7 @@ type operatorState [4][256]uint32
 const (
 	slotBytes      = 2048
 	largeSlotBytes = 4096
-	slotHeader     = 16
+	slotHeader     = 24
 )
 
 // memory is a map's values, mapped.
@@ -103,7 +123,7 @@ func valuesOf[T any](m memory) []T {
 }
 
 // slotState is the beginning of struct fast_slot and struct fast_large_slot.
-type slotState struct{ header, time atomic.Uint64 }
+type slotState struct{ header, time, ends atomic.Uint64 }
 
 // slot returns the beginning of the slot at byte off.
 func (m memory) slot(off int) *slotState { return (*slotState)(unsafe.Pointer(&m[off])) }

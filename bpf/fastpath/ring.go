@@ -93,6 +93,7 @@ func (g *Group) Store(psn rocev2.PSN, frame []byte) bool {
 	word := g.headerOf(psn, len(frame))
 	x.header.Store(word &^ slotValid)
 	x.time.Store(0)
+	x.ends.Store(0)
 	copy(data, frame)
 	x.header.Store(word)
 	return true
