@@ -56,7 +56,11 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	w.fast.on = slices.DeleteFunc(w.fast.on, func(x *fastGroup) bool { return x == f })
 	w.readClock()
 	st := f.ring.Revoke()
+	f.ring.CloseACKs()
+	f.readACKs()
 	w.reportUpTo(f, st.Hi)
+	w.tellACKs(f)
+	f.acks.counting = false
 	w.giveBackMissed(f)
 	w.coreCalls++
 	w.out.MaxResends = -1
@@ -150,6 +154,7 @@ func (w *worker) grant(f *fastGroup) {
 	}
 	f.step, f.reported, f.clock, f.movedAt, f.lookAt = fastGranted, g.Nxt, w.now, w.now, w.now+fastLook
 	f.movedFrom, f.lookedAt, f.limit = 0, w.now, g.Limit
+	f.acks.first, f.acks.messages, f.acks.counting = g.Nxt, g.Messages, false
 	w.fast.on = append(w.fast.on, f)
 	f.status.Grants++
 	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, "", ""
@@ -216,6 +221,7 @@ func (w *worker) tendFast() {
 		}
 		if f.step == fastGranted {
 			w.moveLimit(f)
+			w.judgeACKs(f)
 		}
 		if f.step == fastGranted && w.now >= f.lookAt {
 			f.lookAt = w.now + fastLook

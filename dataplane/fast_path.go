@@ -109,6 +109,7 @@ type fastGroup struct {
 
 	awaitsPrograms bool // a program may hold a packet, and would send it through gates that are open again: it has to end before the maps are set
 
+	acks        fastACKs
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus
 	copiesWas   uint64 // the copies that earlier gates have counted
@@ -132,6 +133,8 @@ type fastPath struct {
 	changes  uint64        // counts the changes of tables and ports
 	taken    uint64        // counts the batches that were taken from sockets and other workers
 	table    mcast.OffloadTable
+	legs     []mcast.LegACK // scratch
+	acked    []rocev2.PSN   // likewise
 	pkt      mcast.Packet
 	frame    rocev2.Frame // the frame of the packet that is reported
 	repair   fastRepair

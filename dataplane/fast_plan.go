@@ -48,7 +48,7 @@ func (f *fastGroup) isLike(spec *fastpath.GroupSpec) bool {
 	same := slices.Equal(a.Legs, b.Legs)
 	a.Legs, b.Legs = nil, nil
 	return same && a.IP == b.IP && a.QPN == b.QPN && a.PMTU == b.PMTU && a.Source == b.Source && a.Window == b.Window &&
-		a.NoWrite == b.NoWrite && a.TargetKey == b.TargetKey && a.Slots == b.Slots
+		a.NoWrite == b.NoWrite && a.ACK == b.ACK && a.TargetKey == b.TargetKey && a.Slots == b.Slots
 }
 
 // planFast returns what the maps are to have of f, or why it cannot take the fast path.
@@ -96,6 +96,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 		f.at = append(f.at, o.Leg)
 		s.Legs = append(s.Legs, x)
 	}
+	w.planACKs(f, &s, &src, l)
 	return s, ""
 }
 

@@ -51,8 +51,11 @@ func (w *worker) reportAllFast() {
 func (w *worker) reportGroup(f *fastGroup) {
 	w.readClock() // before the word: packets beyond it came later
 	looked := w.now
+	f.readACKs()
 	w.reportUpTo(f, f.ring.State().Hi)
-	f.lookedAt = looked
+	if f.lookedAt = looked; f.step == fastGranted {
+		w.tellACKs(f)
+	}
 	if f.damaged != "" {
 		w.takeBack(f, f.damaged)
 	}

@@ -33,6 +33,9 @@ type FastStatus struct {
 	Copies  uint64        // copies that the programs have made
 	Grants  uint64
 	Revokes uint64
+	ACKs    string            // why the programs leave ACKs to the worker while the path is fast, in a word; "": they count them
+	Taken   uint64            // ACKs of receivers that the programs have taken
+	Sent    uint64            // ACKs to the source that they have sent
 	Left    fastpath.Counters // packets that the programs have left to the worker
 	Ring    int               // packets that its ring has room for; 0: it has none
 }
@@ -47,7 +50,7 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 		return FastStatus{Path: PathNever, Why: w.fast.never[id]}
 	}
 	s := f.status
-	s.Copies = f.copies()
+	s.Copies, s.ACKs, s.Taken, s.Sent = f.copies(), f.acks.why, f.acks.taken, f.acks.answered
 	if f.ring == nil {
 		return s
 	}

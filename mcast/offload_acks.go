@@ -116,6 +116,17 @@ func (g *group) omitSent(sent SentACK, out *Output) {
 	g.counters.FeedbackOut += uint64(sent.Count) - uint64(n-len(out.Feedback))
 }
 
+// Acked appends to to what some legs have acknowledged, and returns that and what the source was sent an ACK of.
+func (v Group) Acked(legs []LegID, to []rocev2.PSN) ([]rocev2.PSN, rocev2.PSN) {
+	if v.g == nil {
+		return to, 0
+	}
+	for _, l := range legs {
+		to = append(to, v.g.acks[l].acked)
+	}
+	return to, v.g.agg.acked
+}
+
 // OffloadACKs returns why the fast path, which has that many legs of a group, must leave the group's ACKs to
 // the core, in a word; "": it may count them. A group without fast path has none.
 func (v Group) OffloadACKs(legs int) string {

@@ -20,8 +20,11 @@ const (
 	ackOn          = 1 << 24
 	ackIncarnation = 25 // 14 bits
 	ackCount       = 39 // 25 bits
-	ackCountMask   = 1<<25 - 1
+	ackCountMask   = ACKCountMask
 )
+
+// ACKCountMask is that of ACKWord.Count.
+const ACKCountMask = 1<<25 - 1
 
 // ACKSpec is the group's ACK to its source. The zero value is none: the programs count no ACKs.
 type ACKSpec struct {
@@ -89,14 +92,20 @@ func (g *Group) openWord(word uint64, psn rocev2.PSN) uint64 {
 // OpenACKs has the programs count ACKs: the legs, in the order of GroupSpec.Legs, have acknowledged
 // everything up to acked, and the source has an ACK of sent. from is the first PSN of the grant,
 // before which there were messages of the source. The worker is woken by an ACK when room packets fit below the limit.
-func (g *Group) OpenACKs(acked []rocev2.PSN, sent, from rocev2.PSN, messages rocev2.MSN, room int) {
+// The words that it has stored are reused by the next call.
+func (g *Group) OpenACKs(acked []rocev2.PSN, sent, from rocev2.PSN, messages rocev2.MSN, room int) (legs []ACKWord, answered ACKWord) {
 	x := g.acks()
 	x.from, x.messages, x.room = uint32(from), uint32(messages), uint32(room)
-	x.sent.Store(g.openWord(x.sent.Load(), sent))
+	word := g.openWord(x.sent.Load(), sent)
+	x.sent.Store(word)
+	g.opened = g.opened[:0]
 	for i, psn := range acked {
 		w := &g.gate(i).acked
-		w.Store(g.openWord(w.Load(), psn))
+		is := g.openWord(w.Load(), psn)
+		w.Store(is)
+		g.opened = append(g.opened, ackWordOf(is))
 	}
+	return g.opened, ackWordOf(word)
 }
 
 // CloseACKs has the programs count no more ACKs. A program that is late finds a word closed.

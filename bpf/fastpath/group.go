@@ -79,7 +79,8 @@ type Group struct {
 	ringFirst int
 	slots     int
 	slotBytes int
-	touched   byte // a byte that keeps Touch from being optimised away
+	opened    []ACKWord // the result of OpenACKs
+	touched   byte      // a byte that keeps Touch from being optimised away
 
 	incarnation uint64 // the incarnation in the word, which is in another CPU's cache while packets come
 }
