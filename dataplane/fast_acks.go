@@ -43,7 +43,13 @@ const (
 	noACKsTree = "tree" // the source or a receiver is behind another switch
 	noACKsVLAN = "vlan" // the frame of an ACK would have to become longer or shorter
 	noACKsLegs = "legs"
+	noACKsRing = "ring" // the source may have more packets outstanding than half of the ring has slots
 )
+
+// minACKSlots is the least size of a ring of whose packets ACKs are counted. The worker is woken when the ring is
+// half full, and moves the limit. Until then the source sends what its window lets it: rdma_rxe has 128 packets
+// outstanding at most.
+const minACKSlots = 1 << 9
 
 // planACKs adds to s how the programs answer the source.
 func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *leg) {
@@ -63,6 +69,8 @@ func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *l
 		f.acks.never = noACKsVLAN
 	case len(s.Legs) > mcast.MaxACKLegs:
 		f.acks.never = noACKsLegs
+	case s.Slots < minACKSlots:
+		f.acks.never = noACKsRing
 	}
 	if f.acks.never == "" {
 		s.ACK = fastpath.ACKSpec{Port: l.port, PortMAC: w.ports[l.port].mac, QPN: src.qpn, SourcePort: sourcePort(src.qpn)}

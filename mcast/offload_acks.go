@@ -144,7 +144,7 @@ func (v Group) OffloadACKs(legs int) string {
 		return "replies"
 	case legs > MaxACKLegs:
 		return "legs"
-	case int(g.recv.count) != legs || g.recv.joinedInFlight != 0 || g.numbering.numPending != 0:
+	case int(g.recv.count) != legs || g.recv.joinedInFlight != 0:
 		return "members"
 	case g.numbering.gap || g.is(lostNxt):
 		return "gap"
@@ -154,7 +154,7 @@ func (v Group) OffloadACKs(legs int) string {
 		return "congestion"
 	}
 	for i := range g.numbering.checks {
-		if g.numbering.checks[i].acceptedNothing {
+		if g.numbering.checks[i].acceptedNothing && g.acks[i].flags&isReceiver != 0 {
 			return "members" // the MSN of an ACK has to show its numbering
 		}
 	}
