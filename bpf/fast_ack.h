@@ -211,7 +211,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	__u32 *ip = data + sizeof(*eth);
 	struct ack *a = (void *)ip + (v6 ? sizeof(struct ipv6_header) : sizeof(struct ipv4_header));
 	struct fast_acks *acks = bpf_map_lookup_elem(&fast_acks, &group);
-	__u32 one = 1, i;
+	__u32 one = 1;
 
 	if (!acks || !(*(volatile __u64 *)&acks->sent & ACK_ON))
 		return -1;
@@ -257,9 +257,9 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	if ((limit_after(g, word) - (__u32)word - acks->room) & 0x800000)
 		return -1; /* user space is to move the limit */
 
-	__u32 lowest = psn, first = acks->first, count = acks->count;
+	__u32 lowest = psn, first = acks->first, n = acks->count;
 #pragma clang loop unroll(disable)
-	for (i = 0; i < MAX_ACK_LEGS && i < count; i++) {
+	for (__u32 i = 0; i < MAX_ACK_LEGS && i < n; i++) {
 		__u32 at = first + i;
 		struct fast_leg *other = bpf_map_lookup_elem(&legs, &at);
 		if (!other)
@@ -274,7 +274,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	if ((sent & mask) != on)
 		return -1;
 	if (!before(sent, lowest)) {
-		count_taken(slot_of_port);
+		count(slot_of_port, FAST_ACK);
 		return XDP_DROP; /* another leg is slower, or another CPU has answered */
 	}
 	if (before(lowest, acks->from))
@@ -300,6 +300,6 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	struct fast_meta *to = (void *)(unsigned long)ctx->data_meta;
 	if ((void *)(to + 1) <= (void *)(unsigned long)ctx->data)
 		*to = meta;
-	count_taken(slot_of_port);
+	count(slot_of_port, FAST_ACK);
 	return bpf_redirect_map(&fast_sources, acks->port, 0);
 }

@@ -129,8 +129,6 @@ INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 
 	store_header(header, is | SLOT_VALID);
 }
 
-INLINE void count_taken(__u32 slot_of_port) { count(slot_of_port, FAST_ROCEV2); }
-
 #include "fast_ack.h"
 
 /* Replicates a packet. -1: it is not for the fast path, and nothing has changed. */

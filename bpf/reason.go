@@ -36,6 +36,7 @@ const (
 	XskND
 	XskEcho
 	FastRoCEv2
+	FastACK
 	NumReasons
 )
 
@@ -70,6 +71,7 @@ var reasons = [NumReasons + 1]struct {
 	XskND:              {name: "xsk_nd", text: "a neighbour solicitation for a group address: taken by gleamd"},
 	XskEcho:            {name: "xsk_echo", text: "an ICMP or ICMPv6 echo request (ping) to a group address: taken by gleamd, which answers"},
 	FastRoCEv2:         {name: "fast_rocev2", text: "RoCEv2 of a group's source, in order: replicated by the XDP program itself, where the fast path is on"},
+	FastACK:            {name: "fast_ack", text: "ACKs of receivers that the XDP program has counted itself: dropped, or made the ACK to the source"},
 	NumReasons:         {name: "invalid"},
 }
 

@@ -66,6 +66,7 @@ enum steer_reason {
 	XSK_ND,
 	XSK_ECHO,
 	FAST_ROCEV2,		/* replicated here (fast_in.h) */
+	FAST_ACK,		/* counted here, or sent on to the source (fast_ack.h) */
 	NUM_REASONS,
 };
 

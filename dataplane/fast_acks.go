@@ -28,6 +28,7 @@ type fastACKs struct {
 	legs []fastACK // by index in spec.Legs
 	sent fastpath.ACKWord
 	told fastpath.ACKWord // sent, as the core has been told
+	left uint64           // frames that had left by the source's port then
 
 	taken, answered uint64 // ACKs that the programs have taken, and have sent
 }
@@ -43,12 +44,13 @@ const (
 	noACKsTree = "tree" // the source or a receiver is behind another switch
 	noACKsVLAN = "vlan" // the frame of an ACK would have to become longer or shorter
 	noACKsLegs = "legs"
-	noACKsRing = "ring" // the source may have more packets outstanding than half of the ring has slots
+	noACKsPort = "port" // the source's takes no redirected frames
+	noACKsRing = "ring" // the source may have more packets outstanding than a quarter of the ring has slots
 )
 
-// minACKSlots is the least size of a ring of whose packets ACKs are counted. The worker is woken when the ring is
-// half full, and moves the limit. Until then the source sends what its window lets it: rdma_rxe has 128 packets
-// outstanding at most.
+// minACKSlots is the least size of a ring of whose packets ACKs are counted. The worker is woken when a quarter of
+// the ring is left, and moves the limit. The source gets no ACK until then, and sends what its window lets it:
+// rdma_rxe has 128 packets outstanding at most.
 const minACKSlots = 1 << 9
 
 // planACKs adds to s how the programs answer the source.
@@ -67,6 +69,8 @@ func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *l
 		f.acks.never = noACKsTree
 	case l.vlan != 0:
 		f.acks.never = noACKsVLAN
+	case w.fast.shared.targets.isBarred(l.port):
+		f.acks.never = noACKsPort
 	case len(s.Legs) > mcast.MaxACKLegs:
 		f.acks.never = noACKsLegs
 	case s.Slots < minACKSlots:
@@ -98,7 +102,7 @@ func (w *worker) openACKs(f *fastGroup) {
 	a := &f.acks
 	acked, sent := w.core.Group(f.id).Acked(f.at, w.fast.acked[:0])
 	w.fast.acked = acked
-	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/2)
+	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/4)
 	a.counting, a.legs = true, a.legs[:0]
 	for k := range opened {
 		a.legs = append(a.legs, fastACK{told: opened[k], read: opened[k]})
@@ -145,6 +149,7 @@ func (w *worker) tellACKs(f *fastGroup) {
 	w.count.feedbackOut += uint64(sent.Count)
 	if sent.Count != 0 {
 		w.meters.acknowledged(last, f.id, f.source, sent.PSN)
+		w.lookAtAnswers(f)
 	}
 	w.coreCalls++
 	w.out.MaxResends = -1 // the core's timer has them sent
@@ -153,6 +158,15 @@ func (w *worker) tellACKs(f *fastGroup) {
 		w.count.core[w.out.Drop]++
 	}
 	w.sendOwn()
+}
+
+// lookAtAnswers notes that ACKs of the programs have not left by the source's port, if no frame has.
+func (w *worker) lookAtAnswers(f *fastGroup) {
+	left := w.fast.shared.targets.transmitted(f.sourcePort).Sent
+	if left == f.acks.left {
+		w.fast.shared.targets.skipped(f.sourcePort)
+	}
+	f.acks.left = left
 }
 
 // sentAt returns when the programs have forwarded psn, if it asks for an ACK; 0: it does not, or is not in the ring.
