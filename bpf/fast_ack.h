@@ -42,7 +42,7 @@ struct fast_acks {
 	__u32 count;
 	__u32 from;		/* the first PSN of the grant */
 	__u32 messages;		/* the source's messages before it */
-	__u32 room;		/* user space is woken when the limit is as close as this */
+	__u32 room;		/* the source may send so much after an ACK: where the limit is closer, user space moves it first */
 	__u32 rest2[5];
 };
 
@@ -254,8 +254,6 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	if (__sync_val_compare_and_swap(&leg->acked, was, ((was & ~(__u64)PSN_MASK) + ACK_COUNT) | psn) != was)
 		return -1;
 	*(volatile __u64 *)&leg->acked_at = bpf_ktime_get_ns();
-	if ((limit_after(g, word) - (__u32)word - acks->room) & 0x800000)
-		return -1; /* user space is to move the limit */
 
 	__u32 lowest = psn, first = acks->first, n = acks->count;
 #pragma clang loop unroll(disable)
@@ -277,7 +275,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 		count(slot_of_port, FAST_ACK);
 		return XDP_DROP; /* another leg is slower, or another CPU has answered */
 	}
-	if (before(lowest, acks->from))
+	if (before(lowest, acks->from) || before(limit_after(g, word), lowest + acks->room))
 		return -1;
 	__u64 *slot = slot_at(g, lowest, incarnation);
 	if (!slot)

@@ -45,12 +45,12 @@ const (
 	noACKsVLAN = "vlan" // the frame of an ACK would have to become longer or shorter
 	noACKsLegs = "legs"
 	noACKsPort = "port" // the source's takes no redirected frames
-	noACKsRing = "ring" // the source may have more packets outstanding than a quarter of the ring has slots
+	noACKsRing = "ring" // the source may have more packets outstanding than half of the ring has slots
 )
 
-// minACKSlots is the least size of a ring of whose packets ACKs are counted. The worker is woken when a quarter of
-// the ring is left, and moves the limit. The source gets no ACK until then, and sends what its window lets it:
-// rdma_rxe has 128 packets outstanding at most.
+// minACKSlots is the least size of a ring of whose packets ACKs are counted. An ACK behind which the limit leaves
+// less than half of the ring is the worker's, who moves the limit first: what the source's window lets it send then
+// has room. rdma_rxe has 128 packets outstanding at most.
 const minACKSlots = 1 << 9
 
 // planACKs adds to s how the programs answer the source.
@@ -102,7 +102,7 @@ func (w *worker) openACKs(f *fastGroup) {
 	a := &f.acks
 	acked, sent := w.core.Group(f.id).Acked(f.at, w.fast.acked[:0])
 	w.fast.acked = acked
-	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/4)
+	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/2)
 	a.counting, a.legs = true, a.legs[:0]
 	for k := range opened {
 		a.legs = append(a.legs, fastACK{told: opened[k], read: opened[k]})

@@ -91,7 +91,8 @@ func (g *Group) openWord(word uint64, psn rocev2.PSN) uint64 {
 
 // OpenACKs has the programs count ACKs: the legs, in the order of GroupSpec.Legs, have acknowledged
 // everything up to acked, and the source has an ACK of sent. from is the first PSN of the grant,
-// before which there were messages of the source. The worker is woken by an ACK when room packets fit below the limit.
+// before which there were messages of the source. An ACK to the source is the worker's where the limit is
+// not room packets behind it.
 // The words that it has stored are reused by the next call.
 func (g *Group) OpenACKs(acked []rocev2.PSN, sent, from rocev2.PSN, messages rocev2.MSN, room int) (legs []ACKWord, answered ACKWord) {
 	x := g.acks()

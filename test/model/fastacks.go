@@ -23,8 +23,8 @@ import (
 //     of what it has read.
 //
 // Two CPUs take ACKs at once. A program that finds a word closed, or of tables that have changed
-// since, gives the ACK to the driver, although it has raised its leg's word; so it does if the ring is half
-// full, to have the driver move the limit.
+// since, gives the ACK to the driver, although it has raised its leg's word; so it does if the
+// limit is close, to have the driver move it.
 
 // word is the word of a leg, or that of the ACK to the source.
 type word struct {
@@ -100,10 +100,6 @@ func (w *World) takeACK(sw, l, leg int, p packet) {
 	f := &w.switches[sw].fast
 	x, s := &f.acks.words[leg], &f.acks.scans[0]
 	x.acked, x.at = f.sourcePSN(leg, &p), w.now
-	if w.isTight(f) {
-		w.leaveACK(f, &scan{link: uint8(l), p: p})
-		return
-	}
 	if s.on {
 		s = &f.acks.scans[1]
 	}
@@ -113,8 +109,10 @@ func (w *World) takeACK(sw, l, leg int, p packet) {
 	}
 }
 
-// isTight reports whether the ring is half full.
-func (w *World) isTight(f *program) bool { return int(f.limit.Sub(f.hi)) < w.cfg.FastPath/2 }
+// isTight reports whether the source might fill the ring if it had an ACK of psn.
+func (w *World) isTight(f *program, psn rocev2.PSN) bool {
+	return int(f.limit.Sub(psn)) < w.cfg.FastPath/2
+}
 
 // scanStep has a program that has taken an ACK do its next step.
 func (w *World) scanStep(sw, k int) {
@@ -141,6 +139,8 @@ func (w *World) scanStep(sw, k int) {
 	}
 	switch x := &f.acks.sent; {
 	case !w.cfg.faultyACKs.closed && (!x.open || s.tables != f.acks.tables), s.lowest.Less(f.acks.granted): // or its slot is not in the ring
+		w.leaveACK(f, s)
+	case x.acked.Less(s.lowest) && w.isTight(f, s.lowest):
 		w.leaveACK(f, s)
 	case x.acked.Less(s.lowest):
 		x.acked, s.answered = s.lowest, true

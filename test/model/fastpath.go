@@ -129,7 +129,7 @@ func (w *World) mayArrive(l int, p *packet) bool {
 	}
 	f := &w.switches[to].fast
 	if p.feedback || p.report != nil || p.probe {
-		return len(f.todo) == 0 || !w.isTight(f) && w.ackLeg(to, l, p) >= 0
+		return len(f.todo) == 0 || w.ackLeg(to, l, p) >= 0
 	}
 	return !f.storing()
 }
