@@ -22,6 +22,9 @@ type FastPath struct {
 	Grants  uint64            `json:"grants"`           // times that the way became WayFast
 	Revokes uint64            `json:"revokes"`          // times that it ended
 	Ring    int               `json:"ring"`             // packets that XDP can store for repair
+	ACKs    uint64            `json:"acks"`             // ACKs of receivers that XDP counted
+	Answers uint64            `json:"answers"`          // ACKs that XDP sent to the source
+	ACKsBy  string            `json:"acksBy,omitempty"` // the reason, in a word, why XDP leaves ACKs to the worker; empty: it counts them, or no data has come
 	Left    map[string]uint64 `json:"left,omitempty"`   // packets that XDP left to the worker, by reason (docs/COUNTERS.md)
 }
 

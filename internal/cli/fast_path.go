@@ -40,6 +40,13 @@ func fastPathRows(row func(key, format string, args ...any), g *api.Group) {
 	}
 	row("of XDP", "%d of %d data packets in (%s), %d copies out; %d times on the fast path, %d times off it, %d packets of repair store",
 		f.Packets, g.Counters.DataIn, share(f.Packets, g.Counters.DataIn), f.Copies, f.Grants, f.Revokes, f.Ring)
+	if f.ACKs > 0 || f.ACKsBy != "" {
+		s := fmt.Sprintf("%d of receivers in, %d to the source out", f.ACKs, f.Answers)
+		if f.ACKsBy != "" {
+			s += "; the worker has them now: " + f.ACKsBy
+		}
+		row("ACKs of XDP", "%s", s)
+	}
 	if len(f.Left) > 0 {
 		row("left to the worker", "%s", countTable(f.Left))
 	}

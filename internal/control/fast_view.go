@@ -19,6 +19,7 @@ func (c *control) describeFastPath(f *dataplane.FastStatus) *api.FastPath {
 	}
 	a := &api.FastPath{
 		Way: f.Path.String(), Reason: f.Why, Packets: f.Packets, Copies: f.Copies, Grants: f.Grants, Revokes: f.Revokes, Ring: f.Ring,
+		ACKs: f.Taken, Answers: f.Sent, ACKsBy: f.ACKs,
 	}
 	if f.Since > 0 {
 		a.Since = time.Now().Add(f.Since - c.now())
