@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -28,7 +29,7 @@ func newReportBench(t *testing.T) *reportBench {
 		t.Fatal(err)
 	}
 	b.round(0, nil)
-	w.fast.shared = &fastShared{targets: &fastTargets{ports: make([]fastTarget, 3)}}
+	w.fast.shared = &fastShared{targets: &fastTargets{ports: make([]fastTarget, 3), transmitted: func(int) fastpath.Transmitted { return fastpath.Transmitted{} }}}
 	f := &fastGroup{id: 0, ring: s.g, spec: s.spec, legs: []int{-1, 0, 1}, at: []mcast.LegID{1, 2}}
 	w.fast.groups = []*fastGroup{f}
 	if w.grant(f); f.step != fastGranted {
@@ -166,5 +167,48 @@ func TestFastNotStoredBeforeDamage(t *testing.T) {
 	x.w.refuseReport(x.f)
 	if x.w.takeBack(x.f, x.f.damaged); x.f.step != fastUnset || !x.f.awaitsPrograms {
 		t.Errorf("step %d: the group may be granted before the program has ended", x.f.step)
+	}
+}
+
+// counts has the programs raise the words of both legs to psn, and that of the ACK to the source to sent.
+func (x *reportBench) counts(psn, sent rocev2.PSN) {
+	x.f.ring.OpenACKs([]rocev2.PSN{psn, psn}, sent, 1, 0, 0)
+}
+
+func (x *reportBench) acked() rocev2.PSN {
+	x.w.core.Group(0).Snapshot(&x.status)
+	return x.status.Acked
+}
+
+// The core is told of ACKs after the packets that they are of, and is not told of the ACKs of a group whose words
+// are closed.
+func TestFastACKsAreTold(t *testing.T) {
+	x := newReportBench(t)
+	x.w.judgeACKs(x.f)
+	if x.f.acks.why != "" || !x.f.acks.counting || !x.f.ring.CountsACKs() {
+		t.Fatalf("no ACKs are counted: %q", x.f.acks.why)
+	}
+	x.forward(1, false)
+	x.counts(1, 0)
+	if x.w.reportGroup(x.f); x.acked() != 1 || x.nxt() != 2 {
+		t.Errorf("the core has ACKs of %d, and is at %d; want 1 and 2", x.acked(), x.nxt())
+	}
+	if n := x.w.count.core[mcast.FeedbackAhead]; n != 0 {
+		t.Errorf("%d ACKs were told before their packets", n)
+	}
+	x.f.spec.Legs = append(x.f.spec.Legs, x.f.spec.Legs[0]) // the group has fewer receivers than the maps
+	if x.w.judgeACKs(x.f); x.f.acks.why != "members" || x.f.acks.counting || x.f.ring.CountsACKs() {
+		t.Errorf("%q, counting %v, open %v", x.f.acks.why, x.f.acks.counting, x.f.ring.CountsACKs())
+	}
+}
+
+// What was counted until a group is taken back is told before the core has it, and nothing is counted after.
+func TestFastACKsEnd(t *testing.T) {
+	x := newReportBench(t)
+	x.w.judgeACKs(x.f)
+	x.forward(1, false)
+	x.counts(1, 0)
+	if x.w.takeBack(x.f, "test"); x.acked() != 1 || x.f.ring.CountsACKs() || x.f.acks.counting {
+		t.Errorf("the core has ACKs of %d, want 1; words are open: %v", x.acked(), x.f.ring.CountsACKs())
 	}
 }

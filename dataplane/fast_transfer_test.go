@@ -25,6 +25,9 @@ func TestFastTransfer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newFastLab(t, c)
 			x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+			if s := x.state(); s.Fast.Taken == 0 || s.Fast.Sent == 0 || s.Status.Counters.FeedbackIn < s.Fast.Taken {
+				t.Errorf("ACKs of the programs: %d in, %d out, %q; of the core %d in", s.Fast.Taken, s.Fast.Sent, s.Fast.ACKs, s.Status.Counters.FeedbackIn)
+			}
 			x.rests()
 		})
 	}
@@ -172,4 +175,27 @@ func TestFastRingsAreGivenBack(t *testing.T) {
 		t.Error("a group without a ring gives one back")
 	}
 	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+}
+
+// A receiver that falls silent while the programs count ACKs is removed, and the others have everything: no word of
+// another one passes for its.
+func TestFastACKsOfADeadReceiver(t *testing.T) {
+	x := newFastLab(t, fastLabConfig{hosts: 4, change: func(x *fastLab) {
+		x.spec.Policy, x.spec.DeadAfter, x.spec.AllDeadAfter = mcast.Evict, 300*time.Millisecond, 10*time.Second
+	}})
+	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+	before := x.state()
+	if before.Fast.Taken == 0 {
+		t.Fatalf("the programs count no ACKs: %q", before.Fast.ACKs)
+	}
+	x.hosts[3].device.Close()
+	x.send(0, 1, 10000, 1, 2)
+	if m := x.state().Status.Members[3]; m.Live {
+		t.Error("a transfer is complete without the receiver, which is a member")
+	}
+	x.hosts = x.hosts[:3]
+	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+	if after := x.state(); after.Fast.Taken == before.Fast.Taken {
+		t.Errorf("the programs count no ACKs of the others: %q", after.Fast.ACKs)
+	}
 }

@@ -68,3 +68,19 @@ var _ = []mutant.Mutant{
 		"f.damaged, f.awaitsPrograms = whyNotStored, true",
 		"f.damaged, f.awaitsPrograms = whyNotStored, false")),
 }
+
+// Wrong ways to hear of the ACKs that the programs count: -run 'FastACKs'.
+var _ = []mutant.Mutant{
+	mutant.New("words stay open when a group is taken back", "FastACKsEnd", mutant.In((*worker).takeBack,
+		"st := f.ring.Revoke()\nf.ring.CloseACKs()",
+		"st := f.ring.Revoke()")),
+	mutant.New("what was counted until a group is taken back is not told", "FastACKsEnd", mutant.In((*worker).takeBack,
+		"w.reportUpTo(f, st.Hi)\nw.tellACKs(f)",
+		"w.reportUpTo(f, st.Hi)")),
+	mutant.New("words are told before the packets that they are of", "FastACKsAreTold", mutant.In((*worker).reportGroup,
+		"w.reportUpTo(f, f.ring.State().Hi)\nif f.lookedAt = looked; f.step == fastGranted {\nw.tellACKs(f)\n}",
+		"if f.lookedAt = looked; f.step == fastGranted {\nw.tellACKs(f)\n}\nw.reportUpTo(f, f.ring.State().Hi)")),
+	mutant.New("words stay open though the core may decide by ACKs", "FastACKsAreTold", mutant.In((*worker).judgeACKs,
+		"f.ring.CloseACKs()",
+		"")),
+}

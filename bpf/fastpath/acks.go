@@ -125,5 +125,14 @@ func (g *Group) Acked(leg int) (ACKWord, time.Duration) {
 	return ackWordOf(word), time.Duration(x.ackedAt.Load())
 }
 
+// CountsACKs reports whether the group's words are open.
+func (g *Group) CountsACKs() bool {
+	open := g.acks().sent.Load()&ackOn != 0
+	for i := range g.legs {
+		open = open || g.gate(i).acked.Load()&ackOn != 0
+	}
+	return open
+}
+
 // SentACK returns the word of the ACK to the source.
 func (g *Group) SentACK() ACKWord { return ackWordOf(g.acks().sent.Load()) }
