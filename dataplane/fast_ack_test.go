@@ -26,7 +26,7 @@ type ackCase struct {
 	acked []rocev2.PSN
 	sent  rocev2.PSN
 	ends  []uint32 // messages that have ended, up to each packet from first on
-	msn   uint32   // before first
+	msn   uint32   // messages before first
 	mig   bool     // MigReq of the source
 }
 

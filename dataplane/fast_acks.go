@@ -25,7 +25,7 @@ type fastACKs struct {
 	first    rocev2.PSN // the first PSN of the grant
 	messages rocev2.MSN // the source's messages before it
 
-	legs []fastACK // by index in spec.Legs
+	legs []fastACK // words by index in spec.Legs
 	sent fastpath.ACKWord
 	told fastpath.ACKWord // sent, as the core has been told
 	left uint64           // frames that had left by the source's port then
@@ -36,7 +36,7 @@ type fastACKs struct {
 // fastACK is the word of a leg.
 type fastACK struct {
 	read, told fastpath.ACKWord
-	at         time.Duration // on CLOCK_MONOTONIC
+	at         time.Duration // time of the last ACK, on CLOCK_MONOTONIC
 }
 
 // Why the programs count no ACKs of a group.

@@ -23,9 +23,9 @@ type ackPair struct {
 	each, of *Switch
 	out      [2]Output
 
-	first rocev2.PSN // of the source
+	first rocev2.PSN // the first PSN of the source
 	psn   rocev2.PSN // the next one
-	words []LegACK   // by leg; those with Count 0 have not moved
+	words []LegACK   // words by leg; those with Count 0 have not moved
 	sent  SentACK    // the word of the ACK to the source
 	got   [2]rocev2.PSN
 	late  int // how often the fast path does not answer, of 8

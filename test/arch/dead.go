@@ -18,6 +18,8 @@ var mayBeUnused = map[string]string{
 	"lab/sim/analytic.Literal":     "the paper's filter: tests show what it costs",
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
+	"bpf/fastpath.Group.CountsACKs": "for tests of package dataplane",
+
 	"internal/control/store.Outbox.Size":         "for tests of package control",
 	"internal/control/location.Inquirer.ProofOf": "for tests of package control", "internal/control/location.Inquirer.InquiriesOf": "likewise",
 	"internal/control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",

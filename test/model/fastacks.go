@@ -31,7 +31,7 @@ type word struct {
 	leg   bool // true: there is one
 	open  bool
 	acked rocev2.PSN
-	at    time.Duration // when it was raised; 0: it was not since it was told
+	at    time.Duration // time of the last ACK; 0: none has come since the switch was told
 
 	read rocev2.PSN // what the driver has read
 	told rocev2.PSN // what the switch was told
@@ -56,7 +56,7 @@ const maxScans = 2
 type acks struct {
 	counting bool   // the driver has opened the words, or is about to
 	tables   uint8  // counts the changes of the tables
-	words    []word // by leg
+	words    []word // words by leg
 	sent     word
 	scans    [maxScans]scan
 	granted  rocev2.PSN // the first PSN of the grant
@@ -323,9 +323,9 @@ func (w *World) judgeACKs(sw int) {
 
 // faultyACKs are mistakes in the counting of ACKs.
 type faultyACKs struct {
-	own       bool // a program answers what its own leg has
-	nakCounts bool // it takes a NAK for an ACK
-	closed    bool // it goes on though a word is closed, or the tables have changed
-	open      bool // the words stay open when the fast path is taken back
-	late      bool // the words are read after the group's
+	own       bool // true: the answer is what the program's own leg has
+	nakCounts bool // true: a NAK is taken for an ACK
+	closed    bool // true: a closed word counts, and one of other tables
+	open      bool // true: the words stay open when the fast path is taken back
+	late      bool // true: the words are read after the group's
 }
