@@ -32,6 +32,6 @@ type FastPath struct {
 type PortFastPath struct {
 	Used   bool   `json:"used"`
 	Reason string `json:"reason,omitempty"` // the reason why the port is not used, with what helps
-	Sent   uint64 `json:"sent"`             // copies of XDP that the driver took
-	Lost   uint64 `json:"lost"`             // copies of XDP that the driver did not take
+	Sent   uint64 `json:"sent"`             // copies and ACKs of XDP that the driver took
+	Lost   uint64 `json:"lost"`             // copies and ACKs of XDP that the driver did not take
 }

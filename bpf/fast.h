@@ -100,7 +100,8 @@ struct fast_leg {
 	__u64 va_delta;
 	__u64 acked;	/* fast_ack.h */
 	__u64 acked_at;	/* on CLOCK_MONOTONIC in ns, when acked was raised last */
-	__u64 rest[2];
+	__u64 taken;	/* ACKs that were not left to user space; one that has raised acked may be */
+	__u64 rest;
 };
 
 struct operator {

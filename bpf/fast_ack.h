@@ -22,7 +22,7 @@
 
 #define ACK_ON (1ULL << 24)
 #define ACK_INCARNATION 25	/* 14 bits */
-#define ACK_COUNT (1ULL << 39)	/* 25 bits: ACKs taken, or sent */
+#define ACK_COUNT (1ULL << 39)	/* 25 bits: times that it was raised */
 #define MAX_ACK_LEGS 32		/* Go: mcast.MaxACKLegs */
 
 #define OPCODE_ACK 0x11
@@ -272,6 +272,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	if ((sent & mask) != on)
 		return -1;
 	if (!before(sent, lowest)) {
+		__sync_fetch_and_add(&leg->taken, 1);
 		count(slot_of_port, FAST_ACK);
 		return XDP_DROP; /* another leg is slower, or another CPU has answered */
 	}
@@ -293,6 +294,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 		bpf_xdp_adjust_meta(ctx, sizeof(meta));
 		return -1;
 	}
+	__sync_fetch_and_add(&leg->taken, 1);
 	if (put_ack(ctx, acks, o, lowest, msn, mig_req, v6))
 		return XDP_DROP;
 	struct fast_meta *to = (void *)(unsigned long)ctx->data_meta;

@@ -36,6 +36,7 @@ type fastACKs struct {
 // fastACK is the word of a leg.
 type fastACK struct {
 	read, told fastpath.ACKWord
+	taken, was uint64        // ACKs that were not left to the worker, and those of them that the core was told of
 	at         time.Duration // time of the last ACK, on CLOCK_MONOTONIC
 }
 
@@ -105,7 +106,8 @@ func (w *worker) openACKs(f *fastGroup) {
 	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/2)
 	a.counting, a.legs = true, a.legs[:0]
 	for k := range opened {
-		a.legs = append(a.legs, fastACK{told: opened[k], read: opened[k]})
+		n := f.ring.TakenACKs(k)
+		a.legs = append(a.legs, fastACK{told: opened[k], read: opened[k], taken: n, was: n})
 	}
 	a.told, a.sent = answered, answered
 }
@@ -114,6 +116,7 @@ func (w *worker) openACKs(f *fastGroup) {
 func (f *fastGroup) readACKs() {
 	if a := &f.acks; a.counting {
 		for k := range a.legs {
+			a.legs[k].taken = f.ring.TakenACKs(k)
 			a.legs[k].read, a.legs[k].at = f.ring.Acked(k)
 		}
 		a.sent = f.ring.SentACK()
@@ -129,15 +132,15 @@ func (w *worker) tellACKs(f *fastGroup) {
 	legs, last := w.fast.legs[:0], time.Duration(0)
 	for k := range a.legs {
 		x := &a.legs[k]
-		if x.read == x.told {
+		if x.read == x.told && x.taken == x.was {
 			continue
 		}
-		n := (x.read.Count - x.told.Count) & fastpath.ACKCountMask
+		n := x.taken - x.was
 		at := min(max(x.at-w.fast.shared.base, 0), w.now)
-		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: x.read.PSN, Count: n, At: at, SentAt: w.sentAt(f, x.read.PSN)})
-		x.told, last = x.read, max(last, at)
-		a.taken += uint64(n)
-		w.count.feedbackIn += uint64(n)
+		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: x.read.PSN, Count: uint32(n), At: at, SentAt: w.sentAt(f, x.read.PSN)})
+		x.told, x.was, last = x.read, x.taken, max(last, at)
+		a.taken += n
+		w.count.feedbackIn += n
 	}
 	w.fast.legs = legs
 	sent := mcast.SentACK{PSN: a.sent.PSN, Count: (a.sent.Count - a.told.Count) & fastpath.ACKCountMask}

@@ -113,7 +113,7 @@ func (p *Plane) stats(t *testing.T) *api.Stats {
 // too, that a later one of the same batch has replaced; the workers do not.
 func (x *fastLab) compare(before, is wireCounts, was, s *GroupState, transmitted uint64, allWas, all *api.Stats) string {
 	a, b := &s.Status.Counters, &was.Status.Counters
-	byXDP := s.Fast.Packets - was.Fast.Packets
+	byXDP := s.Fast.Packets - was.Fast.Packets + s.Fast.Taken - was.Fast.Taken
 	for r := range s.Fast.Left {
 		byXDP += s.Fast.Left[r] - was.Fast.Left[r]
 	}
@@ -124,7 +124,7 @@ func (x *fastLab) compare(before, is wireCounts, was, s *GroupState, transmitted
 		{"packets in", a.DataIn + a.FeedbackIn - b.DataIn - b.FeedbackIn, is.sent - before.sent},
 		{"packets out", a.Copies - b.Copies + all.FeedbackOut - allWas.FeedbackOut, is.received - before.received},
 		{"copies of the switch", all.Copies - allWas.Copies, a.Copies - b.Copies},
-		{"copies of the programs", s.Fast.Copies - was.Fast.Copies, transmitted},
+		{"copies and ACKs of the programs", s.Fast.Copies + s.Fast.Sent - was.Fast.Copies - was.Fast.Sent, transmitted},
 		{"packets that the programs have taken or left", byXDP, is.sent - before.sent},
 	} {
 		if c.got != c.want {

@@ -37,7 +37,7 @@ type ACKSpec struct {
 // ACKWord is the word of a leg, or of the ACK to the source.
 type ACKWord struct {
 	PSN   rocev2.PSN // everything up to here is acknowledged; in the source's space
-	Count uint32     // ACKs, modulo 2^25
+	Count uint32     // times that it was raised, modulo 2^25
 }
 
 func ackWordOf(word uint64) ACKWord {
@@ -124,6 +124,9 @@ func (g *Group) Acked(leg int) (ACKWord, time.Duration) {
 	word := x.acked.Load()
 	return ackWordOf(word), time.Duration(x.ackedAt.Load())
 }
+
+// TakenACKs returns the number of ACKs of a leg that were not left to user space.
+func (g *Group) TakenACKs(leg int) uint64 { return g.gate(leg).taken.Load() }
 
 // CountsACKs reports whether the group's words are open.
 func (g *Group) CountsACKs() bool {

@@ -65,7 +65,8 @@ type legState struct {
 	vaDelta     uint64
 	acked       atomic.Uint64
 	ackedAt     atomic.Uint64
-	_           [2]uint64
+	taken       atomic.Uint64
+	_           uint64
 }
 
 // ackState is struct fast_acks.
