@@ -119,12 +119,13 @@ INLINE void retain(struct xdp_md *ctx, struct fast_slot *slot, __u64 len, __u32 
 	store_header(header, is);
 	slot->time = ack_req ? bpf_ktime_get_ns() : 0;
 	slot->ends = ends;
-	/* Its bounds are checked here, one by one: the verifier of 6.12 does not follow both in one comparison. */
+	/* Its bounds are checked here, one by one: the verifier of 6.12 does not follow both in one comparison, and that of
+	 * 6.1 learns no lower bound from a comparison with 1, which becomes one with 0. */
 	asm volatile("" : "+r"(len));
 	if (len > max)
 		return; /* stays invalid */
 	asm volatile("" : "+r"(len));
-	if (len < 1 || bpf_xdp_load_bytes(ctx, 0, slot->data, len))
+	if (len < sizeof(struct eth_header) || bpf_xdp_load_bytes(ctx, 0, slot->data, len))
 		return;
 	store_header(header, is | SLOT_VALID);
 }

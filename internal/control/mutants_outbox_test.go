@@ -73,8 +73,8 @@ var _ = []mutant.Mutant{
 // Wrong ways to tell what a kill -9 would undo.
 var _ = []mutant.Mutant{
 	mutant.New("a REQ that is refused is kept", "outbox", mutant.In((*control).sendConnections,
-		"if e.Refused {",
-		"if e.Refused && false {")),
+		"if e.Refused {\n\t\t\tcontinue",
+		"if e.Refused && false {\n\t\t\tcontinue")),
 	mutant.New("a registration that is refused is kept", "outbox", mutant.In((*control).report,
 		"if e.Kind != envelope.RegistrationFailed || c.dir.groups[e.Group] != nil {",
 		"if true {")),
