@@ -116,6 +116,10 @@ test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (
 test-nics: ## gleamd at emulated NICs (virtio-net, vmxnet3, e1000e, igb), whose links, queues and MTUs change, in the machine of test-rxe (root for taps; ARGS=--quick)
 	@test/nics/run.sh $(ARGS)
 
+.PHONY: test-kernels
+test-kernels: ## an older kernel takes the XDP programs, and they work there: Linux 6.1 in QEMU
+	@test/kernels/run.sh
+
 .PHONY: test-cm
 test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
 	@test/rxe/run.sh --run RDMA-CM --long $(ARGS)

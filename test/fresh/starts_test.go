@@ -49,6 +49,7 @@ var starts = []start{
 	{lines: "make floods", long: true},
 	{lines: "make test-rxe; make test-cm; make examples; make cm-compare", long: true}, // they differ by the cases alone
 	{lines: "make test-nics", long: true},
+	{lines: "make test-kernels", long: true},
 	{lines: "make test-mpi", long: true},
 	{lines: "make test-hpl", long: true},
 	{lines: "make reproducible", runs: true, long: true},
