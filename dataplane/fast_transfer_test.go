@@ -70,13 +70,17 @@ func TestFastPersonalities(t *testing.T) {
 	for i, source := range all {
 		t.Run(source.String(), func(t *testing.T) {
 			x := newFastLab(t, fastLabConfig{hosts: 4, personalities: []soft.Personality{source, all[(i+1)%len(all)], all[(i+3)%len(all)], soft.ConnectXRepeat}})
-			x.steady(0, func() { x.send(0, 10, 10000, x.all(0)...) })
+			x.send(0, 10, 10000, x.all(0)...)
 			x.lose(0, 0.001)
 			x.lose(2, 0.01)
 			x.lose(3, 0.002)
-			x.steady(0, func() { x.send(0, 10, 10000, x.all(0)...) })
-			if c := x.state().Status.Counters; c.Resent == 0 {
-				t.Errorf("nothing was repaired: %+v", c)
+			x.send(0, 10, 10000, x.all(0)...)
+			s := x.state()
+			t.Logf("%+v", s.Fast)
+			// A requester whose timer is 12 ms long repeats what has not been lost where endpoints are slow, and each
+			// time the group leaves the fast path for a moment.
+			if c := s.Status.Counters; c.Resent == 0 || s.Fast.Packets < c.DataIn/10 {
+				t.Errorf("%d of %d packets took the fast path, %d were sent again", s.Fast.Packets, c.DataIn, c.Resent)
 			}
 		})
 	}

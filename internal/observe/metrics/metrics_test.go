@@ -95,6 +95,8 @@ var noMetrics = map[string]string{
 	"Group.Epoch":           "a number of the registration",
 	"FastPath.Packets":      "of data_in, and only gleam group show tells them apart",
 	"FastPath.Copies":       "of copies, and only gleam group show tells them apart",
+	"FastPath.ACKs":         "of feedback_in, and only gleam group show tells them apart",
+	"FastPath.Answers":      "of feedback_out, and only gleam group show tells them apart",
 	"FastPath.Grants":       "for who looks at one group",
 	"FastPath.Revokes":      "for who looks at one group",
 	"Moves.Inquiries":       "each ends as confirmed or unconfirmed",
