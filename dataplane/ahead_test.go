@@ -86,7 +86,7 @@ func TestBatchesFitTheRemoteRing(t *testing.T) {
 	f := newFlood(t)
 	owner, slow := f.crew.all[1], f.crew.all[0]
 	far := owner.ports[0]
-	for _, copies := range []int{40, 100, 250} { // of 128 that may be staged
+	for _, copies := range []int{40, 100, 250} { // a batch may stage 128
 		owner.setTable(0, owner.groups[0])
 		far.maxPacketCopies, far.maxPacketFrames = copies, copies+maxFeedback
 		owner.refreshTXLimits()

@@ -282,7 +282,7 @@ func (c *control) alive(patience time.Duration) bool {
 
 // fail sends the peer the reason for giving up, and closes the connection.
 func (c *control) fail(err error) {
-	if errors.Is(err, errEvicted) { // the switch has told the sender, who goes on
+	if errors.Is(err, errEvicted) { // the sender has heard of it from the switch, and goes on with the other receivers
 		c.close()
 		return
 	}

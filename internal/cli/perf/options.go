@@ -168,7 +168,7 @@ const defaultMoved = 512 << 20
 // iterations returns the number of messages of size on each lane; 0 with a duration.
 func (p *Params) iterations(size int) int {
 	switch {
-	case p.rotates(): // of a turn: nobody says before its end which slots may be used again
+	case p.rotates(): // all messages of a turn: receivers free no slot before its end
 		return cmp.Or(p.Iterations, p.slots(size))
 	case p.Duration > 0:
 		return 0
