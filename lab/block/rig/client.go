@@ -132,8 +132,9 @@ func (n *Client) replies(r io.Reader) {
 			var err error
 			if h.Error != 0 {
 				err = fmt.Errorf("NBD error %d", h.Error)
-			} else if _, e := io.ReadFull(r, k.into); e != nil {
-				return e
+			} else if _, err = io.ReadFull(r, k.into); err != nil {
+				k.done <- err
+				return err
 			}
 			k.done <- err
 		}
