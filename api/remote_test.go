@@ -266,13 +266,25 @@ func TestRemoteSlowClients(t *testing.T) {
 func TestRemoteReloads(t *testing.T) {
 	r := newRemote(t)
 	operator := r.ca.Files(certs.Want{Name: "operator", Client: true})
-	if _, err := r.client(operator).Groups(t.Context()); err != nil {
+	config, err := operator.Client("127.0.0.1")
+	if err != nil {
 		t.Fatal(err)
 	}
+	open, err := tls.Dial("tcp", r.address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	r.waitFor("the connection is open", func(s *api.RemoteStats) bool { return s.Open == 1 })
 	if err := r.Set(r.ca.Files(certs.Want{Name: "switch", Server: loopback}), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.waitFor("the connection is closed", func(s *api.RemoteStats) bool { return s.Open == 0 })
+	_ = open.SetReadDeadline(time.Now().Add(10 * time.Second))
+	var timeout net.Error
+	if _, err := open.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("the client still has the connection: %v", err)
+	}
 	// Another client: the first one may hold its end of the connection for open, and net/http sends
 	// a DELETE once.
 	c := r.client(operator)
