@@ -52,7 +52,7 @@ type generator interface {
 	start(p pace) (*thread, error)
 	// sent reads the counters; at any time.
 	sent() (generatorTotals, error)
-	// next returns the PSN of the next data frame, and sets it if it is given.
+	// next returns the PSN of the next data frame of all groups, and sets it if it is given.
 	next(set ...rocev2.PSN) (rocev2.PSN, error)
 	Close() error
 }
@@ -70,7 +70,7 @@ type templateValue struct {
 type controlValue struct {
 	Interval, Due, Sent, Acks, Waited, Idle uint64
 	Burst, Left, PSN, AckEvery, Jump, Turn  uint32
-	Window, Rest                            uint32
+	Window, Group, TurnGroup, Rest          uint32
 }
 
 // liveGenerator runs the BPF program generate.
@@ -93,24 +93,31 @@ type generatorPort struct {
 	ifindex int
 }
 
+// groupFrames are the frames of a group.
+type groupFrames struct {
+	data  []byte   // the data frame with PSN 0
+	acks  [][]byte // the ACK frames by receiver, with PSN 0; may be empty
+	acked []rocev2.PSN
+}
+
 // generatorConfig has a generator's frames and their ports.
 type generatorConfig struct {
-	data    []byte   // the data frame with PSN 0
-	acks    [][]byte // the ACK frames by receiver, with PSN 0; may be empty
-	acked   []rocev2.PSN
+	groups  []groupFrames   // as many receivers in each, and frames as long
 	out     []generatorPort // the source's, then the receivers'
 	arrived *ebpf.Map
 	cpu     int
 }
 
 func newLiveGenerator(c generatorConfig) (_ *liveGenerator, err error) {
-	g := &liveGenerator{frame: c.data, cpu: c.cpu}
+	data := c.groups[0].data
+	g := &liveGenerator{frame: data, cpu: c.cpu}
 	spec, err := loadReplicate()
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(spec.Variables[replicateVarFrameLen].Set(uint32(len(c.data))),
-		spec.Variables[replicateVarReceivers].Set(uint32(len(c.acks))))
+	err = errors.Join(spec.Variables[replicateVarFrameLen].Set(uint32(len(data))),
+		spec.Variables[replicateVarReceivers].Set(uint32(len(c.groups[0].acks))),
+		spec.Variables[replicateVarGroups].Set(uint32(len(c.groups))))
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +139,13 @@ func newLiveGenerator(c generatorConfig) (_ *liveGenerator, err error) {
 			err = m.Put(uint32(key), value)
 		}
 	}
-	put(g.objects.Tables, 0, newPSNTable(dataOp, len(c.data)-tail-rocev2.ICRCLen))
+	put(g.objects.Tables, 0, newPSNTable(dataOp, len(data)-tail-rocev2.ICRCLen))
 	put(g.objects.Tables, 1, newPSNTable(rocev2.Acknowledge, 0))
-	put(g.objects.Templates, 0, templateOf(c.data, 0))
-	for i, a := range c.acks {
-		put(g.objects.Templates, i+1, templateOf(a, c.acked[i]))
+	for k, f := range c.groups {
+		put(g.objects.Templates, sinkIndex(0, k), templateOf(f.data, 0))
+		for i, a := range f.acks {
+			put(g.objects.Templates, sinkIndex(i+1, k), templateOf(a, f.acked[i]))
+		}
 	}
 	put(g.objects.Control, 0, &controlValue{Burst: burst})
 	for i, p := range c.out {
@@ -171,11 +180,18 @@ func (g *liveGenerator) sent() (generatorTotals, error) {
 
 func (g *liveGenerator) next(set ...rocev2.PSN) (rocev2.PSN, error) {
 	c, err := g.control()
-	if err != nil || len(set) == 0 {
-		return rocev2.PSN(c.PSN), err
+	if err != nil {
+		return 0, err
 	}
-	c.PSN = uint32(set[0])
-	return set[0], g.objects.Control.Put(uint32(0), &c)
+	next := rocev2.PSN(c.PSN)
+	if c.Group != 0 { // some groups have had that one
+		next = next.Next()
+	}
+	if len(set) > 0 {
+		next = set[0]
+	}
+	c.PSN, c.Group = uint32(next), 0
+	return next, g.objects.Control.Put(uint32(0), &c)
 }
 
 // start implements generator. The counters stay.

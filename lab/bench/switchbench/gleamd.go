@@ -18,7 +18,7 @@ import (
 )
 
 // gleamdWith runs gleamd with that number of workers: the first on the CPU for the
-// method's own thread, the others on any CPU. There is one group, so the workers share
+// method's own thread, the others on any CPU. With one group the workers share
 // the ports alone: each transmits for its own.
 func gleamdWith(workers int) func(*testbed) error {
 	return func(s *testbed) error {
@@ -36,7 +36,7 @@ func openFastGleamd(s *testbed) error {
 }
 
 // openGleamd runs gleamd's engine in the switch's namespace, with its default
-// configuration but for the given keys, and registers the group.
+// configuration but for the given keys, and registers the groups.
 func openGleamd(s *testbed, keys string) error {
 	// The receivers of the benchmark are no queue pairs: they answer no probe.
 	text := s.star.Config() + "envelope: {insecure: true}\npsn_probe: 0s\n" + keys
@@ -65,7 +65,15 @@ func openGleamd(s *testbed, keys string) error {
 		return errors.Join(<-ended, e.Close())
 	})
 	s.engine = e
-	err = e.Register(registration(s, 0))
+	register := func(next rocev2.PSN) error {
+		for k := range s.groups() {
+			if err := e.Register(registration(s, k, next)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = register(0)
 	// The generator sends no packet twice. A real source would resend a packet that the
 	// switch never had: without that a receiver whose cursor is there gets no more.
 	s.renew = func() error {
@@ -73,10 +81,15 @@ func openGleamd(s *testbed, keys string) error {
 		if err != nil {
 			return err
 		}
-		if err := e.Register(registration(s, next)); err != nil {
+		if err := register(next); err != nil {
 			return err
 		}
-		return s.sinks.setLast(0, lastValue{PSN: uint32(next.Prev())}) // the window begins there
+		for k := range s.groups() { // the windows begin there
+			if err := s.sinks.setLast(sinkIndex(0, k), lastValue{PSN: uint32(next.Prev())}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	s.fast = func() (n uint64, err error) {
 		ports, err := e.Ports()
@@ -99,14 +112,15 @@ type unservableError struct{ reason string }
 
 func (e *unservableError) Error() string { return e.reason }
 
-func registration(s *testbed, next rocev2.PSN) *api.Register {
-	r := &api.Register{Group: groupIP, QPN: api.QPN(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
+// registration is that of group k, whose source sends next.
+func registration(s *testbed, k int, next rocev2.PSN) *api.Register {
+	r := &api.Register{Group: groupAt(k), QPN: api.QPN(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
 	for r.PMTU < s.benchCase.payload {
 		r.PMTU *= 2
 	}
 	for i, h := range s.star.Hosts {
 		r.Members = append(r.Members, api.RegisterMember{
-			IP: h.IPv4, QPN: api.QPN(memberQPN) + api.QPN(i), SQPSN: api.PSN(next), RQPSN: api.PSN(next.Add(int32(rqPSN * i))),
+			IP: h.IPv4, QPN: api.QPN(memberQPN) + api.QPN(i+k*groupQPNs), SQPSN: api.PSN(next), RQPSN: api.PSN(next.Add(int32(rqPSN * i))),
 		})
 	}
 	return r

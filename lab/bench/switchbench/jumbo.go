@@ -38,9 +38,9 @@ type packetGenerator struct {
 	waited atomic.Int64 // ns
 }
 
-// newPacketGenerator makes one for hosts, of which the first is the source.
+// newPacketGenerator makes one for hosts, of which the first is the source, and for one group.
 func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator, err error) {
-	frame, h := c.data, hosts[0]
+	frame, h := c.groups[0].data, hosts[0]
 	g := &packetGenerator{
 		cfg: c, fd: -1, size: len(frame), icrc: icrcOf(frame),
 		table: newPSNTable(dataOp, len(payloadOf(frame))), ack: newPSNTable(rocev2.Acknowledge, 0),
@@ -54,7 +54,7 @@ func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	for i := range c.acks {
+	for i := range c.groups[0].acks {
 		t, err := openSender(hosts[i+1])
 		if err != nil {
 			return nil, err
@@ -172,13 +172,13 @@ func (g *packetGenerator) acknowledge(p pace) error {
 		if err != nil {
 			return err
 		}
-		last, acked := rocev2.PSN(arrived.PSN), &g.cfg.acked[i]
+		last, acked := rocev2.PSN(arrived.PSN), &g.cfg.groups[0].acked[i]
 		for arrived.PSN != psnNone && (last.Sub(*acked) >= int32(p.ackEvery) || arrived.Asked != g.asked[i]) {
 			if *acked = acked.Add(int32(p.ackEvery)); last.Sub(*acked) > int32(p.ackJump) || arrived.Asked != g.asked[i] {
 				*acked = last
 			}
 			g.asked[i] = arrived.Asked
-			frame := append([]byte(nil), g.cfg.acks[i]...)
+			frame := append([]byte(nil), g.cfg.groups[0].acks[i]...)
 			g.ack.set(frame, icrcOf(frame), *acked)
 			if err := t.send(frame); err != nil {
 				return fmt.Errorf("send an ACK: %w", err)

@@ -19,7 +19,7 @@ import (
 // the ACKs that are due.
 func TestPacketGenerator(t *testing.T) {
 	star := labtest.Star(t, lab.StarConfig{Hosts: 2, NoBridge: true, MTU: benchCase{payload: 4096}.mtu()})
-	sinks, err := newSinks()
+	sinks, err := newSinks(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestPacketGenerator(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, err := newPacketGenerator(generatorConfig{
-		data: frame, acks: [][]byte{ack}, acked: []rocev2.PSN{999}, arrived: sinks.arrived, cpu: -1,
+		groups: []groupFrames{{data: frame, acks: [][]byte{ack}, acked: []rocev2.PSN{999}}}, arrived: sinks.arrived, cpu: -1,
 	}, star.Hosts)
 	if err != nil {
 		t.Fatal(err)

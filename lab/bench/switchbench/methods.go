@@ -25,6 +25,7 @@ type method struct {
 	xdp           bool // copies leave by XDP
 	generatorOnly bool // no replication: measures the generator's own cost
 	feedback      bool // takes the receivers' ACKs
+	groups        int  // groups that the source sends to, in turn; 0: one
 
 	destination func(*testbed) (rocev2.MAC, netip.Addr)  // where the source sends to
 	expected    func(s *testbed, host int) expectedFrame // the frame that a receiver should get
@@ -39,6 +40,9 @@ var (
 	gleamdMethod    = &method{name: "gleamd", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(1)}
 	gleamd2Method   = &method{name: "gleamd-w2", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(2)}
 	gleamd4Method   = &method{name: "gleamd-w4", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(4)}
+	groups2Method   = &method{name: "gleamd-g2", user: true, feedback: true, groups: 2, destination: toPort, expected: rewritten, start: gleamdWith(1), unservable: liveFramesOnly}
+	groups2w2Method = &method{name: "gleamd-g2-w2", user: true, feedback: true, groups: 2, destination: toPort, expected: rewritten, start: gleamdWith(2), unservable: liveFramesOnly}
+	groups4w4Method = &method{name: "gleamd-g4-w4", user: true, feedback: true, groups: 4, destination: toPort, expected: rewritten, start: gleamdWith(4), unservable: liveFramesOnly}
 	fastMethod      = &method{name: "gleamd-fast", user: true, xdp: true, feedback: true, destination: toPort, expected: rewritten, start: openFastGleamd, unservable: singleBufferOnly}
 
 	broadcastMethod = &method{name: "xdp-broadcast", xdp: true, destination: toPort, expected: rewrittenMAC, start: openBroadcast, unservable: singleBufferOnly}
@@ -100,6 +104,13 @@ func (s *testbed) enableNAPI() error {
 
 // openBridge enables NAPI alone: the lab's bridge floods.
 func openBridge(s *testbed) error { return s.enableNAPI() }
+
+func liveFramesOnly(c benchCase) string {
+	if c.jumbo() {
+		return "the generator of long frames sends to one group"
+	}
+	return ""
+}
 
 // openMirred has a filter at the first port send each packet out of all others.
 func openMirred(s *testbed) error {

@@ -26,6 +26,9 @@ const (
 	gleamdAckRow = "gleamd-ack8"
 	gleamdRow2   = "gleamd-w2"
 	gleamdRow4   = "gleamd-w4"
+	groups2Row   = "gleamd-g2"
+	groups2w2Row = "gleamd-g2-w2"
+	groups4w4Row = "gleamd-g4-w4"
 	fastRow      = "gleamd-fast"
 	fastAckRow   = "gleamd-fast-ack8"
 	broadcastRow = "xdp-broadcast"
@@ -54,6 +57,9 @@ var allRows = []measuredRow{
 	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks, 0},
 	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks, 0},
 	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks, 0},
+	{groups2Row, "gleamd, 2 groups of the same members", groups2Method, sparseAcks, 0},
+	{groups2w2Row, "gleamd, 2 workers, 2 groups of the same members", groups2w2Method, sparseAcks, 0},
+	{groups4w4Row, "gleamd, 4 workers, 4 groups of the same members", groups4w4Method, sparseAcks, 0},
 	{fastRow, "gleamd, fast path in XDP, window of 512 packets", fastMethod, sparseAcks, fastWindow},
 	{fastAckRow, "gleamd, fast path in XDP, each receiver ACKs every 8th packet", fastMethod, frequentAcks, fastWindow},
 	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastMethod, 0, 0},

@@ -40,7 +40,7 @@ type harness struct {
 func newHarness(t *testing.T, payload int) *harness {
 	t.Helper()
 	labtest.Enter(t)
-	sinks, err := newSinks()
+	sinks, err := newSinks(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func newHarness(t *testing.T, payload int) *harness {
 	}
 	lo := generatorPort{in: func(f func() error) error { return f() }, ifindex: 1}
 	g, err := newLiveGenerator(generatorConfig{
-		data: frame, acks: [][]byte{ack, ack}, acked: []rocev2.PSN{999, 1999}, out: []generatorPort{lo, lo, lo}, arrived: sinks.arrived, cpu: -1,
+		groups: []groupFrames{{data: frame, acks: [][]byte{ack, ack}, acked: []rocev2.PSN{999, 1999}}}, out: []generatorPort{lo, lo, lo}, arrived: sinks.arrived, cpu: -1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestGenerateWindow(t *testing.T) {
 // A sink lets its frames pass to sockets where it is told to; it counts them all the same.
 func TestSinkPasses(t *testing.T) {
 	labtest.Enter(t)
-	f, err := newSinks()
+	f, err := newSinks(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestSinkCounts(t *testing.T) {
 		"ARP":         {frame: binary.BigEndian.AppendUint16(make([]byte, 12, 60), 0x0806)[:60], pass: true},
 	} {
 		for _, xdp := range []bool{false, true} {
-			f, err := newSinks()
+			f, err := newSinks(1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -319,7 +319,7 @@ func TestSinkCounts(t *testing.T) {
 // A PSN counts once; a PSN behind the last one is a repetition, across the wrap too.
 func TestSinkCountsRepetitions(t *testing.T) {
 	labtest.Enter(t)
-	f, err := newSinks()
+	f, err := newSinks(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 type receivers struct {
 	testbed *testbed
 	sockets []*packetTap
-	paths   []rocev2.Path
+	paths   [][]rocev2.Path // by socket and group
 }
 
 // openReceivers opens the receivers, where ACKs are read; elsewhere there are none.
@@ -24,15 +24,19 @@ func (s *testbed) openReceivers() (*receivers, error) {
 		return r, nil
 	}
 	for i := 1; i <= s.benchCase.legs; i++ {
-		path, err := s.ackPath(i)
-		if err != nil {
-			return nil, errors.Join(err, r.close())
+		var paths []rocev2.Path
+		for k := range s.groups() {
+			path, err := s.ackPath(i, k)
+			if err != nil {
+				return nil, errors.Join(err, r.close())
+			}
+			paths = append(paths, path)
 		}
 		t, err := openSender(s.star.Hosts[i])
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
-		r.sockets, r.paths = append(r.sockets, t), append(r.paths, path)
+		r.sockets, r.paths = append(r.sockets, t), append(r.paths, paths)
 	}
 	return r, nil
 }
@@ -44,22 +48,24 @@ func (r *receivers) close() (err error) {
 	return err
 }
 
-// acknowledge has every receiver acknowledge its last PSN.
+// acknowledge has every receiver acknowledge its last PSN of each group.
 func (r *receivers) acknowledge() error {
-	for k, t := range r.sockets {
-		last, err := lastAt(r.testbed.sinks.arrived, k+1)
-		if err != nil {
-			return err
-		}
-		if last == psnNone {
-			continue
-		}
-		ack, err := buildAck(&r.paths[k], rocev2.PSN(last))
-		if err != nil {
-			return err
-		}
-		if err := t.send(ack); err != nil {
-			return err
+	for i, t := range r.sockets {
+		for k := range r.paths[i] {
+			last, err := lastAt(r.testbed.sinks.arrived, sinkIndex(i+1, k))
+			if err != nil {
+				return err
+			}
+			if last == psnNone {
+				continue
+			}
+			ack, err := buildAck(&r.paths[i][k], rocev2.PSN(last))
+			if err != nil {
+				return err
+			}
+			if err := t.send(ack); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -75,11 +81,11 @@ func (s *testbed) acknowledgeAll() error {
 	return errors.Join(r.acknowledge(), r.close())
 }
 
-// ackPath is the path of acknowledgements of host i.
-func (s *testbed) ackPath(i int) (rocev2.Path, error) {
+// ackPath is the path of acknowledgements of host i in a group.
+func (s *testbed) ackPath(i, group int) (rocev2.Path, error) {
 	mac, err := s.portMAC(i)
 	h := s.star.Hosts[i]
-	return rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: groupIP, SrcPort: 0xC001}, err
+	return rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: groupAt(group), SrcPort: 0xC001}, err
 }
 
 // buildAck builds an acknowledgement.

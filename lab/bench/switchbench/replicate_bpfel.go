@@ -39,6 +39,7 @@ const (
 	replicateVarExpectMacLow   = "expect_mac_low"
 	replicateVarExpectQpn      = "expect_qpn"
 	replicateVarFrameLen       = "frame_len"
+	replicateVarGroups         = "groups"
 	replicateVarLeg            = "leg"
 	replicateVarReceivers      = "receivers"
 )
@@ -120,6 +121,7 @@ type replicateVariableSpecs struct {
 	ExpectMacLow  *ebpf.VariableSpec `ebpf:"expect_mac_low"`
 	ExpectQpn     *ebpf.VariableSpec `ebpf:"expect_qpn"`
 	FrameLen      *ebpf.VariableSpec `ebpf:"frame_len"`
+	Groups        *ebpf.VariableSpec `ebpf:"groups"`
 	Leg           *ebpf.VariableSpec `ebpf:"leg"`
 	Receivers     *ebpf.VariableSpec `ebpf:"receivers"`
 }
@@ -179,6 +181,7 @@ type replicateVariables struct {
 	ExpectMacLow  *ebpf.Variable `ebpf:"expect_mac_low"`
 	ExpectQpn     *ebpf.Variable `ebpf:"expect_qpn"`
 	FrameLen      *ebpf.Variable `ebpf:"frame_len"`
+	Groups        *ebpf.Variable `ebpf:"groups"`
 	Leg           *ebpf.Variable `ebpf:"leg"`
 	Receivers     *ebpf.Variable `ebpf:"receivers"`
 }

@@ -31,29 +31,37 @@ type seenValue struct{ Good, Again, Wrong, Acks uint64 }
 // psnNone is PSN_NONE of replicate.c.
 const psnNone = uint32(0xFFFFFFFF)
 
-// maxLegs is MAX_LEGS of replicate.c, the source included.
-const maxLegs = 16
+// The sinks' bounds are those of replicate.c.
+const (
+	maxLegs   = 16 // the source included
+	maxGroups = 4
+	groupQPNs = 16 // from a member's QPN in one group to that in the next
+)
+
+// sinkIndex is the index of a leg of a group.
+func sinkIndex(leg, group int) int { return leg + maxLegs*group }
 
 // sinks count the frames that arrive at the hosts.
 type sinks struct {
+	groups        int // whose frames they count
 	seen, arrived *ebpf.Map
 	programs      []*ebpf.Program
 	links         []link.Link
 }
 
-func newSinks() (*sinks, error) {
+func newSinks(groups int) (*sinks, error) {
 	spec, err := loadReplicate()
 	if err != nil {
 		return nil, err
 	}
-	f := &sinks{}
+	f := &sinks{groups: groups}
 	if f.seen, err = ebpf.NewMap(spec.Maps[replicateMapSeen]); err != nil {
 		return nil, fmt.Errorf("make the sinks' counters: %w", err)
 	}
 	if f.arrived, err = ebpf.NewMap(spec.Maps[replicateMapArrived]); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks' counters: %w", err), f.Close())
 	}
-	for i := range maxLegs {
+	for i := range maxLegs * maxGroups {
 		if err := f.setLast(i, lastValue{PSN: psnNone}); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -113,6 +121,7 @@ func (f *sinks) load(leg, frameLen int, want expectedFrame, xdp bool) error {
 	dst := want.dst.As4()
 	err = errors.Join(
 		spec.Variables[replicateVarLeg].Set(uint32(leg)),
+		spec.Variables[replicateVarGroups].Set(uint32(f.groups)),
 		spec.Variables[replicateVarExpectLen].Set(uint32(frameLen)),
 		spec.Variables[replicateVarExpectQpn].Set(uint32(want.qpn)),
 		spec.Variables[replicateVarExpectDst].Set(binary.LittleEndian.Uint32(dst[:])),

@@ -50,7 +50,7 @@ func openTestbed(w *method, c benchCase, workerCPU, generatorCPU int) (_ *testbe
 		return nil, err
 	}
 	s.onClose(s.star.Close)
-	if s.sinks, err = newSinks(); err != nil {
+	if s.sinks, err = newSinks(s.groups()); err != nil {
 		return nil, err
 	}
 	s.onClose(s.sinks.Close)
@@ -87,7 +87,7 @@ func (s *testbed) attachSinks() error {
 		return s.attach(s.star.Switch, s.star.Ports[0], 1, frame, s.expect(0), !s.benchCase.jumbo())
 	}
 	for i, h := range s.star.Hosts {
-		want := expectedFrame{dst: h.IPv4}
+		want := expectedFrame{dst: h.IPv4, qpn: memberQPN}
 		if i > 0 {
 			want = s.method.expected(s, i)
 		}
@@ -129,39 +129,66 @@ func (s *testbed) portMAC(i int) (rocev2.MAC, error) {
 	return rocev2.MAC(l.Attrs().HardwareAddr), nil
 }
 
-// dataPath is how the source addresses its packets.
+// groups is the number of groups that the source sends to, of which all hosts are members.
+func (s *testbed) groups() int { return max(1, s.method.groups) }
+
+// groupAt is the address of a group, from 0.
+func groupAt(k int) netip.Addr {
+	a := groupIP
+	for range k {
+		a = a.Next()
+	}
+	return a
+}
+
+// dataPath is how the source addresses its packets, to the first group.
 func (s *testbed) dataPath() *rocev2.Path {
 	h := s.star.Hosts[0]
 	mac, dst := s.method.destination(s)
 	return &rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: dst, SrcPort: 0xC001}
 }
 
-func (s *testbed) openGenerator(cpu int) error {
-	frame, err := s.benchCase.dataFrame(s.dataPath(), 0)
-	if err != nil {
-		return err
+// frames builds the frames of a group.
+func (s *testbed) frames(k int) (f groupFrames, err error) {
+	path := s.dataPath()
+	if k > 0 {
+		path.Dst = groupAt(k)
 	}
-	c := generatorConfig{data: frame, arrived: s.sinks.arrived, cpu: cpu}
-	for i, h := range s.star.Hosts {
+	if f.data, err = s.benchCase.dataFrame(path, 0); err != nil || !s.method.feedback {
+		return f, err
+	}
+	for i := 1; i < len(s.star.Hosts); i++ {
+		path, err := s.ackPath(i, k)
+		if err != nil {
+			return f, err
+		}
+		ack, err := buildAck(&path, 0)
+		if err != nil {
+			return f, err
+		}
+		f.acks = append(f.acks, ack)
+		f.acked = append(f.acked, rocev2.PSN(rqPSN*i).Prev())
+	}
+	return f, nil
+}
+
+func (s *testbed) openGenerator(cpu int) error {
+	c := generatorConfig{arrived: s.sinks.arrived, cpu: cpu}
+	for k := range s.groups() {
+		f, err := s.frames(k)
+		if err != nil {
+			return err
+		}
+		c.groups = append(c.groups, f)
+	}
+	for _, h := range s.star.Hosts {
 		index, err := ifindex(h.NS, h.Interface)
 		if err != nil {
 			return err
 		}
 		c.out = append(c.out, generatorPort{in: h.NS.Do, ifindex: index})
-		if i == 0 || !s.method.feedback {
-			continue
-		}
-		path, err := s.ackPath(i)
-		if err != nil {
-			return err
-		}
-		ack, err := buildAck(&path, 0)
-		if err != nil {
-			return err
-		}
-		c.acks = append(c.acks, ack)
-		c.acked = append(c.acked, rocev2.PSN(rqPSN*i).Prev())
 	}
+	var err error
 	if s.benchCase.jumbo() {
 		s.gen, err = newPacketGenerator(c, s.star.Hosts)
 	} else {
@@ -170,7 +197,7 @@ func (s *testbed) openGenerator(cpu int) error {
 	return err
 }
 
-// groupIP is the group, where there is one.
+// groupIP is the group, or the first one.
 var groupIP = netip.MustParseAddr("10.77.254.1")
 
 // counts returns the receivers' counters, each and all together. The last value is of

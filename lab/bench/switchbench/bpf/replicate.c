@@ -20,6 +20,16 @@
 #include "kernel.h"
 
 #define MAX_LEGS 16
+#define MAX_GROUPS 4
+#define GROUP_QPNS 16 /* from a member's QPN in one group to that in the next */
+
+const volatile __u32 groups = 1;
+
+/* The index of a leg of a group. */
+INLINE __u32 at(__u32 leg, __u32 group)
+{
+	return leg + MAX_LEGS * group;
+}
 
 /* ---- arriving frames ---- */
 
@@ -39,7 +49,7 @@ struct {
 } seen SEC(".maps");
 
 /*
- * The last PSN at each sink, at the source's that of the last ACK; PSN_NONE before
+ * The last PSN of each group at each sink, at the source's that of the last ACK; PSN_NONE before
  * the first one. A cache line each: CPUs that send to different sinks do not wait for
  * each other here.
  */
@@ -55,12 +65,12 @@ struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
 	TYPE(value, struct last);
-	UINT(max_entries, MAX_LEGS);
+	UINT(max_entries, MAX_LEGS * MAX_GROUPS);
 } arrived SEC(".maps");
 
 const volatile __u32 leg = 0;
 const volatile __u32 expect_len = 0;	/* of the frame */
-const volatile __u32 expect_qpn = 0;
+const volatile __u32 expect_qpn = 0;	/* in the first group */
 const volatile __u32 expect_dst = 0;	/* network byte order */
 const volatile __u32 expect_mac_high = 0; /* the first four bytes as they are in memory */
 const volatile __u16 expect_mac_low = 0;
@@ -80,8 +90,13 @@ INLINE int count(void *data, void *end, __u32 len)
 	if (!is_rocev2(h, end))
 		return 0;
 	struct seen *s = bpf_map_lookup_elem(&seen, &key);
-	struct last *last = bpf_map_lookup_elem(&arrived, &key);
-	if (!s || !last)
+	if (!s)
+		return 1;
+	__u32 qpns = ((ntohl(h->dest_qp) & PSN_MASK) - expect_qpn) & PSN_MASK, group = qpns / GROUP_QPNS;
+	int member = qpns % GROUP_QPNS == 0 && group < groups;
+	__u32 which = at(leg, member ? group % MAX_GROUPS : 0);
+	struct last *last = bpf_map_lookup_elem(&arrived, &which);
+	if (!last)
 		return 1;
 	if (h->opcode == OP_ACKNOWLEDGE) {
 		s->acks++;
@@ -89,8 +104,7 @@ INLINE int count(void *data, void *end, __u32 len)
 		return 1;
 	}
 	if (len != expect_len || *(__u32 *)h->dst_mac != expect_mac_high ||
-	    *(__u16 *)(h->dst_mac + 4) != expect_mac_low || h->dst != expect_dst ||
-	    (ntohl(h->dest_qp) & PSN_MASK) != expect_qpn) {
+	    *(__u16 *)(h->dst_mac + 4) != expect_mac_low || h->dst != expect_dst || !member) {
 		s->wrong++;
 		return 1;
 	}
@@ -153,7 +167,7 @@ struct {
 	UINT(max_entries, 2);
 } psn_tables SEC(".maps");
 
-/* The first 64 bytes of a frame with PSN 0, and its ICRC. 0 is data, 1... ACKs. */
+/* The first 64 bytes of a frame with PSN 0, and its ICRC, by group: 0 is data, 1... ACKs. */
 struct template {
 	__u64 words[8];
 	__u32 icrc;
@@ -166,7 +180,7 @@ struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
 	TYPE(value, struct template);
-	UINT(max_entries, MAX_LEGS);
+	UINT(max_entries, MAX_LEGS * MAX_GROUPS);
 } templates SEC(".maps");
 
 #define ACK_LEN 62
@@ -189,7 +203,9 @@ struct control {
 	__u32 ack_every; /* packets per ACK of a receiver; 0: no ACKs */
 	__u32 ack_jump;	/* unacknowledged packets beyond which it acknowledges at once */
 	__u32 turn;	/* the receiver that is checked next */
-	__u32 window;	/* data packets without an ACK of the switch; 0: any number */
+	__u32 window;	/* data packets of a group without an ACK of the switch; 0: any number */
+	__u32 group;	/* of the next data frame: each PSN goes to all groups, one after the other */
+	__u32 turn_group; /* ... whose receiver is checked next */
 	__u32 rest;
 };
 
@@ -215,13 +231,17 @@ INLINE __u32 icrc_of(struct psn_table *t, __u32 icrc, __u32 psn)
  */
 INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 {
-	__u32 who = c->turn % MAX_LEGS, one = 1;
+	__u32 who = c->turn % MAX_LEGS, group = c->turn_group % MAX_GROUPS, one = 1;
 
-	if (who < 1 || who > receivers)
+	if (who < 1 || who > receivers) {
 		who = 1;
+		group = group + 1 < groups ? group + 1 : 0;
+	}
 	c->turn = who + 1;
-	struct template *t = bpf_map_lookup_elem(&templates, &who);
-	struct last *last = bpf_map_lookup_elem(&arrived, &who);
+	c->turn_group = group;
+	__u32 which = at(who, group);
+	struct template *t = bpf_map_lookup_elem(&templates, &which);
+	struct last *last = bpf_map_lookup_elem(&arrived, &which);
 	struct psn_table *table = bpf_map_lookup_elem(&psn_tables, &one);
 	if (!t || !last || !table)
 		return -1;
@@ -258,8 +278,8 @@ INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 /* Whether the switch has acknowledged so much that another packet may be sent. */
 INLINE int in_window(struct control *c)
 {
-	__u32 zero = 0;
-	struct last *last = bpf_map_lookup_elem(&arrived, &zero);
+	__u32 source = at(0, c->group % MAX_GROUPS);
+	struct last *last = bpf_map_lookup_elem(&arrived, &source);
 
 	return !c->window || !last || last->psn == PSN_NONE || ((c->psn - last->psn - 1) & PSN_MASK) < c->window;
 }
@@ -279,10 +299,9 @@ int generate(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct control *c = bpf_map_lookup_elem(&control, &zero);
-	struct template *t = bpf_map_lookup_elem(&templates, &zero);
 	struct psn_table *table = bpf_map_lookup_elem(&psn_tables, &zero);
 
-	if (!c || !t || !table)
+	if (!c || !table)
 		return XDP_ABORTED;
 	if (c->ack_every) {
 		int action = acknowledge(ctx, c);
@@ -302,6 +321,10 @@ int generate(struct xdp_md *ctx)
 	}
 	if (!in_window(c))
 		return wait(c, bpf_ktime_get_ns());
+	__u32 data_of = at(0, c->group % MAX_GROUPS);
+	struct template *t = bpf_map_lookup_elem(&templates, &data_of);
+	if (!t)
+		return XDP_ABORTED;
 	c->left--;
 	c->idle = 0;
 	void *data = (void *)(unsigned long)ctx->data;
@@ -316,7 +339,10 @@ int generate(struct xdp_md *ctx)
 	__u32 psn = c->psn;
 	*(__u32 *)(data + 50) = htonl(psn);
 	*(__u32 *)(data + len - 4) = icrc_of(table, t->icrc, psn);
-	c->psn = (psn + 1) & PSN_MASK;
+	if (++c->group >= groups) {
+		c->group = 0;
+		c->psn = (psn + 1) & PSN_MASK;
+	}
 	c->sent++;
 	return bpf_redirect_map(&out, 0, XDP_ABORTED);
 }
