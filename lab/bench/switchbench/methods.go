@@ -50,6 +50,7 @@ var (
 	noRepairMethod  = &method{name: "xdp-program-norepair", xdp: true, destination: toPort, expected: rewritten, start: openFastProgram(0), unservable: singleBufferOnly}
 	bridgeMethod    = &method{name: "bridge", bridge: true, destination: toMulticast, expected: (*testbed).expect, start: openBridge}
 	mirredMethod    = &method{name: "tc-mirred", destination: toPort, expected: (*testbed).expect, start: openMirred}
+	cloneMethod     = &method{name: "tc-clone", destination: toPort, expected: rewritten, start: openClone}
 	forwarderMethod = &method{name: "udp-forwarder", user: true, destination: toSwitch, expected: forwarded, start: openForwarder}
 )
 

@@ -36,6 +36,7 @@ const (
 	noRepairRow  = "xdp-program-norepair"
 	bridgeRow    = "bridge"
 	mirredRow    = "tc-mirred"
+	cloneRow     = "tc-clone"
 	forwarderRow = "udp-forwarder"
 )
 
@@ -67,6 +68,7 @@ var allRows = []measuredRow{
 	{noRepairRow, "fast path's program alone, without ring, nobody judges", noRepairMethod, 0, 0},
 	{bridgeRow, "kernel bridge, multicast flood", bridgeMethod, 0, 0},
 	{mirredRow, "tc mirred", mirredMethod, 0, 0},
+	{cloneRow, "tc BPF, rewritten clones of a packet that is kept", cloneMethod, 0, 0},
 	{forwarderRow, "UDP forwarder in Go, recvmmsg/sendmmsg", forwarderMethod, 0, 0},
 }
 

@@ -18,6 +18,8 @@ import (
 const (
 	replicateMapArrived        = "arrived"
 	replicateMapControl        = "control"
+	replicateMapCopies         = "copies"
+	replicateMapKept           = "kept"
 	replicateMapOut            = "out"
 	replicateMapPorts          = "ports"
 	replicateMapPsnTables      = "psn_tables"
@@ -25,6 +27,7 @@ const (
 	replicateMapTemplates      = "templates"
 	replicateMapXsks           = "xsks"
 	replicateProgBroadcast     = "broadcast"
+	replicateProgClone         = "clone"
 	replicateProgEgress        = "egress"
 	replicateProgGenerate      = "generate"
 	replicateProgSinkTc        = "sink_tc"
@@ -87,6 +90,7 @@ type replicateSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type replicateProgramSpecs struct {
 	Broadcast     *ebpf.ProgramSpec `ebpf:"broadcast"`
+	Clone         *ebpf.ProgramSpec `ebpf:"clone"`
 	Egress        *ebpf.ProgramSpec `ebpf:"egress"`
 	Generate      *ebpf.ProgramSpec `ebpf:"generate"`
 	SinkTc        *ebpf.ProgramSpec `ebpf:"sink_tc"`
@@ -101,6 +105,8 @@ type replicateProgramSpecs struct {
 type replicateMapSpecs struct {
 	Arrived   *ebpf.MapSpec `ebpf:"arrived"`
 	Control   *ebpf.MapSpec `ebpf:"control"`
+	Copies    *ebpf.MapSpec `ebpf:"copies"`
+	Kept      *ebpf.MapSpec `ebpf:"kept"`
 	Out       *ebpf.MapSpec `ebpf:"out"`
 	Ports     *ebpf.MapSpec `ebpf:"ports"`
 	PsnTables *ebpf.MapSpec `ebpf:"psn_tables"`
@@ -148,6 +154,8 @@ func (o *replicateObjects) Close() error {
 type replicateMaps struct {
 	Arrived   *ebpf.Map `ebpf:"arrived"`
 	Control   *ebpf.Map `ebpf:"control"`
+	Copies    *ebpf.Map `ebpf:"copies"`
+	Kept      *ebpf.Map `ebpf:"kept"`
 	Out       *ebpf.Map `ebpf:"out"`
 	Ports     *ebpf.Map `ebpf:"ports"`
 	PsnTables *ebpf.Map `ebpf:"psn_tables"`
@@ -160,6 +168,8 @@ func (m *replicateMaps) Close() error {
 	return _ReplicateClose(
 		m.Arrived,
 		m.Control,
+		m.Copies,
+		m.Kept,
 		m.Out,
 		m.Ports,
 		m.PsnTables,
@@ -191,6 +201,7 @@ type replicateVariables struct {
 // It can be passed to loadReplicateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type replicatePrograms struct {
 	Broadcast     *ebpf.Program `ebpf:"broadcast"`
+	Clone         *ebpf.Program `ebpf:"clone"`
 	Egress        *ebpf.Program `ebpf:"egress"`
 	Generate      *ebpf.Program `ebpf:"generate"`
 	SinkTc        *ebpf.Program `ebpf:"sink_tc"`
@@ -202,6 +213,7 @@ type replicatePrograms struct {
 func (p *replicatePrograms) Close() error {
 	return _ReplicateClose(
 		p.Broadcast,
+		p.Clone,
 		p.Egress,
 		p.Generate,
 		p.SinkTc,

@@ -14,6 +14,7 @@
  *   to_socket   hands RoCEv2 packets to an AF_XDP socket; to_socket_frags long ones
  *   broadcast   replicates RoCEv2 packets inside XDP
  *   egress      gives such a copy the MAC addresses of its port
+ *   clone       keeps a RoCEv2 packet, and replicates it by clones of its skb
  *
  * Every instance has constants of its own, set before it is loaded.
  */
@@ -417,6 +418,60 @@ int egress(struct xdp_md *ctx)
 	*(__u32 *)(data + 4) = (__u32)(dst >> 32 & 0xFFFF) | (__u32)(src << 16);
 	*(__u32 *)(data + 8) = (__u32)(src >> 16);
 	return XDP_PASS;
+}
+
+/* A receiver's copy: its port, its headers up to the PSN, and the change of its ICRC. */
+struct copy {
+	__u32 ifindex;
+	__u32 icrc; /* XORed */
+	__u8 head[52];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct copy);
+	UINT(max_entries, MAX_LEGS);
+} copies SEC(".maps");
+
+#define KEPT 256
+#define LONGEST 4352
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, __u8[LONGEST]);
+	UINT(max_entries, KEPT);
+} kept SEC(".maps");
+
+SEC("tc")
+int clone(struct __sk_buff *skb)
+{
+	struct headers h;
+	__u32 tail = skb->len - 4, psn, was, leg;
+
+	if (bpf_skb_load_bytes(skb, 0, &h, sizeof(h)) || !is_rocev2(&h, &h + 1))
+		return TC_ACT_UNSPEC;
+	psn = ntohl(h.psn) % KEPT;
+	void *slot = bpf_map_lookup_elem(&kept, &psn);
+	if (!slot || frame_len < sizeof(h) || frame_len > LONGEST || skb->len != frame_len)
+		return TC_ACT_SHOT;
+	if (bpf_skb_load_bytes(skb, 0, slot, frame_len) || bpf_skb_load_bytes(skb, tail, &was, 4))
+		return TC_ACT_SHOT;
+#pragma unroll
+	for (__u32 i = 0; i < MAX_LEGS; i++) {
+		leg = i;
+		struct copy *c = bpf_map_lookup_elem(&copies, &leg);
+		if (!c)
+			return TC_ACT_SHOT;
+		__u32 icrc = was ^ c->icrc;
+		if (bpf_skb_store_bytes(skb, 0, c->head, 50, 0) || bpf_skb_store_bytes(skb, tail, &icrc, 4, 0))
+			return TC_ACT_SHOT;
+		if (i + 1 >= receivers)
+			return bpf_redirect(c->ifindex, 0);
+		bpf_clone_redirect(skb, c->ifindex, 0);
+	}
+	return TC_ACT_SHOT;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";
