@@ -6,7 +6,7 @@
  * (bpf/fastpath): it stores and reads words of them with atomic operations.
  *
  *   word        of a group    hi, ends, open, FAST, incarnation   this program while FAST is set, else user space
- *   limit       of a group    the first PSN not to forward        user space
+ *   limit       of a group    the first PSN not to forward        fast_ack.h while MOVES is set, else user space
  *   gate        of a leg      next, copies, SHUT                  fast_out.h while not SHUT and next is hi, else user space
  *   header      of a slot     PSN, length, incarnation, VALID     who writes the slot
  *
@@ -30,6 +30,9 @@
 #define WORD_OPEN (1ULL << 48)	/* hi - 1 did not end one */
 #define WORD_FAST (1ULL << 49)
 #define WORD_INCARNATION 50	/* 14 bits */
+
+#define LIMIT_MOVES (1ULL << 24)
+#define LIMIT_COUNT (1ULL << 25) /* 39 bits: changes, so that none is as it was before */
 
 #define GATE_COPIES (1ULL << 24) /* 39 bits */
 #define GATE_SHUT (1ULL << 63)
@@ -59,8 +62,9 @@
 
 struct fast_group {
 	__u64 word;
-	__u64 rest[7];
-	__u64 limit;	/* a cache line of user space's */
+	__u64 bytes;	/* payload that was forwarded; in the line that each packet writes */
+	__u64 rest[6];
+	__u64 limit;	/* in a line of its own: it is read for each packet */
 	__u64 rest2[7];
 	__u8 source[16];	/* address as in the packet; IPv4: the first four bytes */
 	__u8 source_mac[6];

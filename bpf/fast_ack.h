@@ -14,6 +14,12 @@
  * then reads the other, so one of them at least sees both. Words only grow while they are ON in one
  * incarnation, so the lowest of words that were read at different times is no more than what all have.
  * The count makes a word that was closed and opened again another one.
+ *
+ * With the lowest word the limit of the group moves (R114): nobody asks again for what all have, so its slots
+ * may be written. User space has the limit moved while it has no other business with the group, and is
+ * told of such packets in one step. The limit is read before the leg's word is raised, and the words of
+ * the others after that: if the limit was closed since, or is that of another grant, the compare
+ * and swap fails.
  */
 #pragma once
 
@@ -43,7 +49,10 @@ struct fast_acks {
 	__u32 from;		/* the first PSN of the grant */
 	__u32 messages;		/* the source's messages before it */
 	__u32 room;		/* the source may send so much after an ACK: where the limit is closer, user space moves it first */
-	__u32 rest2[5];
+	__u32 reach;		/* the limit moves to so many PSNs beyond what all have, */
+	__u32 step;		/* if these are so many more than before, */
+	__u32 ceiling;		/* and not beyond this one, which is user space's */
+	__u32 rest2[2];
 };
 
 struct {
@@ -134,6 +143,32 @@ INLINE struct fast_leg *leg_from(__u32 group, __u32 ifindex, const void *src, co
 	return 0;
 }
 
+/* Moves the limit, which was read before the words were, with what all legs have. */
+INLINE void move_limit(struct fast_group *g, const struct fast_acks *acks, __u64 limit, __u32 lowest)
+{
+	__u32 to = lowest + acks->reach, ceiling = *(const volatile __u32 *)&acks->ceiling;
+
+	if (before(ceiling, to))
+		to = ceiling;
+	if (!(limit & LIMIT_MOVES) || before(to, limit + acks->step))
+		return;
+	__sync_val_compare_and_swap(&g->limit, limit, ((limit & ~(__u64)PSN_MASK) + LIMIT_COUNT) | (to & PSN_MASK));
+}
+
+/* The header of a slot that has the packet of psn. */
+INLINE int is_slot(__u64 header, __u32 psn, __u64 incarnation)
+{
+	return header & SLOT_VALID && (header & PSN_MASK) == psn && (header >> SLOT_INCARNATION & 0x3FFF) == incarnation;
+}
+
+/* The slot still has the packet of psn, after something of it was read. */
+INLINE int has_slot(__u64 *header, __u32 psn, __u64 incarnation)
+{
+	__u64 word = stores_in_order ? *(volatile __u64 *)header : __sync_fetch_and_add(header, 0);
+
+	return is_slot(word, psn, incarnation);
+}
+
 /* The slot of psn, if it has that packet, and in *large what a large one is. */
 INLINE __u64 *slot_at(const struct fast_group *g, __u32 psn, __u64 incarnation)
 {
@@ -149,7 +184,7 @@ INLINE __u64 *slot_at(const struct fast_group *g, __u32 psn, __u64 incarnation)
 	if (!header)
 		return 0;
 	__u64 word = *(volatile __u64 *)header;
-	if (!(word & SLOT_VALID) || (word & PSN_MASK) != psn || (word >> SLOT_INCARNATION & 0x3FFF) != incarnation)
+	if (!is_slot(word, psn, incarnation))
 		return 0;
 	/* The rest is read after the header: the address depends on it, for arm64. */
 	asm volatile("%0 &= 0" : "+r"(word));
@@ -251,6 +286,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 	if (policy && policy->flags && police(ctx, XSK_ROCEV2, slot_of_port) != XSK_ROCEV2)
 		return -1; /* steer counts it */
 
+	__u64 limit = *(volatile __u64 *)&g->limit;
 	if (__sync_val_compare_and_swap(&leg->acked, was, ((was & ~(__u64)PSN_MASK) + ACK_COUNT) | psn) != was)
 		return -1;
 	*(volatile __u64 *)&leg->acked_at = bpf_ktime_get_ns();
@@ -276,13 +312,22 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 		count(slot_of_port, FAST_ACK);
 		return XDP_DROP; /* another leg is slower, or another CPU has answered */
 	}
-	if (before(lowest, acks->from) || before(limit_after(g, word), lowest + acks->room))
+	if (before(lowest, acks->from))
+		return -1;
+	move_limit(g, acks, limit, lowest);
+	if (before(limit_after(g, word), lowest + acks->room))
 		return -1;
 	__u64 *slot = slot_at(g, lowest, incarnation);
 	if (!slot)
 		return -1;
 	__u32 msn = (acks->messages + (__u32)*(volatile __u64 *)(slot + 2)) & PSN_MASK;
-	__u8 mig_req = *((__u8 *)(slot + 3) + sizeof(*eth) + (v6 ? sizeof(struct ipv6_header) : sizeof(struct ipv4_header)) + sizeof(struct udp_header) + 1) & BTH_MIG_REQ;
+	__u8 mig_req = *(volatile __u8 *)((__u8 *)(slot + 3) + sizeof(*eth) + (v6 ? sizeof(struct ipv6_header) : sizeof(struct ipv4_header)) + sizeof(struct udp_header) + 1) & BTH_MIG_REQ;
+
+	/* Another program may have moved the limit on, and a third one may be writing the slot. Whoever writes it
+	 * stores its header first; the compare and swap below keeps this look before what follows, and a
+	 * barrier keeps it behind what was read. */
+	if (!has_slot(slot, lowest, incarnation))
+		return -1;
 
 	/* Nothing may fail once the ACK is promised. */
 	struct fast_meta meta = {.ack = 1};

@@ -102,7 +102,7 @@ INLINE void store_header(__u64 *header, __u64 value)
  * the limit of an earlier grant, the program would take a packet that has no slot, or that no
  * position is stored for. x86 makes loads in their order; arm64 and others make this one later
  * because its address depends on the word. Without a new grant an old limit is a lower one, and
- * the compare and swap fails if the word has changed since.
+ * the compare and swap fails if the word has changed since. What is above the PSN counts for nothing here.
  */
 INLINE __u32 limit_after(const struct fast_group *g, __u64 word)
 {
@@ -282,6 +282,7 @@ INLINE int forward(struct xdp_md *ctx)
 		bpf_xdp_adjust_meta(ctx, sizeof(meta));
 		return decline(meta.group, FAST_RACED);
 	}
+	__sync_fetch_and_add(&g->bytes, payload);
 	meta.incarnation = word >> WORD_INCARNATION;
 	if (flags & GROUP_RING) {
 		if (large)

@@ -20,6 +20,7 @@ import (
 type fastACKs struct {
 	never    string // why the programs count no ACKs with the present maps; "": they may
 	counting bool   // the words are open
+	moves    bool   // the programs move the limit, or have since the last report of all
 	why      string // why they are not
 
 	first    rocev2.PSN // the first PSN of the grant
@@ -92,9 +93,13 @@ func (w *worker) judgeACKs(f *fastGroup) {
 	case may && !a.counting:
 		w.openACKs(f)
 	case !may && a.counting:
+		f.closeLimit()
 		f.ring.CloseACKs()
 		w.reportGroup(f)
 		a.counting = false
+	}
+	if f.step == fastGranted && a.counting {
+		w.openLimit(f)
 	}
 }
 
@@ -135,25 +140,17 @@ func (w *worker) tellACKs(f *fastGroup) {
 		if x.read == x.told && x.taken == x.was {
 			continue
 		}
-		n := x.taken - x.was
-		at := min(max(x.at-w.fast.shared.base, 0), w.now)
-		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: x.read.PSN, Count: uint32(n), At: at, SentAt: w.sentAt(f, x.read.PSN)})
-		x.told, x.was, last = x.read, x.taken, max(last, at)
-		a.taken += n
-		w.count.feedbackIn += n
+		at := w.sinceBase(x.at)
+		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: x.read.PSN, Count: uint32(x.taken - x.was), At: at, SentAt: w.sentAt(f, x.read.PSN)})
+		w.noteTaken(f, x)
+		x.told, last = x.read, max(last, at)
 	}
 	w.fast.legs = legs
-	sent := mcast.SentACK{PSN: a.sent.PSN, Count: (a.sent.Count - a.told.Count) & fastpath.ACKCountMask}
+	sent := a.unsaid()
 	if len(legs) == 0 && sent.Count == 0 {
 		return
 	}
-	a.told = a.sent
-	a.answered += uint64(sent.Count)
-	w.count.feedbackOut += uint64(sent.Count)
-	if sent.Count != 0 {
-		w.meters.acknowledged(last, f.id, f.source, sent.PSN)
-		w.lookAtAnswers(f)
-	}
+	w.noteAnswers(f, sent, last)
 	w.coreCalls++
 	w.out.MaxResends = -1 // the core's timer has them sent
 	w.core.InputAcked(max(w.now, f.clock), f.id, legs, sent, &w.out)
@@ -161,6 +158,31 @@ func (w *worker) tellACKs(f *fastGroup) {
 		w.count.core[w.out.Drop]++
 	}
 	w.sendOwn()
+}
+
+// unsaid is what the core has not been told of the ACKs to the source.
+func (a *fastACKs) unsaid() mcast.SentACK {
+	return mcast.SentACK{PSN: a.sent.PSN, Count: (a.sent.Count - a.told.Count) & fastpath.ACKCountMask}
+}
+
+// noteTaken counts the ACKs of a leg, as they were read.
+func (w *worker) noteTaken(f *fastGroup, x *fastACK) {
+	n := x.taken - x.was
+	x.was = x.taken
+	f.acks.taken += n
+	w.count.feedbackIn += n
+}
+
+// noteAnswers notes the ACKs that the source was sent, of which the core is told; last is the time of the last ACK of a leg.
+func (w *worker) noteAnswers(f *fastGroup, sent mcast.SentACK, last time.Duration) {
+	a := &f.acks
+	a.told = a.sent
+	a.answered += uint64(sent.Count)
+	w.count.feedbackOut += uint64(sent.Count)
+	if sent.Count != 0 {
+		w.meters.acknowledged(last, f.id, f.source, sent.PSN)
+		w.lookAtAnswers(f)
+	}
 }
 
 // lookAtAnswers notes that ACKs of the programs have not left by the source's port, if no frame has.

@@ -56,6 +56,7 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	w.fast.on = slices.DeleteFunc(w.fast.on, func(x *fastGroup) bool { return x == f })
 	w.readClock()
 	st := f.ring.Revoke()
+	f.closeLimit()
 	f.ring.CloseACKs()
 	f.readACKs()
 	w.reportUpTo(f, st.Hi)
@@ -153,8 +154,8 @@ func (w *worker) grant(f *fastGroup) {
 		}
 	}
 	f.step, f.reported, f.clock, f.movedAt, f.lookAt = fastGranted, g.Nxt, w.now, w.now, w.now+fastLook
-	f.movedFrom, f.lookedAt, f.limit = 0, w.now, g.Limit
-	f.acks.first, f.acks.messages, f.acks.counting = g.Nxt, g.Messages, false
+	f.movedFrom, f.lookedAt, f.lookedHi, f.limit, f.ends = 0, w.now, g.Nxt, g.Limit, 0
+	f.acks.first, f.acks.messages, f.acks.counting, f.acks.moves = g.Nxt, g.Messages, false, false
 	w.fast.on = append(w.fast.on, f)
 	f.status.Grants++
 	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, "", ""
@@ -172,18 +173,13 @@ func (w *worker) leaveFast(f *fastGroup, why string) {
 	f.status.Path, f.status.Why = PathSlow, why
 }
 
-// isFastDue reports whether packets are to be reported now: a deadline of the core is due, or
-// some time has passed.
+// isFastDue reports whether groups are to be looked at now, since some time has passed.
 func (w *worker) isFastDue() bool {
-	if len(w.fast.on) == 0 {
+	if len(w.fast.on) == 0 || w.now < w.fast.reportAt {
 		return false
 	}
-	at, ok := w.core.NextDeadline()
-	if ok && at <= w.now || w.now >= w.fast.reportAt {
-		w.fast.reportAt = w.now + fastReport
-		return true
-	}
-	return false
+	w.fast.reportAt = w.now + fastReport
+	return true
 }
 
 // nextFast returns when the fast path has something to do, if nothing happens before.
@@ -200,6 +196,9 @@ func (w *worker) nextFast() time.Duration {
 // moveLimit passes the limit on. The programs read it for each packet: it is stored only when
 // it has changed.
 func (w *worker) moveLimit(f *fastGroup) {
+	if f.acks.moves {
+		return
+	}
 	if limit := w.core.Group(f.id).OffloadLimit(); limit != f.limit {
 		f.limit = limit
 		f.ring.SetLimit(limit)

@@ -98,10 +98,14 @@ type fastGroup struct {
 	why       string        // the reason why it is not on the fast path; "": it is, or may be at any time
 	retryAt   time.Duration // the time when the path is judged again
 	reported  rocev2.PSN    // all before it is reported
+	ends      uint32        // packets since the grant that ended a message, of those, modulo 2^24
+	skipped   bool          // the last of those was told of together with others (R114)
 	clock     time.Duration // the core's time of the last report
 	movedAt   time.Duration // the time when the programs were last seen to have forwarded
 	movedFrom time.Duration // the last packet that is reported did not come before
 	lookedAt  time.Duration // the last report; packets that were not in it came later
+	lookedHi  rocev2.PSN    // the first one of those
+	payload   uint64        // fastpath.Group.Payload that is counted
 	limit     rocev2.PSN    // the limit that the maps have
 	lookAt    time.Duration // the next look at the gates
 	tryAt     time.Duration // the next attempt to grant
@@ -137,6 +141,8 @@ type fastPath struct {
 	acked    []rocev2.PSN   // likewise
 	pkt      mcast.Packet
 	frame    rocev2.Frame // the frame of the packet that is reported
+	covered  mcast.Covered
+	kept     [largestSlot]byte // the packet of a ring that is looked at
 	repair   fastRepair
 	snapshot mcast.GroupStatus // scratch
 }

@@ -165,7 +165,7 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
 // afterChange notes what the thread has done.
 func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.GroupSpec, version uint64, err error) {
 	if f.step = fastUnset; f.ring == nil && ring != nil {
-		f.ring, f.movedAt = ring, w.now
+		f.ring, f.movedAt, f.payload = ring, w.now, ring.Payload()
 		w.fast.rings = append(w.fast.rings, f)
 	}
 	if f.spec.Legs = nil; err == nil {

@@ -51,9 +51,11 @@ func (w *worker) reportAllFast() {
 func (w *worker) reportGroup(f *fastGroup) {
 	w.readClock() // before the word: packets beyond it came later
 	looked := w.now
+	f.closeLimit() // before the words: what has left the ring is told of by them
 	f.readACKs()
-	w.reportUpTo(f, f.ring.State().Hi)
-	if f.lookedAt = looked; f.step == fastGranted {
+	hi := f.ring.State().Hi
+	w.reportUpTo(f, hi)
+	if f.lookedAt, f.lookedHi = looked, hi; f.step == fastGranted {
 		w.tellACKs(f)
 	}
 	if f.damaged != "" {
@@ -68,11 +70,16 @@ const touchAhead = 8
 // reportUpTo reports the packets before hi.
 func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 	if !f.reported.Less(hi) {
+		f.acks.moves = false
+		return
+	}
+	w.meterPayload(f)
+	if w.coverAll(f, hi); !f.reported.Less(hi) {
 		return
 	}
 	f.movedAt = w.now
-	mayPause := w.elapsed()-f.movedFrom > mcast.MaxInOrderGap
-	f.movedFrom = f.lookedAt
+	mayPause := f.skipped || w.elapsed()-f.movedFrom > mcast.MaxInOrderGap
+	f.movedFrom, f.skipped = f.lookedAt, false
 	for first := true; f.reported.Less(hi); first = false {
 		psn := f.reported
 		if psn%touchAhead == 0 || first {
@@ -85,6 +92,7 @@ func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 		}
 		w.reportPacket(f, psn, first && mayPause, f.reported == hi)
 	}
+	f.ends = f.ring.Ends(f.reported.Prev())
 	w.readClock() // reports may have later times
 }
 
@@ -104,7 +112,7 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	p.Neighbor, p.Frame, p.RetainBytes = f.neighbour, ringHandle|mcast.Handle(psn), uint32(f.ring.SlotBytes())
 	p.Verified = paused && at == 0 && x.VerifyICRC() // else the core sees the time
 	if paused && at == 0 && !p.Verified {
-		w.refuseReport(f)
+		w.refuseReport(f, p)
 		return
 	}
 	f.clock = w.timeOfReport(f, at, last)
@@ -113,7 +121,7 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	w.core.InputForwarded(f.clock, f.id, p, &w.out)
 	if w.out.NeedVerify {
 		if !x.VerifyICRC() {
-			w.refuseReport(f)
+			w.refuseReport(f, p)
 			return
 		}
 		p.Verified = true
@@ -130,7 +138,7 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	}
 	w.sendOwn()
 	if w.out.Drop == mcast.None {
-		w.meterData(f.clock, f.id, p)
+		w.meterForwarded(f.clock, f.id, p)
 	}
 }
 
@@ -179,8 +187,9 @@ func (w *worker) storedLast(f *fastGroup, psn rocev2.PSN) (frame []byte, at time
 
 // refuseReport drops a packet that the receivers have dropped, too. The source sends it again
 // the worker's way.
-func (w *worker) refuseReport(f *fastGroup) {
+func (w *worker) refuseReport(f *fastGroup, p *mcast.Packet) {
 	f.damaged = whyDamaged
+	f.payload += uint64(p.Payload) // the programs have counted it
 	w.count.dataIn++
 	w.count.drop[dropBadICRC]++
 }
@@ -202,6 +211,7 @@ func (w *worker) timeOfReport(f *fastGroup, at time.Duration, last bool) time.Du
 // fastRepair is the packet of a ring of which copies are made.
 type fastRepair struct {
 	frame rocev2.Frame
+	bytes [largestSlot]byte // the frame's, as the slot may be written while copies are made
 	desc  [1]xsk.Desc
 	group mcast.GroupID
 	psn   mcast.Handle
@@ -216,9 +226,11 @@ func (w *worker) copyFromRing(c *mcast.Copy) {
 		if f == nil || f.ring == nil {
 			return // the group is removed
 		}
-		frame, ok := f.ring.Stored(rocev2.PSN(c.Frame &^ ringHandle))
+		frame, ok := f.ring.Keep(rocev2.PSN(c.Frame&^ringHandle), r.bytes[:])
 		if !ok || rocev2.Decode(frame, &r.frame) != rocev2.OK {
-			panic("dataplane: a packet in a ring has changed")
+			r.call = 0
+			w.count.drop[dropNotKept]++
+			return
 		}
 		r.group, r.psn, r.call = c.Group, c.Frame, w.coreCalls
 	}

@@ -164,7 +164,7 @@ func TestFastNotStoredBeforeDamage(t *testing.T) {
 	x.w.fast.shared.notify = func(bool, string, ...any) {}
 	x.claim(1)
 	x.w.storedLast(x.f, 1)
-	x.w.refuseReport(x.f)
+	x.w.refuseReport(x.f, &mcast.Packet{})
 	if x.w.takeBack(x.f, x.f.damaged); x.f.step != fastUnset || !x.f.awaitsPrograms {
 		t.Errorf("step %d: the group may be granted before the program has ended", x.f.step)
 	}

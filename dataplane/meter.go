@@ -52,19 +52,25 @@ func (m *meter) setSource(s mcast.MemberID, ip netip.Addr) {
 
 // forwarded notes a packet of src that goes, or went, to the receivers at time now.
 func (m *meter) forwarded(now time.Duration, src netip.Addr, psn rocev2.PSN) {
+	if m.reached(now, src, psn) && !m.timing {
+		m.timing, m.timed, m.timedFrom = true, psn, now
+	}
+}
+
+// reached notes that the packets of src up to psn are outstanding, from now on if none were. It returns false if that is
+// no news.
+func (m *meter) reached(now time.Duration, src netip.Addr, psn rocev2.PSN) bool {
 	if src != m.sourceIP || m.hasAcked && !m.acked.Less(psn) {
-		return
+		return false
 	}
 	switch {
 	case !m.outstanding:
 		m.outstanding, m.waitsFrom, m.busyFrom = true, now, now
 	case !m.top.Less(psn):
-		return // it was sent before
+		return false // it was sent before
 	}
 	m.top = psn
-	if !m.timing {
-		m.timing, m.timed, m.timedFrom = true, psn, now
-	}
+	return true
 }
 
 // acknowledged notes the group's ACK of psn to member to, at time now.
@@ -122,12 +128,26 @@ func (m *meter) stalledFor(now time.Duration) time.Duration {
 
 // meterData notes a packet of group id that was given to the core, and goes to the receivers.
 func (w *worker) meterData(now time.Duration, id mcast.GroupID, p *mcast.Packet) {
-	m := &w.meters.groups[id]
-	m.dataBytes += uint64(p.Payload)
+	w.meters.groups[id].dataBytes += uint64(p.Payload)
 	w.count.dataBytes += uint64(p.Payload)
+	w.meterForwarded(now, id, p)
+}
+
+// meterForwarded is meterData without the bytes.
+func (w *worker) meterForwarded(now time.Duration, id mcast.GroupID, p *mcast.Packet) {
+	m := &w.meters.groups[id]
 	m.forwarded(now, p.Src, p.PSN&rocev2.PSNMask)
 	if m.outstanding {
 		w.delays.watch(now, id)
+	}
+}
+
+// meterPayload counts the bytes that the programs have forwarded since it was called last.
+func (w *worker) meterPayload(f *fastGroup) {
+	if n := int64(f.ring.Payload() - f.payload); n > 0 {
+		f.payload += uint64(n)
+		w.meters.groups[f.id].dataBytes += uint64(n)
+		w.count.dataBytes += uint64(n)
 	}
 }
 

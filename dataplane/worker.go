@@ -154,7 +154,7 @@ func (w *worker) runBatch() (got int) {
 		w.notePauses()
 		got = w.receiveAll()
 		if w.isFastDue() {
-			w.reportAllFast()
+			w.lookAtFast()
 		}
 		w.fireDeadlines()
 		w.lookAtDelays()

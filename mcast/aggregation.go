@@ -274,16 +274,19 @@ func (m *messages) grow() {
 func (m *messages) reset(done rocev2.MSN) { m.completed, m.first, m.count = done, 0, 0 }
 
 // addEnd records that psn, the highest so far, ends a message.
-func (m *messages) addEnd(psn rocev2.PSN) {
+func (m *messages) addEnd(psn rocev2.PSN) { m.addMany(psn, 1) }
+
+// addMany records that n messages, at least 1, end behind all so far, and by psn.
+func (m *messages) addMany(psn rocev2.PSN, n uint32) {
 	if m.count < maxEnds {
 		m.grow()
-		*m.at(m.count) = messageEnd{psn, 1}
+		*m.at(m.count) = messageEnd{psn, n}
 		m.count++
 		return
 	}
 	e := m.at(m.count - 1)
 	e.psn = psn
-	e.count++
+	e.count += n
 }
 
 // correctEnd corrects the entry of a retransmitted psn: its first passage may have been

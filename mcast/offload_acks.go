@@ -52,15 +52,25 @@ func (s *Switch) InputAcked(now time.Duration, id GroupID, legs []LegACK, sent S
 	case g.repair.path != fastPath:
 		out.Drop = FeedbackStale
 	default:
-		kept := g.cost.keepsRoundTrip(now)
-		for i := range legs {
-			if r := g.legAcked(&legs[i], kept, out); r != None {
-				out.Drop = r
-			}
-		}
-		g.omitSent(sent, out)
-		g.resend(now, out)
+		g.countACKs(now, legs, sent, out)
 	}
+	s.endACKs(now, g, out)
+}
+
+// countACKs serves the ACKs that the fast path has counted.
+func (g *group) countACKs(now time.Duration, legs []LegACK, sent SentACK, out *Output) {
+	kept := g.cost.keepsRoundTrip(now)
+	for i := range legs {
+		if r := g.legAcked(&legs[i], kept, out); r != None {
+			out.Drop = r
+		}
+	}
+	g.omitSent(sent, out)
+	g.resend(now, out)
+}
+
+// endACKs ends a call about the ACKs of g.
+func (s *Switch) endACKs(now time.Duration, g *group, out *Output) {
 	if out.Drop != None {
 		g.counters.rare().Drops[out.Drop]++
 	}
@@ -134,6 +144,18 @@ func (v Group) OffloadACKs(legs int) string {
 	switch {
 	case g == nil || g.repair.path != fastPath || !g.mayStayOffloaded():
 		return "decision"
+	case g.src.becnDue:
+		if why := g.leavesACKs(legs); why != "" {
+			return why
+		}
+		return "congestion"
+	}
+	return g.leavesACKs(legs)
+}
+
+// leavesACKs is OffloadACKs for what lies in the group and its legs.
+func (g *group) leavesACKs(legs int) string {
+	switch {
 	case g.policy.quorum != 0:
 		return "quorum"
 	case len(g.forwardedLegs()) != 0 || g.src.neighbor != 0:
@@ -150,8 +172,6 @@ func (v Group) OffloadACKs(legs int) string {
 		return "gap"
 	case g.repair.numRecovering != 0 || g.agg.numPending != 0 || g.agg.request.isOpen():
 		return "loss"
-	case g.src.becnDue:
-		return "congestion"
 	}
 	for i := range g.numbering.checks {
 		if g.numbering.checks[i].acceptedNothing && g.acks[i].flags&isReceiver != 0 {

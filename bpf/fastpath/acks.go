@@ -117,6 +117,37 @@ func (g *Group) CloseACKs() {
 	}
 }
 
+// OpenLimit has the programs move the limit with what all legs have acknowledged, up to ceiling. Their words are open.
+func (g *Group) OpenLimit(ceiling rocev2.PSN) {
+	x, a := &g.state().limit, g.acks()
+	a.reach, a.step = uint32(g.slots-LimitMargin(g.slots)), uint32(g.slots/16)
+	g.SetCeiling(ceiling)
+	word := x.Load()
+	x.Store(limitAt(word, rocev2.PSN(word&psnMask)) | limitMoves)
+}
+
+// LimitMargin returns how many packets that all receivers have acknowledged stay in a ring of slots packets,
+// the last one of them among these, when the programs move the limit.
+func LimitMargin(slots int) int { return slots / 8 }
+
+// SetCeiling sets the PSN beyond which the programs do not move the limit. It only grows while they do.
+func (g *Group) SetCeiling(psn rocev2.PSN) { g.acks().ceiling.Store(uint32(psn & psnMask)) }
+
+// CloseLimit has the programs move the limit no more, and returns it. A program that is late finds another word.
+func (g *Group) CloseLimit() rocev2.PSN {
+	x := &g.state().limit
+	for {
+		word := x.Load()
+		psn := rocev2.PSN(word & psnMask)
+		if x.CompareAndSwap(word, limitAt(word, psn)) {
+			return psn
+		}
+	}
+}
+
+// MovesLimit reports whether the programs move the limit.
+func (g *Group) MovesLimit() bool { return g.state().limit.Load()&limitMoves != 0 }
+
 // Acked returns the word of a leg, and when it was raised last, on CLOCK_MONOTONIC; that may be the time of the
 // ACK before, if another one has just come.
 func (g *Group) Acked(leg int) (ACKWord, time.Duration) {

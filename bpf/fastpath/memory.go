@@ -16,7 +16,8 @@ import (
 // groupState is struct fast_group.
 type groupState struct {
 	word       atomic.Uint64
-	_          [7]uint64
+	bytes      atomic.Uint64
+	_          [6]uint64
 	limit      atomic.Uint64
 	_          [7]uint64
 	source     [16]byte
@@ -84,7 +85,10 @@ type ackState struct {
 	from       uint32
 	messages   uint32
 	room       uint32
-	_          [5]uint32
+	reach      uint32
+	step       uint32
+	ceiling    atomic.Uint32
+	_          [2]uint32
 }
 
 // operatorState is struct operator.

@@ -46,6 +46,50 @@ func (g *Group) Stored(psn rocev2.PSN) (frame []byte, ok bool) {
 	return data[:n], true
 }
 
+// Keep copies the packet with psn to dst, as Stored, if the slot still has it then: the limit may have been moved
+// past it.
+func (g *Group) Keep(psn rocev2.PSN, dst []byte) (frame []byte, ok bool) {
+	frame, ok = g.Stored(psn)
+	if !ok || len(frame) > len(dst) {
+		return nil, false
+	}
+	x, _ := g.slot(psn)
+	word := x.header.Load()
+	n := copy(dst, frame)
+	return dst[:n], word&psnMask == uint64(psn&psnMask) && int(word>>slotLen&0xFFFF) == n && x.has(word)
+}
+
+// has reports whether the header is still word, after what it is of was read.
+func (x *slotState) has(word uint64) bool {
+	return word&slotValid != 0 && x.header.CompareAndSwap(word, word) // a load might be made before those of the bytes
+}
+
+// Passed is a packet that all receivers have acknowledged, in the bytes that KeepPassed was given.
+type Passed struct {
+	Frame []byte
+	At    time.Duration // when it came, as of View
+	Ends  uint32        // packets since the grant that ended a message, up to it, modulo 2^24
+}
+
+// KeepPassed copies the packet with psn to dst, as View has it. It returns false if the slot has it no more, since the
+// programs have moved the limit and forwarded another one.
+func (g *Group) KeepPassed(psn rocev2.PSN, dst []byte) (p Passed, ok bool) {
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n := int(word >> slotLen & 0xFFFF)
+	if word != g.headerOf(psn, n) || n > len(data) || n > len(dst) {
+		return p, false
+	}
+	p = Passed{Frame: dst[:copy(dst, data[:n])], At: time.Duration(x.time.Load()), Ends: uint32(x.ends.Load() & psnMask)}
+	return p, x.has(word)
+}
+
+// Ends returns Passed.Ends of a packet that View has.
+func (g *Group) Ends(psn rocev2.PSN) uint32 {
+	x, _ := g.slot(psn)
+	return uint32(x.ends.Load() & psnMask)
+}
+
 // Touch brings the headers of n packets from psn on into this CPU's cache.
 func (g *Group) Touch(psn rocev2.PSN, n int) {
 	sum := byte(0)

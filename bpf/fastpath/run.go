@@ -19,7 +19,7 @@ func (g *Group) gate(leg int) *legState { return &g.maps.legs[g.legs[leg]] }
 // before hi has left; open says that the packet before hi ended no message.
 func (g *Group) Grant(hi rocev2.PSN, open bool, limit rocev2.PSN) {
 	x := g.state()
-	x.limit.Store(uint64(limit & psnMask))
+	g.SetLimit(limit)
 	word := x.word.Load()&(incarnationMask<<wordIncarnation) | uint64(hi&psnMask) | wordFast
 	if open {
 		word |= wordOpen
@@ -42,8 +42,20 @@ func (g *Group) Revoke() State {
 // State returns the group's state.
 func (g *Group) State() State { return stateOf(g.state().word.Load()) }
 
-// SetLimit sets the first PSN that is not forwarded. While the group is FAST it only grows.
-func (g *Group) SetLimit(psn rocev2.PSN) { g.state().limit.Store(uint64(psn & psnMask)) }
+// SetLimit sets the first PSN that is not forwarded. While the group is FAST it only grows. The programs do
+// not move it then.
+func (g *Group) SetLimit(psn rocev2.PSN) {
+	x := &g.state().limit
+	x.Store(limitAt(x.Load(), psn))
+}
+
+// limitAt is the next word of a limit, at psn.
+func limitAt(word uint64, psn rocev2.PSN) uint64 {
+	return word&^(limitMoves|psnMask) + limitCount | uint64(psn&psnMask)
+}
+
+// Payload returns the bytes of payload that the programs have ever forwarded in this place.
+func (g *Group) Payload() uint64 { return g.state().bytes.Load() }
 
 // Gate returns the state of a leg, by its index in GroupSpec.Legs.
 func (g *Group) Gate(leg int) Gate { return gateOf(g.gate(leg).gate.Load()) }

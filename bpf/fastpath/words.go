@@ -16,6 +16,9 @@ const (
 	wordIncarnation = 50 // 14 bits
 	incarnationMask = 1<<14 - 1
 
+	limitMoves = 1 << 24
+	limitCount = 1 << 25 // 39 bits
+
 	gateCopies = 24 // 39 bits
 	gateShut   = 1 << 63
 	copiesMask = 1<<39 - 1
