@@ -51,9 +51,9 @@ const (
 )
 
 // minACKSlots is the least size of a ring of whose packets ACKs are counted. An ACK behind which the limit leaves
-// less than half of the ring is the worker's, who moves the limit first: what the source's window lets it send then
+// no more than half of the ring is the worker's, who moves the limit first: what the source's window lets it send then
 // has room. rdma_rxe has 128 packets outstanding at most.
-const minACKSlots = 1 << 9
+const minACKSlots = 1 << 8
 
 // planACKs adds to s how the programs answer the source.
 func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *leg) {
@@ -108,7 +108,7 @@ func (w *worker) openACKs(f *fastGroup) {
 	a := &f.acks
 	acked, sent := w.core.Group(f.id).Acked(f.at, w.fast.acked[:0])
 	w.fast.acked = acked
-	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/2)
+	opened, answered := f.ring.OpenACKs(acked, sent, a.first, a.messages, f.spec.Slots/2+1)
 	a.counting, a.legs = true, a.legs[:0]
 	for k := range opened {
 		n := f.ring.TakenACKs(k)
@@ -128,7 +128,7 @@ func (f *fastGroup) readACKs() {
 	}
 }
 
-// tellACKs tells the core what was read. Everything that was forwarded by then is reported.
+// tellACKs tells the core what was read, of what is reported.
 func (w *worker) tellACKs(f *fastGroup) {
 	a := &f.acks
 	if !a.counting {
@@ -140,10 +140,13 @@ func (w *worker) tellACKs(f *fastGroup) {
 		if x.read == x.told && x.taken == x.was {
 			continue
 		}
-		at := w.sinceBase(x.at)
-		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: x.read.PSN, Count: uint32(x.taken - x.was), At: at, SentAt: w.sentAt(f, x.read.PSN)})
+		at, sentAt, psn := w.sinceBase(x.at), time.Duration(0), rocev2.MinPSN(x.read.PSN, f.reported.Prev())
+		if psn == x.read.PSN {
+			sentAt = w.sentAt(f, psn)
+		}
+		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: psn, Count: uint32(x.taken - x.was), At: at, SentAt: sentAt})
 		w.noteTaken(f, x)
-		x.told, last = x.read, max(last, at)
+		x.told, last = fastpath.ACKWord{PSN: psn, Count: x.read.Count}, max(last, at)
 	}
 	w.fast.legs = legs
 	sent := a.unsaid()

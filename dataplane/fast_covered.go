@@ -65,6 +65,10 @@ func (w *worker) coverAll(f *fastGroup, hi rocev2.PSN) {
 	}
 	f.acks.moves = false
 	last := f.lowest()
+	if last.Less(f.reported) {
+		w.tellACKs(f) // or the core would retain more than the ring has
+		return
+	}
 	for range fastpath.LimitMargin(f.spec.Slots) {
 		if last.Less(f.reported) || w.cover(f, last, hi) {
 			return

@@ -82,7 +82,7 @@ var _ = []mutant.Mutant{
 	mutant.New("an ACK that the fast path has counted does not put off a probe", "ACKsAtOnce", mutant.In((*group).legAcked,
 		"max(m.expectedSince, a.At)",
 		"m.expectedSince")),
-	mutant.New("a leg that was asked is not sent the rest", "RestAfterAWord", mutant.In((*Switch).InputAcked,
+	mutant.New("a leg that was asked is not sent the rest", "RestAfterAWord", mutant.In((*group).countACKs,
 		"g.omitSent(sent, out)\ng.resend(now, out)",
 		"g.omitSent(sent, out)")),
 	mutant.New("ACKs of a leg that recovers are left to the fast path", "R113", mutant.In(Group.OffloadACKs,

@@ -18,6 +18,7 @@ import (
 //	data psn=5|5..9 forwarded    the fast path has forwarded these packets
 //	offload                      the driver asks for the grant
 //	acked B=5 C=4 [sent=4]       the fast path has counted an ACK of 5 from B and one of 4 from C, and has sent the source one of 4
+//	covered psn=7 op=SendOnly ends=2 [sent=7]    all receivers have acknowledged the packets up to 7, in which two messages end, and which were not reported
 //	leaves legs=2                why the fast path, which has two legs, leaves ACKs to the core
 //	revoked                      the driver has taken the word back, and has reported everything
 //	requeue leg=B psn=5 [+1ms]   the gate of B has let nothing from PSN 5 on pass; it goes on later
@@ -61,6 +62,11 @@ func (s *transcript) offload(a args, w *strings.Builder) {
 		fmt.Fprintf(w, "granted from %s to %s, mid-message %v\n", notation.PSN(g.Nxt), notation.PSN(g.Limit), g.MidMessage)
 	case "acked":
 		s.acked(a)
+	case "covered":
+		if !s.covered(a) {
+			fmt.Fprintln(w, "not skipped")
+			return
+		}
 	case "leaves":
 		if why := s.sw.Group(0).OffloadACKs(a.int("legs", 0)); why != "" {
 			fmt.Fprintln(w, "leaves ACKs to the core:", why)
@@ -102,6 +108,26 @@ func (s *transcript) acked(a args) {
 	if n := uint64(len(legs)); s.out.Drop != None && n > 0 {
 		s.ledger.counters.acksIn = n - 1
 	}
+}
+
+// covered tells the switch of packets that all receivers have acknowledged.
+func (s *transcript) covered(a args) bool {
+	g := s.sw.group(0)
+	sent := SentACK{PSN: g.agg.acked}
+	if a.d.HasArg("sent") {
+		sent = SentACK{PSN: a.psn("sent"), Count: 1}
+	}
+	last := Packet{Group: groupIP, DestQP: groupQPN, Op: opNames[a.str("op", "SendOnly")], PSN: a.psn("psn"), DMALen: uint32(a.hex("dma"))}
+	c := Covered{Last: last, Ends: uint32(a.int("ends", 0))}
+	var legs []LegACK
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 {
+			legs = append(legs, LegACK{Leg: LegID(i), Acked: c.Last.PSN, Count: 1, At: s.now})
+		}
+	}
+	n := max(c.Last.PSN.Sub(g.fwd.nxt)+1, 0)
+	s.ledger.counters.acksIn, s.ledger.counters.acksOut, s.ledger.counters.covered = uint64(len(legs)), uint64(sent.Count), uint64(n)
+	return s.sw.InputCovered(s.now, 0, &c, legs, sent, &s.out)
 }
 
 func (s *transcript) orderLines() (lines []string) {

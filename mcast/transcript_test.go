@@ -192,7 +192,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.sw.skip(a.psn("hi"), 1)
 	case "durable":
 		s.durable(a, w)
-	case "offload", "acked", "leaves", "revoked", "requeue":
+	case "offload", "acked", "covered", "leaves", "revoked", "requeue":
 		s.offload(a, w)
 	case "session", "report":
 		s.treeCommand(a, w)

@@ -110,6 +110,7 @@ func (w *World) copy(sw int, c *mcast.Copy) {
 	r := &w.switches[sw]
 	to, l := r.at[c.Leg], w.linkOf(sw, c.Leg)
 	p := frameOf(c.Frame)
+	w.checkRing(sw, w.cfg.host(int(p.source)).SQ.Add(int32(p.index)), "a copy is made")
 	p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
 	if r.legNear[c.Leg] == 0 {
 		p.gen = w.hosts[to].gen

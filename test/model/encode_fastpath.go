@@ -13,7 +13,7 @@ import (
 // The fast path in an encoded state.
 
 func (f *program) encode(b []byte) []byte {
-	b = append(b, flag(f.on, 1)|f.source<<1)
+	b = append(b, flag(f.on, 1)|flag(f.moves, 2)|f.source<<2)
 	b = appendPSN(appendPSN(b, f.hi), f.limit)
 	for i := range f.gates {
 		g := &f.gates[i]
@@ -43,7 +43,7 @@ func (f *program) encode(b []byte) []byte {
 func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
 
 func (f *program) decode(b []byte) []byte {
-	f.on, f.source = b[0]&1 != 0, b[0]>>1
+	f.on, f.moves, f.source = b[0]&1 != 0, b[0]&2 != 0, b[0]>>2
 	f.hi, f.limit = psnAt(b[1:]), psnAt(b[4:])
 	b = b[7:]
 	for i := range f.gates {
@@ -79,11 +79,11 @@ func (f *program) decode(b []byte) []byte {
 }
 
 func (a *acks) encode(b []byte, now time.Duration) []byte {
-	b = append(b, flag(a.counting, 1), a.tables)
+	b = append(b, flag(a.counting, 1)|flag(a.moved, 2), a.tables)
 	b = appendPSN(appendPSN(b, a.granted), rocev2.PSN(a.before))
 	b = a.sent.encode(b, now, slices.ContainsFunc(a.words, (word).counts))
 	for i := range a.words {
-		b = a.words[i].encode(b, now, false)
+		b = a.words[i].encode(b, now, a.moved && a.words[i].leg)
 	}
 	for i := range a.scans {
 		s := &a.scans[i]
@@ -91,24 +91,24 @@ func (a *acks) encode(b []byte, now time.Duration) []byte {
 			b = append(b, 0)
 			continue
 		}
-		b = append(b, 1|flag(s.found, 2)|flag(s.answered, 4), s.at, s.link, s.tables)
-		b = s.p.encode(appendPSN(b, s.lowest))
+		b = append(b, 1|flag(s.found, 2)|flag(s.answered, 4)|flag(s.moves, 8), s.at, s.link, s.tables)
+		b = s.p.encode(appendPSN(appendPSN(b, s.lowest), s.limit))
 	}
 	return b
 }
 
 func (a *acks) decode(b []byte, now time.Duration) []byte {
-	a.counting, a.tables = b[0] != 0, b[1]
+	a.counting, a.moved, a.tables = b[0]&1 != 0, b[0]&2 != 0, b[1]
 	a.granted, a.before = psnAt(b[2:]), rocev2.MSN(psnAt(b[5:]))
 	b = a.sent.decode(b[8:], now)
 	for i := range a.words {
 		b = a.words[i].decode(b, now)
 	}
 	for i := range a.scans {
-		s := scan{on: b[0]&1 != 0, found: b[0]&2 != 0, answered: b[0]&4 != 0}
+		s := scan{on: b[0]&1 != 0, found: b[0]&2 != 0, answered: b[0]&4 != 0, moves: b[0]&8 != 0}
 		if b = b[1:]; s.on {
-			s.at, s.link, s.tables, s.lowest = b[0], b[1], b[2], psnAt(b[3:])
-			b = s.p.decode(b[6:])
+			s.at, s.link, s.tables, s.lowest, s.limit = b[0], b[1], b[2], psnAt(b[3:]), psnAt(b[6:])
+			b = s.p.decode(b[9:])
 		}
 		a.scans[i] = s
 	}
@@ -118,7 +118,8 @@ func (a *acks) decode(b []byte, now time.Duration) []byte {
 // counts reports whether a word is open, or the switch is still to be told of it.
 func (x word) counts() bool { return x.open || x.read != x.told || x.acked != x.told }
 
-// encode encodes a word. That of the ACK to the source is told with those of the legs.
+// encode encodes a word. That of the ACK to the source is told with those of the legs, and all are looked at that may have
+// moved the limit.
 func (x *word) encode(b []byte, now time.Duration, told bool) []byte {
 	if !x.counts() && !told {
 		return append(b, flag(x.leg, 1))

@@ -17,10 +17,12 @@ import (
 //
 //   - A program takes an ACK: it reads the group's word, compares, and raises the word of the leg.
 //   - It reads the words of the legs, one after the other.
-//   - It raises the word of the ACK to the source, by the lowest of them.
+//   - It moves the limit by the lowest of them, if nobody has changed it since the program has begun (R114).
+//   - It raises the word of the ACK to the source, likewise.
 //   - The ACK leaves.
 //   - The driver closes a word, and has what it was; opens all words; reads all words; tells the switch
-//     of what it has read.
+//     of what it has read; has the programs move the limit, or no more; tells the switch of what all have and it
+//     was not told of.
 //
 // Two CPUs take ACKs at once. A program that finds a word closed, or of tables that have changed
 // since, gives the ACK to the driver, although it has raised its leg's word; so it does if the
@@ -46,6 +48,8 @@ type scan struct {
 	link     uint8
 	tables   uint8 // the tables that the program goes by
 	lowest   rocev2.PSN
+	moves    bool       // the programs moved the limit when this one began,
+	limit    rocev2.PSN // and this was it
 	p        packet
 }
 
@@ -55,6 +59,7 @@ const maxScans = 2
 // acks is the part of a program that counts ACKs.
 type acks struct {
 	counting bool   // the driver has opened the words, or is about to
+	moved    bool   // the programs have moved the limit, or do, since the last report of all
 	tables   uint8  // counts the changes of the tables
 	words    []word // words by leg
 	sent     word
@@ -103,7 +108,10 @@ func (w *World) takeACK(sw, l, leg int, p packet) {
 	if s.on {
 		s = &f.acks.scans[1]
 	}
-	*s = scan{on: true, link: uint8(l), p: p, tables: f.acks.tables}
+	*s = scan{on: true, link: uint8(l), p: p, tables: f.acks.tables, moves: f.moves}
+	if s.moves {
+		s.limit = f.limit
+	}
 	if w.cfg.faultyACKs.own {
 		s.lowest, s.found, s.at = x.acked, true, uint8(len(f.acks.words))
 	}
@@ -137,7 +145,12 @@ func (w *World) scanStep(sw, k int) {
 		}
 		return
 	}
-	switch x := &f.acks.sent; {
+	x := &f.acks.sent
+	switch open := x.open && s.tables == f.acks.tables; {
+	case open && x.acked.Less(s.lowest) && !s.lowest.Less(f.acks.granted) && w.moveLimit(f, s):
+		return
+	}
+	switch {
 	case !w.cfg.faultyACKs.closed && (!x.open || s.tables != f.acks.tables), s.lowest.Less(f.acks.granted): // or its slot is not in the ring
 		w.leaveACK(f, s)
 	case x.acked.Less(s.lowest) && w.isTight(f, s.lowest):
@@ -181,6 +194,8 @@ func (w *World) reports(f *program) []chore {
 		return []chore{{kind: reportTaken}}
 	case w.cfg.faultyACKs.late:
 		return []chore{{kind: reportTaken}, {kind: readWords}, {kind: tellWords}}
+	case f.mayMove() && !w.cfg.faultyACKs.moving:
+		return []chore{{kind: closeLimit}, {kind: readWords}, {kind: reportTaken}, {kind: tellWords}}
 	}
 	return []chore{{kind: readWords}, {kind: reportTaken}, {kind: tellWords}}
 }
@@ -188,7 +203,10 @@ func (w *World) reports(f *program) []chore {
 // closes are what the driver does to have no more ACKs counted.
 func (f *program) closes() (cs []chore) {
 	f.acks.counting = false
-	f.todo = slices.DeleteFunc(f.todo, func(c chore) bool { return c.kind == closeWord || c.kind == openWords })
+	f.todo = slices.DeleteFunc(f.todo, func(c chore) bool { return c.kind == closeWord || c.kind == openWords || c.kind == openLimit })
+	if f.acks.moved {
+		cs = append(cs, chore{kind: closeLimit})
+	}
 	if f.acks.sent.open {
 		cs = append(cs, chore{kind: closeWord, leg: uint8(len(f.acks.words))})
 	}
@@ -315,6 +333,9 @@ func (w *World) judgeACKs(sw int) {
 	case may && !f.acks.counting:
 		f.acks.counting = true
 		f.todo = append(f.todo, chore{kind: openWords})
+		w.haveLimitMoved(f)
+	case may && !f.acks.moved:
+		w.haveLimitMoved(f)
 	case !may && f.acks.counting && f.on:
 		cs := f.closes()
 		f.todo = append(append(f.todo, cs...), chore{kind: reportTaken}, chore{kind: tellWords})
@@ -328,4 +349,6 @@ type faultyACKs struct {
 	closed    bool // true: a closed word counts, and one of other tables
 	open      bool // true: the words stay open when the fast path is taken back
 	late      bool // true: the words are read after the group's
+	moving    bool // true: the limit is not closed before the switch is called
+	behind    bool // true: what has left the ring is reported
 }

@@ -64,7 +64,9 @@ func (w *World) takeOrders(sw int) {
 		f.todo = append(f.todo, c)
 	}
 	if f.on {
-		f.limit = r.dev.Group(0).OffloadLimit()
+		if !f.acks.moved {
+			f.limit = r.dev.Group(0).OffloadLimit()
+		}
 		w.judgeACKs(sw)
 	}
 }
@@ -75,9 +77,11 @@ func (w *World) recall(sw int) {
 	f := &w.switches[sw].fast
 	if f.on || slices.ContainsFunc(f.todo, func(c chore) bool { return c.kind == callRevoked || c.kind == storeWord }) {
 		f.todo = slices.DeleteFunc(f.todo, func(c chore) bool { return c.kind == storeWord })
-		f.on = false
+		f.on, f.moves = false, false
 		for _, c := range f.closes() {
-			f.closeWord(int(c.leg))
+			if c.kind == closeWord {
+				f.closeWord(int(c.leg))
+			}
 		}
 		w.report1(sw)
 		w.tellWords(sw)

@@ -52,6 +52,7 @@ type program struct {
 	source uint8
 	hi     rocev2.PSN
 	limit  rocev2.PSN
+	moves  bool // the programs move the limit (R114)
 	gates  []gate
 	taken  []taken
 	queue  []taken // data that the program has not taken, for the driver: only packet and link
@@ -80,6 +81,9 @@ const (
 	tellWords
 	closeWord
 	openWords
+	closeLimit
+	openLimit
+	tellCovered
 )
 
 type chore struct {
@@ -296,6 +300,8 @@ func (w *World) work(sw int) {
 			f.todo = append(append(f.todo, w.reports(f)...), chore{kind: giveInput, link: t.link, p: t.packet})
 		case l >= 0:
 			w.giveBack(sw, l)
+		case f.acks.moved:
+			f.todo = append(f.todo, chore{kind: readWords}, chore{kind: tellCovered})
 		case f.acks.counting:
 			f.todo = append(f.todo, w.reports(f)...)
 		default:
@@ -337,6 +343,12 @@ func (w *World) work(sw int) {
 		f.closeWord(int(c.leg))
 	case openWords:
 		w.openWords(sw)
+	case closeLimit:
+		f.moves = false
+	case openLimit:
+		f.moves, f.acks.moved = true, true
+	case tellCovered:
+		w.tellCovered(sw)
 	}
 	if k := len(f.todo); k > 0 && f.todo[0].kind == askOffload && k > 1 {
 		f.todo = append(f.todo[1:k:k], f.todo[0]) // the driver asks last
@@ -354,9 +366,11 @@ func (w *World) callSwitch(sw int, call func(*switchState)) {
 // report1 reports all that the program of switch sw has taken.
 func (w *World) report1(sw int) {
 	f := &w.switches[sw].fast
+	w.coverAll(sw)
 	for i := range f.taken {
 		if t := &f.taken[i]; !t.reported {
 			t.stored, t.reported = true, true // it waits for the ring
+			w.checkRing(sw, t.psn, "a report is made")
 			w.reportForwarded(sw, t)
 		}
 	}

@@ -89,7 +89,14 @@ var ackFaults = []struct {
 	{"a program answers what its own receiver has", "says that", faultyACKs{own: true}, nil},
 	{"a program takes a NAK for an ACK", "I1: the leg|says that", faultyACKs{nakCounts: true}, nil},
 	{"a word counts for other tables", "I1: the leg|says that", faultyACKs{closed: true, open: true}, func(c *Config) { c.Changes, c.Bounds = rejoinScenarios, Bounds{} }},
+	{"what has left the ring is reported", "has left the ring", faultyACKs{behind: true}, shortRing},
+	{"the limit moves while the switch is called", "has left the ring|before what they acknowledge", faultyACKs{moving: true}, shortRing},
 	{"what was forwarded is reported before the words are read", "before what they acknowledge", faultyACKs{late: true}, nil},
+}
+
+// shortRing is a ring that the source fills.
+func shortRing(c *Config) {
+	c.Receivers, c.Messages, c.FastPath, c.Bounds = 1, []int{1, 1, 1, 1}, 2, Bounds{}
 }
 
 // TestACKFaultsAreFound is TestFaultsAreFound for fast paths that count ACKs.

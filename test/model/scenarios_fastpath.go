@@ -30,6 +30,7 @@ func TinyFastPaths() []Config {
 func TinyACKs() []Config {
 	return []Config{
 		{Name: "acks", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "acks-ring", Receivers: 1, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: crossed},
 		{Name: "acks-idle", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Idle: 1}},
 		{Name: "acks-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed},
 	}
@@ -39,6 +40,7 @@ func TinyACKs() []Config {
 func QuickACKs() []Config {
 	return []Config{
 		{Name: "acks-again", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1}},
+		{Name: "acks-ring-lost", Receivers: 1, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "acks-overtaken", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Reorder: 1}},
 		{Name: "acks-back", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: mixed, Changes: rejoinScenarios},
 		{Name: "acks-late", Receivers: 2, SendWindow: 3, Messages: []int{3}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allStrict, Bounds: Bounds{Delay: 1}},
@@ -51,6 +53,9 @@ func QuickACKs() []Config {
 func FullACKs() []Config {
 	return append(QuickACKs(),
 		Config{Name: "acks-second", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
+		Config{Name: "acks-ring-two", Receivers: 2, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: crossed},
+		Config{Name: "acks-ring-losses", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		Config{Name: "acks-ring-again", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 1, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1, Idle: 1}},
 		Config{Name: "acks-asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, ACKs: true, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		Config{Name: "acks-reorder", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Reorder: 1}},
 		Config{Name: "acks-twice", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1}},

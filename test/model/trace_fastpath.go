@@ -36,6 +36,7 @@ func (w *World) fastName(a action) string {
 		return fmt.Sprintf("driver of switch %d: %s", sw, [...]string{
 			"reports", "gives the packet", "calls Advance", "takes the word back", "calls Revoked", "opens a gate", "shuts a gate", "asks for the fast path", "stores the word",
 			"reads the words of ACKs", "tells of the words of ACKs", "closes a word of ACKs", "opens the words of ACKs",
+			"has the limit stay", "has the programs move the limit", "tells of what all have",
 		}[f.todo[0].kind])
 	}
 	return fmt.Sprintf("driver of switch %d: looks", sw)

@@ -30,6 +30,7 @@ type Device interface {
 
 	InputForwarded(now time.Duration, id mcast.GroupID, p *mcast.Packet, out *mcast.Output)
 	InputAcked(now time.Duration, id mcast.GroupID, legs []mcast.LegACK, sent mcast.SentACK, out *mcast.Output)
+	InputCovered(now time.Duration, id mcast.GroupID, c *mcast.Covered, legs []mcast.LegACK, sent mcast.SentACK, out *mcast.Output) bool
 	Offload(now time.Duration, id mcast.GroupID, out *mcast.Output) (mcast.Grant, bool)
 	Revoked(now time.Duration, id mcast.GroupID, out *mcast.Output)
 
