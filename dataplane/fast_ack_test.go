@@ -141,8 +141,13 @@ func TestFastACKsAreTheWorkers(t *testing.T) {
 			word, _ := c.g.Acked(i)
 			counts[i] = word.Count
 		}
-		for range 40 {
-			if r.IntN(3) == 0 && len(c.ends) < 40 {
+		steps := 40
+		if round%4 < 2 { // the source goes round the ring
+			steps = 200
+			c.g.OpenLimit(c.first.Add(1 << 20))
+		}
+		for range steps {
+			if r.IntN(3) == 0 && c.next.Sub(c.lowest()) < 40 {
 				c.data(t)
 			}
 			leg := r.IntN(len(c.acked))

@@ -106,7 +106,7 @@ func (w *worker) cover(f *fastGroup, last, hi rocev2.PSN) bool {
 		} else {
 			exact = false
 		}
-		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: last, Count: uint32(y.taken - y.was), At: at, SentAt: sentAt})
+		legs = append(legs, mcast.LegACK{Leg: f.at[k], Acked: rocev2.MinPSN(last, y.read.PSN), Count: uint32(y.taken - y.was), At: at, SentAt: sentAt})
 		acked = max(acked, at)
 	}
 	w.fast.legs = legs
@@ -157,7 +157,7 @@ func (w *worker) openLimit(f *fastGroup) {
 	if f.acks.moves || w.tracing != nil { // a trace has each packet
 		return
 	}
-	f.acks.moves, f.reportedFor = true, 0
+	f.acks.moves, f.reportedFor = true, w.fast.taken-1
 	f.ring.OpenLimit(w.core.Group(f.id).OffloadCeiling())
 }
 

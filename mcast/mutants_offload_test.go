@@ -5,7 +5,7 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to share the work with a fast path: -run 'R9[78]|R103|R113'.
+// Wrong ways to share the work with a fast path: -run 'R9[78]|R103|R11[34]'.
 var _ = []mutant.Mutant{
 	mutant.New("new packets do not wait for the copies of the fast path", "R97", mutant.In((*group).isDraining,
 		"now < g.extra.offload.drainUntil",
@@ -85,7 +85,31 @@ var _ = []mutant.Mutant{
 	mutant.New("a leg that was asked is not sent the rest", "RestAfterAWord", mutant.In((*group).countACKs,
 		"g.omitSent(sent, out)\ng.resend(now, out)",
 		"g.omitSent(sent, out)")),
-	mutant.New("ACKs of a leg that recovers are left to the fast path", "R113", mutant.In(Group.OffloadACKs,
+	mutant.New("ACKs of a leg that recovers are left to the fast path", "R113", mutant.In((*group).leavesACKs,
 		"case g.repair.numRecovering != 0 || g.agg.numPending != 0 || g.agg.request.isOpen():",
 		"case g.agg.numPending != 0 || g.agg.request.isOpen():")),
+	mutant.New("what the fast path goes on with is skipped while a leg recovers", "CoveredIsRefused", mutant.In((*group).mayCover,
+		`g.leavesACKs(len(legs)) != ""`,
+		"false")),
+	mutant.New("what a receiver lacks is skipped", "CoveredIsRefused", mutant.In((*group).mayCover,
+		"g.acks[l.Leg].flags&isReceiver == 0 || l.Acked != last",
+		"g.acks[l.Leg].flags&isReceiver == 0")),
+	mutant.New("what was reported is skipped again", "R114", mutant.In((*group).mayCover,
+		"last.Less(g.fwd.nxt)",
+		"last.Less(g.fwd.nxt) && false")),
+	mutant.New("messages that are skipped do not count", "R114", mutant.In((*group).skipCovered,
+		"if c.Ends != 0 {",
+		"if false {")),
+	mutant.New("every message is at its end where packets were skipped", "AfterCovered", mutant.In((*group).skipCovered,
+		"g.fwd.midMessage = f&rocev2.OpEnd == 0",
+		"g.fwd.midMessage = false")),
+	mutant.New("the length of a message before what was skipped counts behind it", "AfterCovered", mutant.In((*group).skipCovered,
+		"if n > 1 || f&rocev2.OpStart != 0 {",
+		"if f&rocev2.OpStart != 0 {")),
+	mutant.New("what was skipped counts as having come later", "AfterCovered", mutant.In((*group).skipCovered,
+		"max(g.src.lastPSNAt, c.At)",
+		"max(g.src.lastPSNAt, c.At)+1000")),
+	mutant.New("the fast path moves its limit beyond the stored positions", "OffloadCeiling", mutant.In(Group.OffloadCeiling,
+		"if g.policy.stored {",
+		"if false {")),
 }
