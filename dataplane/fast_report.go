@@ -69,11 +69,11 @@ const touchAhead = 8
 
 // reportUpTo reports the packets before hi.
 func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
+	w.meterPayload(f)
 	if !f.reported.Less(hi) {
 		f.acks.moves = false
 		return
 	}
-	w.meterPayload(f)
 	if w.coverAll(f, hi); !f.reported.Less(hi) {
 		return
 	}

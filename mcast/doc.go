@@ -37,7 +37,8 @@
 //     those of the neighbour.
 //  9. Output.Orders, of a group with GroupSpec.FastPath, are carried out in order, when the
 //     copies of the call have been sent (R97). What the fast path has forwarded, and the ACKs that it has
-//     counted, are reported before any other call for the group (InputForwarded, InputAcked).
+//     counted, are reported before any other call for the group (InputForwarded, InputAcked; InputCovered for what
+//     all receivers have).
 //
 // The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
 // them as R1, R2 and so on.

@@ -13,7 +13,7 @@ var _ = []mutant.Mutant{
 	mutant.New("the copies of a gate count into its next PSN", "fast path", mutant.In(Gate.word,
 		"g.Copies&copiesMask<<gateCopies",
 		"g.Copies&copiesMask")),
-	mutant.New("a limit that was closed is that of before", "FastLimitMoves", mutant.In(limitAt,
+	mutant.New("a limit that was closed is that of before", "LimitWords", mutant.In(limitAt,
 		"+ limitCount",
 		"")),
 }
