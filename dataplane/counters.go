@@ -66,7 +66,7 @@ var dropReasons = [numDrops + 1]struct {
 	dropNeighbourDown:  {name: "neighbour_down", text: "a copy or feedback for a neighbour switch whose adjacency is not up (any more)"},
 	dropBadReport:      {name: "bad_report", text: "a report about who may send in a group, from a neighbour's port and MAC address, that has a wrong MAC: the switches have different keys, or it was forged; or with fields that it cannot have"},
 	dropNotStored:      {name: "not_stored", text: "data that the XDP programs have claimed and not stored within 10 ms: the group is taken off the fast path, and the source sends it again; processors stand still, or the kernel has a defect"},
-	dropNotKept:        {name: "not_kept", text: "a copy of a packet that has left the ring of its group: all receivers had acknowledged it"},
+	dropNotKept:        {name: "not_in_ring", text: "a copy of a packet that has left the ring of its group: all receivers had acknowledged it"},
 	numDrops:           {name: "invalid"},
 }
 

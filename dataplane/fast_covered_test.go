@@ -76,11 +76,11 @@ func TestFastLimitMoves(t *testing.T) {
 	c.g.SetCeiling(to(200))
 	c.g.CloseLimit()
 	c.acks(t, to(29), 0, 1, 2)
-	if c.g.MovesLimit() || c.g.CloseLimit() != to(80) {
+	if c.g.CloseLimit() != to(80) {
 		t.Errorf("the limit has moved although it was closed")
 	}
 	c.g.Grant(c.next, false, to(90))
-	if c.g.OpenLimit(to(200)); !c.g.MovesLimit() || c.g.CloseLimit() != to(90) {
+	if c.g.OpenLimit(to(200)); c.g.CloseLimit() != to(90) {
 		t.Errorf("a grant has another limit than its own")
 	}
 	if n, want := c.g.Payload(), uint64(0); n == want {
@@ -92,7 +92,7 @@ func TestFastLimitMoves(t *testing.T) {
 // was sent that, of the packets up to last, more than the ring has slots.
 func newCoverBench(t *testing.T, last, acked rocev2.PSN) *reportBench {
 	x := newReportBench(t)
-	if x.w.judgeACKs(x.f); !x.f.acks.moves || !x.f.ring.MovesLimit() {
+	if x.w.judgeACKs(x.f); !x.f.acks.moves {
 		t.Fatalf("the programs do not move the limit: %q", x.f.acks.why)
 	}
 	for psn := rocev2.PSN(1); psn <= last; psn++ {
@@ -113,8 +113,8 @@ func TestFastCoversAtALook(t *testing.T) {
 	if n := x.w.count.dataIn - before; n != 37 || x.f.status.Packets != 37 || x.f.acks.answered != 0 && x.w.meters.groups[0].acked != 37 {
 		t.Errorf("%d packets are counted, %d of the group, want 37", n, x.f.status.Packets)
 	}
-	if x.w.lookAtFast(); x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.ring.MovesLimit() {
-		t.Errorf("the core is at %d with ACKs of %d, want 41 and 37; moves %v", x.nxt(), x.acked(), x.f.acks.moves)
+	if x.w.lookAtFast(); x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.limit != 56 {
+		t.Errorf("the core is at %d with ACKs of %d, want 41 and 37; moves %v, limit %d", x.nxt(), x.acked(), x.f.acks.moves, x.f.limit)
 	}
 	if n := x.w.count.drop[dropNotStored]; n != 0 {
 		t.Errorf("%d packets were not in the ring", n)
@@ -140,8 +140,8 @@ func TestFastCoversBeforeACall(t *testing.T) {
 	} {
 		x := newCoverBench(t, 40, 37)
 		call(x)
-		if x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.ring.MovesLimit() {
-			t.Errorf("%s: the core is at %d with ACKs of %d, want 41 and 37; moves %v, %v", name, x.nxt(), x.acked(), x.f.acks.moves, x.f.ring.MovesLimit())
+		if x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.limit != 56 {
+			t.Errorf("%s: the core is at %d with ACKs of %d, want 41 and 37; moves %v, limit %d, want 56", name, x.nxt(), x.acked(), x.f.acks.moves, x.f.limit)
 		}
 		if n := x.w.count.drop[dropNotStored]; n != 0 {
 			t.Errorf("%s: %d packets were not in the ring", name, n)
@@ -182,7 +182,7 @@ func TestFastCoversALegAhead(t *testing.T) {
 func TestFastLimitStaysInATrace(t *testing.T) {
 	x := newReportBench(t)
 	x.w.tracing = newTracing(trace.NewRecorder(&trace.Filter{}))
-	if x.w.judgeACKs(x.f); x.f.acks.moves || x.f.ring.MovesLimit() {
+	if x.w.judgeACKs(x.f); x.f.acks.moves {
 		t.Error("the programs move the limit")
 	}
 }

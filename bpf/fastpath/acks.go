@@ -145,9 +145,6 @@ func (g *Group) CloseLimit() rocev2.PSN {
 	}
 }
 
-// MovesLimit reports whether the programs move the limit.
-func (g *Group) MovesLimit() bool { return g.state().limit.Load()&limitMoves != 0 }
-
 // Acked returns the word of a leg, and when it was raised last, on CLOCK_MONOTONIC; that may be the time of the
 // ACK before, if another one has just come.
 func (g *Group) Acked(leg int) (ACKWord, time.Duration) {

@@ -67,7 +67,7 @@ func (x *slotState) has(word uint64) bool {
 // Passed is a packet that all receivers have acknowledged, in the bytes that KeepPassed was given.
 type Passed struct {
 	Frame []byte
-	At    time.Duration // when it came, as of View
+	At    time.Duration // time at which it came, as of View
 	Ends  uint32        // packets since the grant that ended a message, up to it, modulo 2^24
 }
 

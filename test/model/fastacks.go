@@ -48,8 +48,8 @@ type scan struct {
 	link     uint8
 	tables   uint8 // the tables that the program goes by
 	lowest   rocev2.PSN
-	moves    bool       // the programs moved the limit when this one began,
-	limit    rocev2.PSN // and this was it
+	moves    bool       // the programs moved the limit when this one began
+	limit    rocev2.PSN // the limit then
 	p        packet
 }
 
