@@ -167,6 +167,7 @@ var notOfPackets = map[string]string{
 	"R105": "questions between switches",
 	"R111": "reports between switches",
 	"R113": "how the fast path counts ACKs",
+	"R114": "what the fast path does not report",
 	"R109": "gaps from before a restart",
 }
 
