@@ -16,7 +16,9 @@ const (
 type FastPath struct {
 	Way     string            `json:"way"`              // WayFast, WaySlow or WayNever
 	Since   time.Time         `json:"since,omitzero"`   // the time when Way began
-	Reason  string            `json:"reason,omitempty"` // the reason why the way is not WayFast
+	Word    string            `json:"word,omitempty"`   // what keeps the way from being WayFast, in a word (docs/FAST-PATH.md)
+	Reason  string            `json:"reason,omitempty"` // likewise in a sentence: the port, for example
+	Remedy  string            `json:"remedy,omitempty"` // what helps
 	Packets uint64            `json:"packets"`          // packets of Counters.DataIn that XDP replicated
 	Copies  uint64            `json:"copies"`           // copies that XDP made of these packets
 	Grants  uint64            `json:"grants"`           // times that the way became WayFast

@@ -48,7 +48,7 @@ func (w *worker) obeyOrders(data bool) {
 }
 
 // takeBack takes a group back from the programs, and reports all that they have forwarded.
-func (w *worker) takeBack(f *fastGroup, why string) {
+func (w *worker) takeBack(f *fastGroup, why Why) {
 	if f.step != fastGranted {
 		return
 	}
@@ -71,7 +71,7 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	if f.awaitsPrograms {
 		f.unset()
 	}
-	f.damaged = ""
+	f.damaged = Why{}
 	w.leaveFast(f, why)
 }
 
@@ -158,7 +158,7 @@ func (w *worker) grant(f *fastGroup) {
 	f.acks.first, f.acks.messages, f.acks.counting, f.acks.moves = g.Nxt, g.Messages, false, false
 	w.fast.on = append(w.fast.on, f)
 	f.status.Grants++
-	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, "", ""
+	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, Why{}, Why{}
 	f.ring.Grant(g.Nxt, g.MidMessage, g.Limit)
 	if !known {
 		w.disturbFastGroup(f.id) // a leg that the maps do not have
@@ -166,7 +166,7 @@ func (w *worker) grant(f *fastGroup) {
 }
 
 // leaveFast notes why a group is not on the fast path.
-func (w *worker) leaveFast(f *fastGroup, why string) {
+func (w *worker) leaveFast(f *fastGroup, why Why) {
 	if f.why = why; f.status.Path != PathSlow {
 		f.status.Since = w.now
 	}

@@ -44,7 +44,7 @@ const (
 const maxFastSlots = 1 << 10
 
 // spec returns the fast path of a group, or why it never takes it.
-func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why string) {
+func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why Why) {
 	if g.TargetKey != 0 {
 		return f, whyTargets
 	}
@@ -54,14 +54,8 @@ func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why string)
 			return f, whyNoStore
 		}
 	}
-	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}, ""
+	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}, Why{}
 }
-
-// Why a group is never offered the fast path.
-const (
-	whyNoStore = "it has no local repair, or too little memory for it"
-	whyTargets = "it is registered with target messages, and the XDP programs do not rewrite each WRITE by those"
-)
 
 const (
 	minFastSlots = 1 << 4
@@ -95,7 +89,7 @@ type fastGroup struct {
 	asked     bool          // the core would offload the group
 	ended     bool          // the group is removed
 	judgedAt  uint64        // fastPath.changes when why was found
-	why       string        // the reason why it is not on the fast path; "": it is, or may be at any time
+	why       Why           // the reason why it is not on the fast path
 	retryAt   time.Duration // the time when the path is judged again
 	reported  rocev2.PSN    // all before it is reported
 	ends      uint32        // packets since the grant that ended a message, of those, modulo 2^24
@@ -109,7 +103,7 @@ type fastGroup struct {
 	limit     rocev2.PSN    // the limit that the maps have
 	lookAt    time.Duration // the next look at the gates
 	tryAt     time.Duration // the next attempt to grant
-	damaged   string        // why a packet was not reported; "": all were
+	damaged   Why           // why a packet was not reported
 
 	awaitsPrograms bool // a program may hold a packet, and would send it through gates that are open again: it has to end before the maps are set
 
@@ -124,7 +118,7 @@ type fastGroup struct {
 type fastPath struct {
 	shared   *fastShared   // nil: off
 	groups   []*fastGroup  // groups by GroupID; nil: not offered
-	never    []string      // the reasons why groups are not offered, by GroupID
+	never    []Why         // the reasons why groups are not offered, by GroupID
 	rings    []*fastGroup  // groups that have a place in the maps
 	on       []*fastGroup  // granted
 	asked    []*fastGroup  // groups to be granted when the batch has been sent
@@ -167,7 +161,7 @@ func newFastShared(maps *fastpath.Maps, thread *portThread, targets *fastTargets
 
 // enableFastPath makes w offer the fast path to the groups that are put from now on.
 func (w *worker) enableFastPath(s *fastShared) {
-	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), never: make([]string, len(w.groups)), changes: 1}
+	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), never: make([]Why, len(w.groups)), changes: 1}
 }
 
 // granted returns group id if it is on the fast path, or nil.
@@ -195,7 +189,7 @@ func (w *worker) offerFast(spec *mcast.GroupSpec, t *groupTable) {
 		return
 	}
 	if t.ip != spec.IP { // the XDP programs find a group by its address
-		w.fast.never[spec.ID] = "another group has its address, " + t.ip.String()
+		w.fast.never[spec.ID] = Why{Word: fastAddress, detail: "another group has its address, " + t.ip.String()}
 		return
 	}
 	spec.FastPath, w.fast.never[spec.ID] = w.fast.shared.spec(spec)
@@ -221,20 +215,6 @@ func (w *worker) beginFast(spec *mcast.GroupSpec) {
 		status: FastStatus{Path: PathSlow, Since: w.now, Why: whyNoData},
 	}
 }
-
-// Why a group that may be offloaded is not.
-const (
-	whyNoData   = "no data has come yet"
-	whyIdle     = "no data has come for a while"
-	whyInput    = "a packet came that the switch has to judge"
-	whyDecision = "the switch is about to decide something about its data"
-	whyChange   = "its members, or a port, have changed"
-	whyDamaged  = "a packet had a wrong ICRC"
-
-	whyNotStored = "a packet was not stored for repair"
-
-	whyReclaimed = "no data has come for a while, and another group has its room"
-)
 
 // endFast ends the fast path of a group that is removed. It has been taken back.
 func (w *worker) endFast(id mcast.GroupID) {
@@ -266,7 +246,7 @@ func (f *fastGroup) unset() {
 	if f.step == fastSet {
 		f.step = fastUnset
 	}
-	f.why, f.judgedAt = "", 0
+	f.why, f.judgedAt = Why{}, 0
 }
 
 // disturbFast takes all groups back, since tables or ports are about to change by which

@@ -29,7 +29,7 @@ func (w *worker) isSet(f *fastGroup) bool {
 	}
 	spec, why := w.planFast(f)
 	f.judgedAt, f.retryAt = w.fast.changes, w.now+fastRetry
-	if why != "" {
+	if why != (Why{}) {
 		f.step = fastUnset
 		w.leaveFast(f, why)
 		return false
@@ -52,7 +52,7 @@ func (f *fastGroup) isLike(spec *fastpath.GroupSpec) bool {
 }
 
 // planFast returns what the maps are to have of f, or why it cannot take the fast path.
-func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
+func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	t, g := &w.fast.table, &w.groups[f.id]
 	if !w.core.Group(f.id).OffloadTable(t) {
 		return s, whyNoData
@@ -61,11 +61,11 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 		return s, whyTraced
 	}
 	if g.acrossIsolated {
-		return s, "it has members behind several isolated ports"
+		return s, Why{Word: fastIsolated}
 	}
 	src := g.members[t.Source]
 	l := &g.legs[src.leg]
-	if why := w.whyNotLeg(l, g); why != "" {
+	if why := w.whyNotLeg(l, g); why != (Why{}) {
 		return s, why
 	}
 	p := w.ports[l.port]
@@ -76,14 +76,21 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 	}
 	f.source, f.neighbour, f.sourcePort = t.Source, l.neighbour, l.port
 	f.legs, f.at = slices.Repeat([]int{-1}, len(g.legs)), nil
+	behind := make([]int, len(w.ports))
+	if len(t.Legs) > fastpath.MaxGroupLegs {
+		return s, Why{Word: fastReceivers}
+	}
 	for i := range t.Legs {
 		o := &t.Legs[i]
 		l := &g.legs[o.Leg]
-		if why := w.whyNotLeg(l, g); why != "" {
+		if why := w.whyNotLeg(l, g); why != (Why{}) {
 			return s, why
 		}
 		if w.fast.shared.targets.isBarred(l.port) {
-			return s, fmt.Sprintf("port %s: %s", w.ports[l.port].name, w.fast.shared.targets.why(l.port))
+			return s, w.fast.shared.targets.whyBarred(l.port)
+		}
+		if behind[l.port]++; behind[l.port] > fastpath.MaxPortLegs {
+			return s, Why{Word: fastReceivers}
 		}
 		p := w.ports[l.port]
 		x := fastpath.LegSpec{
@@ -97,46 +104,46 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 		s.Legs = append(s.Legs, x)
 	}
 	w.planACKs(f, &s, &src, l)
-	return s, ""
+	return s, Why{}
 }
 
-// whyNotLeg returns why packets from or to a leg of g cannot take the fast path, or "".
-func (w *worker) whyNotLeg(l *leg, g *groupTable) string {
+// whyNotLeg returns why packets from or to a leg of g cannot take the fast path.
+func (w *worker) whyNotLeg(l *leg, g *groupTable) Why {
 	if l.port < 0 {
-		return fmt.Sprintf("the location of member %s is not known", l.ip)
+		return Why{Word: fastLocation, detail: fmt.Sprintf("the location of member %s is not known", l.ip)}
 	}
 	p := w.ports[l.port]
 	switch {
 	case !l.isUp(p):
-		return fmt.Sprintf("the switch behind port %s is not up", p.name)
+		return Why{Word: fastNeighbour, detail: fmt.Sprintf("the switch behind port %s is not up", p.name)}
 	case g.maxFrameBytes-rocev2.EthernetLen-rocev2.VLANLen > p.mtu:
-		return fmt.Sprintf("the MTU of port %s, %d, is too small for its longest packets", p.name, p.mtu)
+		return Why{Word: fastMTU, detail: fmt.Sprintf("the MTU of port %s, %d, is too small for its longest packets", p.name, p.mtu)}
 	}
-	if why := p.whyNotFast(); why != "" {
-		return fmt.Sprintf("port %s %s", p.name, why)
+	if word, why := p.whyNotFast(); word != OnFastPath {
+		return Why{Word: word, detail: fmt.Sprintf("port %s %s", p.name, why)}
 	}
-	return ""
+	return Why{}
 }
 
-// whyNotFast returns why no group takes the fast path from or to p, or "".
-func (p *port) whyNotFast() string {
+// whyNotFast returns why no group takes the fast path from or to p, which does or is what why says.
+func (p *port) whyNotFast() (word FastWord, why string) {
 	rate := p.queue.rate
 	if p.remoteTX != nil {
 		rate = p.remoteTX.status.rate.Load()
 	}
 	switch {
 	case p.vanished || p.down:
-		return "is down"
+		return fastDown, "is down"
 	case !p.native:
-		return "runs XDP in generic mode"
+		return fastGeneric, "runs XDP in generic mode"
 	case p.multiBuffer:
-		return "has frames in several buffers, of which XDP broadcasts none: its driver takes no program for one buffer at its MTU"
+		return fastBuffers, "has frames in several buffers, of which XDP broadcasts none: its driver takes no program for one buffer at its MTU"
 	case rate != 0:
-		return "has a rate"
+		return fastRate, "has a rate"
 	case p.ownECN:
-		return "has ECN thresholds, and copies by XDP are not marked"
+		return fastECN, "has ECN thresholds, and copies by XDP are not marked"
 	}
-	return ""
+	return OnFastPath, ""
 }
 
 // change has the thread set the maps for f.
@@ -177,11 +184,11 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 			w.deleteFast(f)
 		}
 	case errors.Is(err, fastpath.ErrNoRoom):
-		if w.leaveFast(f, err.Error()); ring == nil && w.reclaimRing() {
+		if w.leaveFast(f, Why{Word: fastNoRoom, detail: err.Error()}); ring == nil && w.reclaimRing() {
 			f.retryAt = w.now + fastLook
 		}
 	case err != nil:
-		w.leaveFast(f, err.Error())
+		w.leaveFast(f, Why{Word: fastFailed, detail: err.Error()})
 		x := w.fast.shared
 		x.notify(true, "a group does not take the fast path", "group", spec.IP, "error", err)
 	case f.judgedAt == version:

@@ -36,8 +36,8 @@ func TestFastStaysSlow(t *testing.T) {
 		}
 		x.w.takeBack(x.f, whyChange)
 		c.change(x, x.w.ports[2])
-		if _, why := x.w.planFast(x.f); why != c.why && (c.why == "" || !strings.Contains(why, c.why)) {
-			t.Errorf("%s: %q, want %q", name, why, c.why)
+		if _, why := x.w.planFast(x.f); why.Text() != c.why && (c.why == "" || !strings.Contains(why.Text(), c.why)) {
+			t.Errorf("%s: %q, want %q", name, why.Text(), c.why)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestNeverFast(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.round(0, nil)
-		if s := w.fastStatus(0); s.Path != PathNever || !strings.Contains(s.Why, why) {
+		if s := w.fastStatus(0); s.Path != PathNever || !strings.Contains(s.Why.Text(), why) {
 			t.Errorf("%+v, want %s", s, why)
 		}
 		b.spec.TargetKey, b.spec.Repair = 0, mcast.RepairSpec{}

@@ -58,7 +58,7 @@ func (w *worker) reportGroup(f *fastGroup) {
 	if f.lookedAt, f.lookedHi = looked, hi; f.step == fastGranted {
 		w.tellACKs(f)
 	}
-	if f.damaged != "" {
+	if f.damaged != (Why{}) {
 		w.takeBack(f, f.damaged)
 	}
 }
@@ -159,7 +159,7 @@ func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at tim
 			switch now := w.elapsed(); {
 			case end == 0:
 				end = now + fastStore
-			case now >= end || f.damaged != "":
+			case now >= end || f.damaged != (Why{}):
 				return w.storedLast(f, psn)
 			}
 		}

@@ -47,7 +47,7 @@ func TestFastNeverStored(t *testing.T) {
 				return
 			case <-tick.C:
 			}
-			claimed, reason := false, ""
+			claimed, reason := false, Why{}
 			w.do(func() {
 				f := w.fast.of(0)
 				if claimed = w.claim(f); !claimed {
@@ -65,7 +65,7 @@ func TestFastNeverStored(t *testing.T) {
 			})
 			if claimed {
 				if reason != whyNotStored {
-					t.Errorf("the group is not on the fast path because %q", reason)
+					t.Errorf("the group is not on the fast path because %q", reason.Text())
 				}
 				return
 			}

@@ -208,7 +208,7 @@ func TestFastACKsEnd(t *testing.T) {
 	x.w.judgeACKs(x.f)
 	x.forward(1, false)
 	x.counts(1, 0)
-	if x.w.takeBack(x.f, "test"); x.acked() != 1 || x.f.ring.CountsACKs() || x.f.acks.counting {
+	if x.w.takeBack(x.f, whyChange); x.acked() != 1 || x.f.ring.CountsACKs() || x.f.acks.counting {
 		t.Errorf("the core has ACKs of %d, want 1; words are open: %v", x.acked(), x.f.ring.CountsACKs())
 	}
 }

@@ -28,7 +28,7 @@ func (p Path) String() string { return [...]string{"never", "slow", "fast"}[p] }
 type FastStatus struct {
 	Path    Path
 	Since   time.Duration // the time when the path began, by Plane.Now
-	Why     string        // the reason why the path is not fast
+	Why     Why           // the reason why the path is not fast
 	Packets uint64        // packets of the source that the programs have forwarded
 	Copies  uint64        // copies that the programs have made
 	Grants  uint64
@@ -45,7 +45,7 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 	f := w.fast.of(id)
 	switch {
 	case w.fast.shared == nil:
-		return FastStatus{Path: PathNever, Why: "no group of this switch does: fast_path is off, or the log of the start has the reason"}
+		return FastStatus{Path: PathNever, Why: Why{Word: fastOff}}
 	case f == nil:
 		return FastStatus{Path: PathNever, Why: w.fast.never[id]}
 	}
@@ -107,7 +107,7 @@ func (p *Plane) describeFast(list []api.Port) error {
 				continue
 			}
 			f := &api.PortFastPath{Used: true}
-			if reason := x.whyNotFast(); reason != "" {
+			if word, reason := x.whyNotFast(); word != OnFastPath {
 				f.Used, f.Reason = false, "it "+reason
 			}
 			list[i].FastPath = f

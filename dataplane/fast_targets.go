@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -150,6 +151,19 @@ func (f *fastTargets) why(pi int) string {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s", reason, remedy)
+}
+
+// whyBarred is why groups with receivers behind port pi, which is barred, are off the fast path.
+func (f *fastTargets) whyBarred(pi int) Why {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := &f.ports[pi]
+	word := fastRedirects
+	if state, _, _ := x.target.State(); state == fastpath.TargetLossy {
+		word = fastLosses
+	}
+	reason, remedy := x.target.Why(x.driver)
+	return Why{Word: word, detail: fmt.Sprintf("port %s: %s", x.name, cmp.Or(reason, "it is tried again")), helps: remedy}
 }
 
 func (f *fastTargets) close() {

@@ -314,6 +314,3 @@ func (w *worker) keepSlow(groups []netip.Addr) {
 	w.fast.slow = groups
 	w.disturbFast()
 }
-
-// whyTraced is why a traced group is not on the fast path.
-const whyTraced = "it is being traced, and the trace asks for the copies of every packet"

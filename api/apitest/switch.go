@@ -40,7 +40,7 @@ func Switch() *Backend {
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
 			Normal: map[string]uint64{"no_source": 2}, Drops: map[string]uint64{"wrong_qpn": 12, "psn_out_of_range": 4},
-			FastPath: &api.FastPath{Way: api.WayNever, Reason: "no local repair"},
+			FastPath: &api.FastPath{Way: api.WayNever, Word: "repair", Reason: "no local repair", Remedy: "register it with local repair"},
 			Members: []api.Member{
 				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true,
 					Diagnosis: "wrong sq-psn: packets seen at PSN 0x000400, expected 0x000000 by registration"},

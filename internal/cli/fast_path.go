@@ -11,10 +11,13 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// dataPath names the way of a group's data.
+// dataPath names the way of a group's data, and in a word why it is not the fast one.
 func dataPath(f *api.FastPath) string {
 	if f == nil {
 		return "-"
+	}
+	if f.Word != "" {
+		return text(f.Way + ": " + f.Word)
 	}
 	return text(f.Way)
 }
@@ -31,10 +34,17 @@ func fastPathRows(row func(key, format string, args ...any), g *api.Group) {
 	if !f.Since.IsZero() {
 		s += ", since " + localTime(f.Since)
 	}
-	if f.Reason != "" {
-		s += "; " + f.Reason
-	}
 	row("data path", "%s", s)
+	if f.Reason != "" {
+		s := f.Reason
+		if f.Word != "" {
+			s = f.Word + ": " + s
+		}
+		if f.Remedy != "" {
+			s += "; remedy: " + f.Remedy
+		}
+		row("why not fast", "%s", s)
+	}
 	if f.Grants == 0 {
 		return
 	}

@@ -18,7 +18,7 @@ func (c *control) describeFastPath(f *dataplane.FastStatus) *api.FastPath {
 		return nil
 	}
 	a := &api.FastPath{
-		Way: f.Path.String(), Reason: f.Why, Packets: f.Packets, Copies: f.Copies, Grants: f.Grants, Revokes: f.Revokes, Ring: f.Ring,
+		Way: f.Path.String(), Word: f.Why.Word.String(), Reason: f.Why.Text(), Remedy: f.Why.Remedy(), Packets: f.Packets, Copies: f.Copies, Grants: f.Grants, Revokes: f.Revokes, Ring: f.Ring,
 		ACKs: f.Taken, Answers: f.Sent, ACKsBy: f.ACKs,
 	}
 	if f.Since > 0 {

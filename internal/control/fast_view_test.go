@@ -33,6 +33,10 @@ func TestDescribeFastPath(t *testing.T) {
 				t.Errorf("%v: %+v", path, a)
 			}
 		}
+		s.Why.Word = dataplane.NumFastWords - 1
+		if a := c.describeFastPath(&s); a.Word != s.Why.Word.String() || a.Reason != s.Why.Text() || a.Remedy != s.Why.Remedy() || a.Word == "" || a.Reason == "" || a.Remedy == "" {
+			t.Errorf("why it is not fast: %+v", a)
+		}
 		s.Since = c.now()
 		if at := c.describeFastPath(&s).Since; time.Since(at) > time.Minute || time.Since(at) < 0 {
 			t.Errorf("since %v", at)

@@ -94,7 +94,7 @@ func TestFastPathOfTheDaemon(t *testing.T) {
 	for range 3 {
 		round()
 	}
-	if w := way(); w.Way == api.WayFast || !strings.Contains(w.Reason, "GRO") {
+	if w := way(); w.Way == api.WayFast || !strings.Contains(w.Remedy, "GRO") {
 		t.Errorf("after GRO was turned off: %+v", w)
 	}
 	if err := p.Signal(syscall.SIGTERM); err != nil {

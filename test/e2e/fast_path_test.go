@@ -73,7 +73,7 @@ func TestFastPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newFastRig(t, c)
 			r.join()
-			if w := r.way(); w.Way == api.WayFast || w.Reason == "" || w.Since.IsZero() {
+			if w := r.way(); w.Way == api.WayFast || w.Word != "idle" || w.Reason == "" || w.Remedy == "" || w.Since.IsZero() {
 				t.Errorf("before there is data: %+v", w)
 			}
 			r.onFastPath(0, 100_000)
@@ -154,7 +154,7 @@ func TestFastPathWithoutGRO(t *testing.T) {
 	}
 	const reason = "the veth's peer takes no redirected frames: turn on GRO"
 	w, p := r.way(), r.ports()[2].FastPath
-	if w.Way != api.WaySlow || w.Packets != 0 || !strings.Contains(w.Reason, "port p3") || !strings.Contains(w.Reason, reason) {
+	if w.Way != api.WaySlow || w.Packets != 0 || w.Word != "redirects" || !strings.Contains(w.Reason, "port p3: the veth's peer takes no redirected frames") || !strings.Contains(w.Remedy, "turn on GRO") {
 		t.Errorf("the group: %+v", w)
 	}
 	if p.Used || !strings.Contains(p.Reason, reason) {
@@ -176,7 +176,7 @@ func TestFastPathWithoutGRO(t *testing.T) {
 	if err := h.NS.SetFeature(h.Interface, lab.GRO, false); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(r.way().Reason, reason) {
+	for r.way().Word != "redirects" {
 		r.hosts[0].mr.Bytes()[0]++
 		r.write(0, 100_000)
 		r.same(0)
