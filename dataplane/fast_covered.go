@@ -16,16 +16,6 @@ import (
 // the core in one step, and the rest waits for the next look. Before any other call of the core for
 // the group, and when a look finds that nothing has moved, the limit is closed, and all is reported.
 
-// lookAtFast looks at all groups that the programs have.
-func (w *worker) lookAtFast() {
-	for i := 0; i < len(w.fast.on); i++ {
-		f := w.fast.on[i]
-		if w.lookAtGroup(f); i < len(w.fast.on) && w.fast.on[i] != f {
-			i-- // it was taken back
-		}
-	}
-}
-
 // lookAtGroup tells the core what all receivers of a group have acknowledged. Where the programs do not move the
 // limit, or nobody has acknowledged anything, it reports all.
 func (w *worker) lookAtGroup(f *fastGroup) {

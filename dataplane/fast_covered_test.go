@@ -107,13 +107,13 @@ func newCoverBench(t *testing.T, last, acked rocev2.PSN) *reportBench {
 func TestFastCoversAtALook(t *testing.T) {
 	x := newCoverBench(t, 40, 37)
 	before := x.w.count.dataIn
-	if x.w.lookAtFast(); x.nxt() != 38 || x.acked() != 37 || !x.f.acks.moves {
+	if x.w.lookAtGroup(x.f); x.nxt() != 38 || x.acked() != 37 || !x.f.acks.moves {
 		t.Fatalf("the core is at %d with ACKs of %d, want 38 and 37; moves %v", x.nxt(), x.acked(), x.f.acks.moves)
 	}
 	if n := x.w.count.dataIn - before; n != 37 || x.f.status.Packets != 37 || x.f.acks.answered != 0 && x.w.meters.groups[0].acked != 37 {
 		t.Errorf("%d packets are counted, %d of the group, want 37", n, x.f.status.Packets)
 	}
-	if x.w.lookAtFast(); x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.limit != 56 {
+	if x.w.lookAtGroup(x.f); x.nxt() != 41 || x.acked() != 37 || x.f.acks.moves || x.f.limit != 56 {
 		t.Errorf("the core is at %d with ACKs of %d, want 41 and 37; moves %v, limit %d", x.nxt(), x.acked(), x.f.acks.moves, x.f.limit)
 	}
 	if n := x.w.count.drop[dropNotStored]; n != 0 {
@@ -129,7 +129,7 @@ func TestFastCoversBeforeACall(t *testing.T) {
 	for name, call := range map[string]func(*reportBench){
 		"a packet":       func(x *reportBench) { x.w.reportBefore(0) },
 		"a question":     func(x *reportBench) { x.w.reportFast(0) },
-		"a take-back":    func(x *reportBench) { x.w.takeBack(x.f, "test") },
+		"a take-back":    func(x *reportBench) { x.w.takeBack(x.f, whyChange) },
 		"closed words":   func(x *reportBench) { x.f.acks.never = noACKsTree; x.w.judgeACKs(x.f) },
 		"a gate is late": func(x *reportBench) { x.w.reopenGate(x.f, 0) },
 		"a deadline": func(x *reportBench) {
@@ -152,7 +152,7 @@ func TestFastCoversBeforeACall(t *testing.T) {
 // The packet behind those that all have may have come after a pause: it is not reported if its ICRC is wrong.
 func TestFastCoversBeforeDamage(t *testing.T) {
 	x := newCoverBench(t, 20, 19)
-	x.w.lookAtFast()
+	x.w.lookAtGroup(x.f)
 	x.f.movedFrom = x.w.elapsed()
 	x.forward(20, true)
 	x.counts(19, 19)
@@ -165,7 +165,7 @@ func TestFastCoversBeforeDamage(t *testing.T) {
 func TestFastCoversALegAhead(t *testing.T) {
 	x := newCoverBench(t, 40, 36)
 	x.f.ring.OpenACKs([]rocev2.PSN{36, 38}, 36, 1, 0, 0)
-	x.w.lookAtFast()
+	x.w.lookAtGroup(x.f)
 	if x.nxt() != 37 || x.status.Members[2].Acked != 36 {
 		t.Fatalf("the core is at %d, and a leg has %d; want 37 and 36", x.nxt(), x.status.Members[2].Acked)
 	}

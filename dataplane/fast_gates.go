@@ -144,9 +144,10 @@ func (w *worker) giveBack(f *fastGroup, k int, next, delta rocev2.PSN, until tim
 	return w.core.Requeue(&c, until)
 }
 
-// lookAtGates finds gates that do not follow.
-func (w *worker) lookAtGates(f *fastGroup) {
+// lookAtGates finds gates that do not follow. It returns true if all that are open have let everything pass.
+func (w *worker) lookAtGates(f *fastGroup) (settled bool) {
 	hi := f.ring.State().Hi
+	settled = true
 	for k := range f.gates {
 		g := &f.gates[k]
 		if !g.open {
@@ -155,14 +156,16 @@ func (w *worker) lookAtGates(f *fastGroup) {
 		x := f.ring.Gate(k)
 		stuck := g.behind && x.Next == g.next
 		g.next, g.behind = x.Next, x.Next != hi
+		settled = settled && !g.behind
 		if !stuck {
 			continue
 		}
 		w.reopenGate(f, k)
 		if f.step != fastGranted {
-			return
+			return false
 		}
 	}
+	return settled
 }
 
 // reopenGate shuts a gate that has let something not pass, and has the leg sent that.

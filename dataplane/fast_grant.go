@@ -53,7 +53,7 @@ func (w *worker) takeBack(f *fastGroup, why Why) {
 		return
 	}
 	f.step = fastSet
-	w.fast.on = slices.DeleteFunc(w.fast.on, func(x *fastGroup) bool { return x == f })
+	w.fast.on.remove(f)
 	w.readClock()
 	st := f.ring.Revoke()
 	f.closeLimit()
@@ -62,6 +62,8 @@ func (w *worker) takeBack(f *fastGroup, why Why) {
 	w.reportUpTo(f, st.Hi)
 	w.tellACKs(f)
 	f.acks.counting = false
+	f.full = f.full || st.Hi == f.limit
+	w.fast.idle.add(f)
 	w.giveBackMissed(f)
 	w.coreCalls++
 	w.out.MaxResends = -1
@@ -153,10 +155,13 @@ func (w *worker) grant(f *fastGroup) {
 			f.openGate(k, o.Next, rocev2.PSN(o.Delta))
 		}
 	}
-	f.step, f.reported, f.clock, f.movedAt, f.lookAt = fastGranted, g.Nxt, w.now, w.now, w.now+fastLook
+	f.step, f.reported, f.clock, f.movedAt, f.lookAt = fastGranted, g.Nxt, w.now, w.now, w.now+fastReport
+	f.gatesAt, f.gatesSeen, f.settled, f.used = w.now+fastLook, g.Nxt, false, true
 	f.movedFrom, f.lookedAt, f.lookedHi, f.limit, f.ends = 0, w.now, g.Nxt, g.Limit, 0
 	f.acks.first, f.acks.messages, f.acks.counting, f.acks.moves = g.Nxt, g.Messages, false, false
-	w.fast.on = append(w.fast.on, f)
+	w.fast.idle.remove(f)
+	w.fast.on.add(f)
+	w.touch(f)
 	f.status.Grants++
 	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, Why{}, Why{}
 	f.ring.Grant(g.Nxt, g.MidMessage, g.Limit)
@@ -173,22 +178,14 @@ func (w *worker) leaveFast(f *fastGroup, why Why) {
 	f.status.Path, f.status.Why = PathSlow, why
 }
 
-// isFastDue reports whether groups are to be looked at now, since some time has passed.
-func (w *worker) isFastDue() bool {
-	if len(w.fast.on) == 0 || w.now < w.fast.reportAt {
-		return false
-	}
-	w.fast.reportAt = w.now + fastReport
-	return true
-}
-
 // nextFast returns when the fast path has something to do, if nothing happens before.
 func (w *worker) nextFast() time.Duration {
 	switch {
 	case len(w.fast.opens) > 0 || len(w.fast.jobs) > 0:
 		return w.now + minTXRetry
 	case len(w.fast.on) > 0:
-		return w.now + fastLook
+		at, _ := w.fast.on.first()
+		return max(at, w.now+fastLook)
 	}
 	return w.now + maxSleep
 }
@@ -210,26 +207,9 @@ func (w *worker) tendFast() {
 	w.runFastJobs()
 	w.openFastGates()
 	w.grantAsked()
-	for i := 0; i < len(w.fast.on); i++ {
-		f := w.fast.on[i]
-		if w.now-f.movedAt >= fastIdle {
-			w.reportGroup(f)
-			if w.now-f.movedAt >= fastIdle {
-				w.takeBack(f, whyIdle)
-			}
-		}
-		if f.step == fastGranted {
-			w.moveLimit(f)
-			w.judgeACKs(f)
-		}
-		if f.step == fastGranted && w.now >= f.lookAt {
-			f.lookAt = w.now + fastLook
-			w.lookAtGates(f)
-		}
-		if f.step != fastGranted {
-			i--
-		}
-	}
+	w.lookDue()
+	w.tendTouched()
+	w.tendIdle()
 	if w.anyStaged() {
 		w.flush()
 	}

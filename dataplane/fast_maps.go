@@ -44,8 +44,16 @@ func (x *fastMaps) open(s *bpf.Steering, cfg *config.Config, found []foundPort, 
 // largeMTU is the MTU from which on packets may need large slots.
 const largeMTU = 2000
 
-// fastRoom returns the room for groups: as many rings of the largest size as there is memory
-// for, half of it for long packets if a port takes them.
+// maxFastGroups bounds the groups with up to usualLegs receivers that there is room for beside the memory of
+// their rings: each has a DEVMAP, which is a file descriptor.
+const (
+	maxFastGroups = 1 << 10
+	usualLegs     = 16
+)
+
+// fastRoom returns the room for groups: as many slots as there is memory for, half of it in long ones if
+// a port takes long packets, and as many groups as there are smallest rings. DEVMAPs with room for many
+// receivers are for few groups, those for few receivers for some: more of these have larger ones.
 func fastRoom(cfg *config.Config, found []foundPort) fastpath.Config {
 	c := fastpath.Config{Ports: len(cfg.Ports) + sparePorts, Slots: cfg.FastPathMemory / (largestSlot / 2)}
 	for i := range found {
@@ -54,9 +62,13 @@ func fastRoom(cfg *config.Config, found []foundPort) fastpath.Config {
 			break
 		}
 	}
-	rings := max(1, (c.Slots+c.LargeSlots)/maxFastSlots)
+	rings := min((c.Slots+c.LargeSlots)/minFastSlots, maxFastGroups)
 	for legs := 2; legs <= fastpath.MaxGroupLegs; legs *= 2 {
-		c.Sizes = append(c.Sizes, fastpath.Size{Legs: legs, Groups: max(1, min(rings, 4*rings/legs))})
+		n := rings / 8
+		if legs >= usualLegs {
+			n = rings / (legs / usualLegs) / (legs / usualLegs)
+		}
+		c.Sizes = append(c.Sizes, fastpath.Size{Legs: legs, Groups: max(1, n)})
 	}
 	return c
 }

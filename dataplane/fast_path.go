@@ -27,11 +27,6 @@ import (
 const (
 	fastDrain   = 200 * time.Microsecond // mcast.FastPathSpec.Drain
 	fastBackoff = 2 * time.Millisecond   // mcast.FastPathSpec.Backoff, if no test has another
-	// fastLook is the interval at which gates are looked at, and packets reported at the
-	// latest, while the programs forward.
-	fastLook = time.Millisecond
-	// fastReport is the least interval of reports while the worker polls, and nothing comes.
-	fastReport = 100 * time.Microsecond
 	// fastIdle is the time without a packet after which a group is taken back. So a group
 	// on the fast path is one that moves, and the worker looks at no other.
 	fastIdle = 100 * time.Millisecond
@@ -77,6 +72,7 @@ type fastGroup struct {
 	id    mcast.GroupID
 	step  fastStep
 	ring  *fastpath.Group    // its place in the maps; nil: it has none
+	most  int                // the most slots that its ring may have
 	spec  fastpath.GroupSpec // what the maps have
 	legs  []int              // indices in spec.Legs, by LegID; -1: the leg is not there
 	at    []mcast.LegID      // legs by index in spec.Legs
@@ -101,44 +97,60 @@ type fastGroup struct {
 	lookedHi  rocev2.PSN    // the first one of those
 	payload   uint64        // fastpath.Group.Payload that is counted
 	limit     rocev2.PSN    // the limit that the maps have
-	lookAt    time.Duration // the next look at the gates
+	lookAt    time.Duration // the next look
+	lookIndex int           // the index in fastPath.on
+	gatesAt   time.Duration // no look at the gates before
+	gatesSeen rocev2.PSN    // reported at the last one
+	settled   bool          // the gates have let everything pass that was forwarded before it
+	touched   bool          // it is in fastPath.touched
 	tryAt     time.Duration // the next attempt to grant
 	damaged   Why           // why a packet was not reported
 
 	awaitsPrograms bool // a program may hold a packet, and would send it through gates that are open again: it has to end before the maps are set
 
+	full     bool          // the ring was full: a larger one is of use
+	used     bool          // the core may retain packets of the ring
+	resizeAt time.Duration // the ring does not grow before
+
+	older, younger *fastGroup // neighbours in fastPath.idle; not in it: nil
+
 	acks        fastACKs
+	reportedIn  uint64 // fastPath.passes of the last one that has reported it
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus
-	copiesWas   uint64 // the copies that earlier gates have counted
-	givenBack   uint64 // copies given back to the core, of those that the programs were to make
+	leftBefore  fastpath.Counters // packets that programs left to the worker with earlier places
+	copiesWas   uint64            // the copies that earlier gates have counted
+	givenBack   uint64            // copies given back to the core, of those that the programs were to make
 }
 
 // fastPath is the fast path of a worker's groups. The zero value is none.
 type fastPath struct {
-	shared   *fastShared   // nil: off
-	groups   []*fastGroup  // groups by GroupID; nil: not offered
-	never    []Why         // the reasons why groups are not offered, by GroupID
-	rings    []*fastGroup  // groups that have a place in the maps
-	on       []*fastGroup  // granted
-	asked    []*fastGroup  // groups to be granted when the batch has been sent
-	asking   []*fastGroup  // scratch
-	opens    []fastOpen    // gates to be opened, when what was staged before has been sent
-	jobs     []func()      // jobs for the thread, in order
-	refused  []fastLeg     // legs of which the core was given a copy back in this call
-	reportAt time.Duration // the next report while nothing comes
-	slow     []netip.Addr  // groups that are kept off it
-	changes  uint64        // counts the changes of tables and ports
-	taken    uint64        // counts the batches that were taken from sockets and other workers
-	table    mcast.OffloadTable
-	legs     []mcast.LegACK // scratch
-	acked    []rocev2.PSN   // likewise
-	pkt      mcast.Packet
-	frame    rocev2.Frame // the frame of the packet that is reported
-	covered  mcast.Covered
-	kept     [largestSlot]byte // the packet of a ring that is looked at
-	repair   fastRepair
-	snapshot mcast.GroupStatus // scratch
+	shared    *fastShared     // nil: off
+	groups    []*fastGroup    // groups by GroupID; nil: not offered
+	never     []Why           // the reasons why groups are not offered, by GroupID
+	idle      fastIdleList    // groups that have a place in the maps, and are not granted
+	on        fastLooks       // granted
+	touched   []*fastGroup    // granted ones of which the core has heard in this batch
+	due       []mcast.GroupID // scratch
+	passes    uint64          // counts the calls of reportDue
+	asked     []*fastGroup    // groups to be granted when the batch has been sent
+	asking    []*fastGroup    // scratch
+	opens     []fastOpen      // gates to be opened, when what was staged before has been sent
+	jobs      []func()        // jobs for the thread, in order
+	refused   []fastLeg       // legs of which the core was given a copy back in this call
+	reclaimAt time.Duration   // the next time at which idle groups may have to give up their places
+	slow      []netip.Addr    // groups that are kept off it
+	changes   uint64          // counts the changes of tables and ports
+	taken     uint64          // counts the batches that were taken from sockets and other workers
+	table     mcast.OffloadTable
+	legs      []mcast.LegACK // scratch
+	acked     []rocev2.PSN   // likewise
+	pkt       mcast.Packet
+	frame     rocev2.Frame // the frame of the packet that is reported
+	covered   mcast.Covered
+	kept      [largestSlot]byte // the packet of a ring that is looked at
+	repair    fastRepair
+	snapshot  mcast.GroupStatus // scratch
 }
 
 // fastShared is what the workers share.
@@ -200,8 +212,9 @@ func (w *worker) beginFast(spec *mcast.GroupSpec) {
 	switch old := w.fast.of(spec.ID); {
 	case w.fast.shared == nil:
 		return
-	case old != nil && spec.FastPath.Slots != 0 && (old.ring == nil || old.spec.Slots == spec.FastPath.Slots):
+	case old != nil && spec.FastPath.Slots != 0 && (old.ring == nil || old.most == spec.FastPath.Slots):
 		old.unset()
+		w.tellSlots(old)
 		old.givenBack = -old.copies() // the core has none of the group before
 		return
 	case old != nil:
@@ -210,8 +223,9 @@ func (w *worker) beginFast(spec *mcast.GroupSpec) {
 	if spec.FastPath.Slots == 0 {
 		return
 	}
+	w.fast.shared.maps.Offer(1)
 	w.fast.groups[spec.ID] = &fastGroup{
-		id: spec.ID, spec: fastpath.GroupSpec{Slots: spec.FastPath.Slots}, why: whyNoData,
+		id: spec.ID, most: spec.FastPath.Slots, why: whyNoData,
 		status: FastStatus{Path: PathSlow, Since: w.now, Why: whyNoData},
 	}
 }
@@ -224,6 +238,7 @@ func (w *worker) endFast(id mcast.GroupID) {
 	}
 	w.count.copies += f.copies()
 	w.fast.groups[id], f.ended = nil, true
+	w.fast.shared.maps.Offer(-1)
 	if f.ring != nil && f.step != fastChanging {
 		w.deleteFast(f)
 	}
@@ -232,12 +247,18 @@ func (w *worker) endFast(id mcast.GroupID) {
 // deleteFast gives back the place of f in the maps.
 func (w *worker) deleteFast(f *fastGroup) {
 	ring, notify := f.ring, w.fast.shared.notify
-	f.ring = nil
-	w.fast.rings = slices.DeleteFunc(w.fast.rings, func(x *fastGroup) bool { return x == f })
+	f.ring, f.used = nil, false
+	w.fast.idle.remove(f)
 	w.fast.jobs = append(w.fast.jobs, func() {
+		left, _ := ring.Counters() // an error: none are known
 		if err := ring.Delete(); err != nil {
 			notify(true, "a group's place on the fast path was not given back", "error", err)
 		}
+		w.put(func() {
+			for r, n := range left {
+				f.leftBefore[r] += n
+			}
+		})
 	})
 }
 
@@ -254,7 +275,7 @@ func (f *fastGroup) unset() {
 func (w *worker) disturbFast() {
 	w.fast.changes++
 	for len(w.fast.on) > 0 {
-		w.takeBack(w.fast.on[0], whyChange)
+		w.takeBack(w.fast.on[len(w.fast.on)-1], whyChange)
 	}
 }
 

@@ -19,11 +19,17 @@ import (
 
 // isSet reports whether the maps have group f as it is now, and sets them if they have not.
 func (w *worker) isSet(f *fastGroup) bool {
+	anew := false // the ring is to be another one
 	switch {
-	case f.step == fastSet && f.judgedAt == w.fast.changes:
-		return true
 	case f.step != fastSet && f.step != fastUnset:
 		return false
+	case f.ring != nil && w.isToResize(f):
+		if anew = true; w.isInUse(f) {
+			w.leaveFast(f, whyShare)
+			return false
+		}
+	case f.step == fastSet && f.judgedAt == w.fast.changes:
+		return true
 	case f.judgedAt == w.fast.changes && w.now < f.retryAt:
 		return false
 	}
@@ -34,11 +40,18 @@ func (w *worker) isSet(f *fastGroup) bool {
 		w.leaveFast(f, why)
 		return false
 	}
-	if f.ring != nil && !f.awaitsPrograms && f.isLike(&spec) {
+	if f.ring != nil && len(spec.Legs) > f.ring.Room() {
+		if anew = true; w.isInUse(f) {
+			f.judgedAt = 0 // it is tried again before the time
+			w.leaveFast(f, whyShare)
+			return false
+		}
+	}
+	if f.ring != nil && !anew && !f.awaitsPrograms && f.isLike(&spec) {
 		f.step = fastSet
 		return true
 	}
-	w.change(f, spec)
+	w.change(f, spec, anew)
 	return false
 }
 
@@ -70,7 +83,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	}
 	p := w.ports[l.port]
 	s = fastpath.GroupSpec{
-		IP: g.ip, QPN: g.qpn, PMTU: g.pmtu, Slots: f.spec.Slots, NoWrite: t.NoWrite,
+		IP: g.ip, QPN: g.qpn, PMTU: g.pmtu, Slots: f.most, NoWrite: t.NoWrite,
 		Source: fastpath.Source{IP: src.ip, MAC: l.nextHop(p), Ifindex: p.ifindex},
 		Window: fastpath.Window{Base: t.Window.Base, Len: t.Window.Len, RKey: t.Window.RKey},
 	}
@@ -104,6 +117,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 		s.Legs = append(s.Legs, x)
 	}
 	w.planACKs(f, &s, &src, l)
+	f.noteSlots(&s)
 	return s, Why{}
 }
 
@@ -146,18 +160,41 @@ func (p *port) whyNotFast() (word FastWord, why string) {
 	return OnFastPath, ""
 }
 
-// change has the thread set the maps for f.
-func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
+// noteSlots notes in s the size of the ring that f has, if it has one.
+func (f *fastGroup) noteSlots(s *fastpath.GroupSpec) {
+	if f.ring == nil {
+		return
+	}
+	if s.Slots = f.ring.Slots(); s.Slots < minACKSlots && f.acks.never == "" {
+		f.acks.never = noACKsRing
+	}
+}
+
+// change has the thread set the maps for f; anew: with another ring.
+func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec, anew bool) {
 	x, ring, version, await := w.fast.shared, f.ring, w.fast.changes, f.awaitsPrograms
 	f.step = fastChanging
 	if ring != nil {
 		f.copiesWas += f.gateCopies()
 	}
+	if ring == nil || anew {
+		spec.Slots, spec.Full = f.most, f.full
+		f.full, f.resizeAt = false, w.now+fastRetry
+	}
 	w.fast.jobs = append(w.fast.jobs, func() {
 		var err error
-		if ring == nil {
+		var left fastpath.Counters
+		if anew {
+			left, _ = ring.Counters() // an error: none are known
+			if err = ring.Delete(); err == nil {
+				ring = nil
+			}
+		}
+		switch {
+		case err != nil:
+		case ring == nil:
 			ring, err = x.maps.Put(&spec)
-		} else {
+		default:
 			if await {
 				err = ring.AwaitPrograms()
 			}
@@ -165,17 +202,27 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
 				err = ring.Set(&spec)
 			}
 		}
-		w.put(func() { w.afterChange(f, ring, spec, version, err) })
+		w.put(func() {
+			for r, n := range left {
+				f.leftBefore[r] += n
+			}
+			w.afterChange(f, ring, spec, version, err)
+		})
 	})
 }
 
 // afterChange notes what the thread has done.
 func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.GroupSpec, version uint64, err error) {
-	if f.step = fastUnset; f.ring == nil && ring != nil {
-		f.ring, f.movedAt, f.payload = ring, w.now, ring.Payload()
-		w.fast.rings = append(w.fast.rings, f)
+	f.step = fastUnset
+	if ring != f.ring {
+		if w.fast.idle.remove(f); ring != nil {
+			w.fast.idle.add(f)
+			f.movedAt, f.payload = w.now, ring.Payload()
+		}
+		f.ring, f.used = ring, false
 	}
 	if f.spec.Legs = nil; err == nil {
+		f.noteSlots(&spec)
 		f.spec, f.awaitsPrograms = spec, false
 	}
 	switch {
@@ -183,9 +230,11 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 		if ring != nil {
 			w.deleteFast(f)
 		}
+		return
 	case errors.Is(err, fastpath.ErrNoRoom):
-		if w.leaveFast(f, Why{Word: fastNoRoom, detail: err.Error()}); ring == nil && w.reclaimRing() {
-			f.retryAt = w.now + fastLook
+		if w.leaveFast(f, Why{Word: fastNoRoom, detail: err.Error()}); ring == nil {
+			w.reclaimRing(ringIdle)
+			f.retryAt = w.now + reclaimEvery
 		}
 	case err != nil:
 		w.leaveFast(f, Why{Word: fastFailed, detail: err.Error()})
@@ -194,4 +243,5 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 	case f.judgedAt == version:
 		f.step = fastSet
 	}
+	w.tellSlots(f)
 }

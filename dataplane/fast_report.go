@@ -38,17 +38,8 @@ func (w *worker) reportBefore(id mcast.GroupID) {
 	}
 }
 
-// reportAllFast is reportFast for all groups.
-func (w *worker) reportAllFast() {
-	for i := 0; i < len(w.fast.on); i++ {
-		f := w.fast.on[i]
-		if w.reportGroup(f); i < len(w.fast.on) && w.fast.on[i] != f {
-			i-- // it was taken back
-		}
-	}
-}
-
 func (w *worker) reportGroup(f *fastGroup) {
+	w.touch(f)
 	w.readClock() // before the word: packets beyond it came later
 	looked := w.now
 	f.closeLimit() // before the words: what has left the ring is told of by them

@@ -51,12 +51,13 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 	}
 	s := f.status
 	s.Copies, s.ACKs, s.Taken, s.Sent = f.copies(), f.acks.why, f.acks.taken, f.acks.answered
-	if f.ring == nil {
+	if s.Left = f.leftBefore; f.ring == nil || f.step == fastChanging {
 		return s
 	}
-	s.Ring = f.spec.Slots
-	if f.step != fastChanging {
-		s.Left, _ = f.ring.Counters() // an error: none are known
+	s.Ring = f.ring.Slots()
+	left, _ := f.ring.Counters() // an error: none are known
+	for r, n := range left {
+		s.Left[r] += n
 	}
 	return s
 }

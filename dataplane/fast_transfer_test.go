@@ -156,7 +156,7 @@ func TestFastRingsAreGivenBack(t *testing.T) {
 		w.do(func() {
 			f := w.fast.of(0)
 			f.movedAt = w.now - idleFor
-			ok = w.reclaimRing()
+			ok = w.reclaimRing(ringIdle)
 		})
 		return ok
 	}

@@ -33,6 +33,7 @@ const (
 	fastLosses
 	fastReceivers
 	fastNoRoom
+	fastShare
 	fastFailed
 	NumFastWords
 )
@@ -65,6 +66,7 @@ var fastWords = [NumFastWords]struct{ name, text, remedy string }{
 	fastLosses:         {"losses", "a port has lost most of the copies by XDP", "look at the receiver behind it, and at the driver's counters (`ethtool -S`); it is tried again by itself"},
 	fastReceivers:      {"receivers", "it has more receivers, in all or behind one port, than the XDP programs serve", "split the group: 256 in all, and 32 behind a port, is the most"},
 	fastNoRoom:         {"room", "the memory of the fast path, or its table of groups, is full", "raise `fast_path_memory`; groups without data give theirs back after a second"},
+	fastShare:          {"share", "its part of the fast path's memory becomes larger or smaller: other groups have come or gone", "nothing: it is offered again when that is done; `fast_path_memory` is for all together"},
 	fastFailed:         {"error", "the kernel has refused a change of the programs' maps", "the log has the error"},
 }
 
@@ -111,6 +113,7 @@ var (
 	whyDamaged   = Why{Word: fastBadICRC}
 	whyNotStored = Why{Word: fastUnstored}
 	whyTraced    = Why{Word: fastTraced}
+	whyShare     = Why{Word: fastShare}
 )
 
 // Why a group is never offered the fast path.

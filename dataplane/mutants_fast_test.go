@@ -34,7 +34,7 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("the limit does not follow the store", "fast path", mutant.In((*worker).moveLimit,
 		"f.ring.SetLimit(limit)",
 		"_ = limit")),
-	mutant.NewForRoot("a group without data stays on the fast path", "fast path", mutant.In((*worker).tendFast,
+	mutant.NewForRoot("a group without data stays on the fast path", "fast path", mutant.In((*worker).lookAtFast,
 		"w.takeBack(f, whyIdle)",
 		"")),
 	mutant.NewForRoot("a gate is opened although the programs have passed its PSN, and nobody looks at it", "fast path", mutant.In((*worker).lookAtGates,

@@ -72,7 +72,7 @@ func (w *worker) fireDeadlines() {
 	if !ok || at > w.now {
 		return
 	}
-	w.reportAllFast()
+	w.reportDue()
 	w.coreCalls++
 	w.out.MaxResends = maxResendsOf(min(maxResends, w.reserveFrames(maxResends+maxFeedback, w.retained.maxBuffers)-maxFeedback))
 	w.core.Advance(w.now, &w.out)

@@ -153,9 +153,6 @@ func (w *worker) runBatch() (got int) {
 	} else {
 		w.notePauses()
 		got = w.receiveAll()
-		if w.isFastDue() {
-			w.lookAtFast()
-		}
 		w.fireDeadlines()
 		w.lookAtDelays()
 	}

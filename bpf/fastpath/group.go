@@ -28,7 +28,8 @@ type GroupSpec struct {
 	Window    Window
 	NoWrite   bool   // WRITEs with bytes are left to user space
 	TargetKey uint32 // those with this R_Key are; 0: none
-	Slots     int    // the slots of the ring, RingSize; 0: packets are not stored
+	Slots     int    // the most slots that the ring may have, RingSize; 0: packets are not stored
+	Full      bool   // it has had a ring that was full: its share is that among the groups with rings
 	Legs      []LegSpec
 	ACK       ACKSpec
 }
@@ -101,7 +102,7 @@ const (
 // ErrNoRoom is the reason why a group cannot take the fast path now, or at all.
 var ErrNoRoom = errors.New("no room")
 
-// Put makes room for a group, and sets it. It is not FAST.
+// Put makes room for a group, and sets it. It is not FAST. Its ring may be smaller than s says: Slots.
 func (m *Maps) Put(s *GroupSpec) (*Group, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,15 +142,19 @@ func (g *Group) takeRing(s *GroupSpec) error {
 	if s.Slots > MaxRing || s.Slots != RingSize(s.Slots) {
 		return fmt.Errorf("group %s: a ring of %d slots: it has a power of two of them, %d to %d", s.IP, s.Slots, minRing, MaxRing)
 	}
-	pool, memory, size := &g.maps.small, g.maps.ring, slotBytes
+	pool, memory, size := g.maps.small, g.maps.ring, slotBytes
 	if rocev2.EthernetLen+rocev2.VLANLen+rocev2.MaxHeaders(s.IP.Is4())+s.PMTU > slotBytes-slotHeader {
-		pool, memory, size = &g.maps.large, g.maps.ringLarge, largeSlotBytes
+		pool, memory, size = g.maps.large, g.maps.ringLarge, largeSlotBytes
 	}
-	first, ok := pool.take(s.Slots)
+	rings := 1 // besides those that there are
+	if !s.Full {
+		rings = int(g.maps.offered.Load())
+	}
+	first, n, ok := pool.takeUpTo(s.Slots, rings)
 	if !ok {
-		return fmt.Errorf("group %s: %w for a ring of %d packets of %d bytes", s.IP, ErrNoRoom, s.Slots, size)
+		return fmt.Errorf("group %s: %w for a ring with slots of %d bytes", s.IP, ErrNoRoom, size)
 	}
-	g.ring, g.ringFirst, g.slots, g.slotBytes = memory, first, s.Slots, size
+	g.ring, g.ringFirst, g.slots, g.slotBytes = memory, first, n, size
 	return nil
 }
 
@@ -176,6 +181,12 @@ func (m *Maps) leave(addr netip.Addr) (err error) {
 // Delete ends the group and frees its room, when no program is at work on it. A program that has
 // taken a packet before the Revoke may store it late: an interrupt, or a hypervisor, may hold it
 // up for any time. In the ring of another group the bytes would be those of that group's packet.
+//
+// All memory of a ring changes hands here, that of one which shrinks or grows too: the group is deleted,
+// and put anew. A program writes a slot only after it has claimed a packet, by compare and swap on a word with
+// FAST; it has read where the ring is between its read of that word and the swap. So each program that knows the
+// old place has begun before the Revoke, and is awaited. One that begins later finds no FAST, and one that
+// counts ACKs reads slots only with FAST.
 func (g *Group) Delete() error {
 	g.maps.mu.Lock()
 	g.Revoke()
@@ -202,11 +213,7 @@ func (g *Group) AwaitPrograms() error {
 func (g *Group) free() error {
 	err := g.setPorts(nil)
 	if g.slots != 0 {
-		pool := &g.maps.small
-		if g.slotBytes == largeSlotBytes {
-			pool = &g.maps.large
-		}
-		pool.give(g.ringFirst, g.slots)
+		g.pool().giveRing(g.ringFirst, g.slots)
 	}
 	g.ip, g.legs, g.ring, g.slots = netip.Addr{}, nil, nil, 0
 	return err
@@ -302,7 +309,7 @@ func (g *Group) check(s *GroupSpec) error {
 	switch {
 	case len(s.Legs) > g.room:
 		return fmt.Errorf("%w for %d legs: the group has room for %d", ErrNoRoom, len(s.Legs), g.room)
-	case s.IP != g.ip || s.Slots != g.slots:
+	case s.IP != g.ip || s.Slots < g.slots || (s.Slots == 0) != (g.slots == 0):
 		return fmt.Errorf("another address or ring: put the group anew")
 	case s.Source.IP.Is4() != s.IP.Is4():
 		return fmt.Errorf("source %s: is of another address family than the group", s.Source.IP)

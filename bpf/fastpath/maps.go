@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 
@@ -74,8 +75,10 @@ type Maps struct {
 	mu      sync.Mutex
 	groups  []Group  // groups by index
 	ifindex []uint32 // interfaces by port
-	small   slots
-	large   slots
+	small   *pool
+	large   *pool
+
+	offered atomic.Int64 // groups that may ask for a ring
 }
 
 var readSpec = sync.OnceValues(loadFast)
@@ -96,7 +99,7 @@ func New(c Config) (_ *Maps, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	m := &Maps{config: c, maps: make(map[string]*ebpf.Map), small: newSlots(c.Slots), large: newSlots(c.LargeSlots)}
+	m := &Maps{config: c, maps: make(map[string]*ebpf.Map), small: newPool(c.Slots), large: newPool(c.LargeSlots)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close())

@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // wordMutants are mistakes in what user space does with the words and slots.
 var _ = []mutant.Mutant{
 	mutant.New("two rings have slots in common", "fast path", mutant.In((*slots).take,
-		"s.mark(at, n, true)",
-		"s.mark(at, 1, true)")),
+		"s.mark(first/minRing, n/minRing, true)",
+		"s.mark(first/minRing, 1, true)")),
 	mutant.New("the copies of a gate count into its next PSN", "fast path", mutant.In(Gate.word,
 		"g.Copies&copiesMask<<gateCopies",
 		"g.Copies&copiesMask")),
