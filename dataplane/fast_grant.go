@@ -63,11 +63,12 @@ func (w *worker) takeBack(f *fastGroup, why Why) {
 	w.tellACKs(f)
 	f.acks.counting = false
 	f.full = f.full || st.Hi == f.limit
-	w.fast.idle.add(f)
+	w.fast.idle.add(f, f.ring.HasExcess())
 	w.giveBackMissed(f)
 	w.coreCalls++
 	w.out.MaxResends = -1
 	w.core.Revoked(max(w.readClock(), f.clock), f.id, &w.out)
+	w.core.SetOffloadSlots(f.id, f.most)
 	w.sendOwn()
 	f.status.Revokes++
 	if f.awaitsPrograms {
@@ -134,10 +135,18 @@ func (w *worker) grant(f *fastGroup) {
 			return
 		}
 	}
+	w.core.SetOffloadSlots(f.id, f.ring.Slots())
+	if !w.core.Group(f.id).HasOffloadRoom() {
+		w.core.SetOffloadSlots(f.id, f.most)
+		f.full, f.tryAt = true, w.now+fastFullRetry
+		w.leaveFast(f, whyFull)
+		return
+	}
 	w.coreCalls++
 	w.out.MaxResends = -1
 	g, ok := w.core.Offload(w.readClock(), f.id, &w.out)
 	if !ok {
+		w.core.SetOffloadSlots(f.id, f.most)
 		return
 	}
 	f.gates = slices.Grow(f.gates[:0], len(f.spec.Legs))[:len(f.spec.Legs)]

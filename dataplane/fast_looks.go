@@ -112,7 +112,6 @@ func (w *worker) lookAtFast(f *fastGroup) {
 		w.takeBack(f, whyShare)
 		return
 	}
-	w.touch(f)
 	if w.now >= f.gatesAt && (!f.settled || f.gatesSeen != f.reported) {
 		f.gatesAt, f.gatesSeen = w.now+fastLook, f.reported
 		if f.settled = w.lookAtGates(f); f.step != fastGranted {
@@ -162,6 +161,16 @@ func (w *worker) reportDue() {
 				f.reportedIn, reported = w.fast.passes, true
 				w.reportGroup(f)
 			}
+		}
+	}
+}
+
+// reportGranted reports all groups, for somebody who asks for counts.
+func (w *worker) reportGranted() {
+	for i := 0; i < len(w.fast.on); i++ {
+		f := w.fast.on[i]
+		if w.reportGroup(f); i < len(w.fast.on) && w.fast.on[i] != f {
+			i-- // it was taken back
 		}
 	}
 }

@@ -27,9 +27,12 @@ import (
 const (
 	fastDrain   = 200 * time.Microsecond // mcast.FastPathSpec.Drain
 	fastBackoff = 2 * time.Millisecond   // mcast.FastPathSpec.Backoff, if no test has another
-	// fastIdle is the time without a packet after which a group is taken back. So a group
-	// on the fast path is one that moves, and the worker looks at no other.
-	fastIdle = 100 * time.Millisecond
+	// fastIdle is the time without a packet after which a group is taken back: one on the
+	// fast path is one that moves.
+	fastIdle = time.Second
+	// fastFullRetry is the time after which a group is tried again whose ring has fewer slots
+	// than the core retains packets.
+	fastFullRetry = 10 * time.Millisecond
 	// fastRetry is the time after which a group is tried again that found no room.
 	fastRetry = time.Second
 )
@@ -125,32 +128,33 @@ type fastGroup struct {
 
 // fastPath is the fast path of a worker's groups. The zero value is none.
 type fastPath struct {
-	shared    *fastShared     // nil: off
-	groups    []*fastGroup    // groups by GroupID; nil: not offered
-	never     []Why           // the reasons why groups are not offered, by GroupID
-	idle      fastIdleList    // groups that have a place in the maps, and are not granted
-	on        fastLooks       // granted
-	touched   []*fastGroup    // granted ones of which the core has heard in this batch
-	due       []mcast.GroupID // scratch
-	passes    uint64          // counts the calls of reportDue
-	asked     []*fastGroup    // groups to be granted when the batch has been sent
-	asking    []*fastGroup    // scratch
-	opens     []fastOpen      // gates to be opened, when what was staged before has been sent
-	jobs      []func()        // jobs for the thread, in order
-	refused   []fastLeg       // legs of which the core was given a copy back in this call
-	reclaimAt time.Duration   // the next time at which idle groups may have to give up their places
-	slow      []netip.Addr    // groups that are kept off it
-	changes   uint64          // counts the changes of tables and ports
-	taken     uint64          // counts the batches that were taken from sockets and other workers
-	table     mcast.OffloadTable
-	legs      []mcast.LegACK // scratch
-	acked     []rocev2.PSN   // likewise
-	pkt       mcast.Packet
-	frame     rocev2.Frame // the frame of the packet that is reported
-	covered   mcast.Covered
-	kept      [largestSlot]byte // the packet of a ring that is looked at
-	repair    fastRepair
-	snapshot  mcast.GroupStatus // scratch
+	shared     *fastShared     // nil: off
+	groups     []*fastGroup    // groups by GroupID; nil: not offered
+	never      []Why           // the reasons why groups are not offered, by GroupID
+	idle       fastIdleList    // groups that have a place in the maps, and are not granted
+	on         fastLooks       // granted
+	touched    []*fastGroup    // granted ones of which the core has heard in this batch
+	due        []mcast.GroupID // scratch
+	passes     uint64          // counts the calls of reportDue
+	asked      []*fastGroup    // groups to be granted when the batch has been sent
+	asking     []*fastGroup    // scratch
+	opens      []fastOpen      // gates to be opened, when what was staged before has been sent
+	jobs       []func()        // jobs for the thread, in order
+	refused    []fastLeg       // legs of which the core was given a copy back in this call
+	reclaiming bool            // the thread deletes places of idle groups
+	reclaimAt  time.Duration   // the next time at which idle groups may have to give up their places
+	slow       []netip.Addr    // groups that are kept off it
+	changes    uint64          // counts the changes of tables and ports
+	taken      uint64          // counts the batches that were taken from sockets and other workers
+	table      mcast.OffloadTable
+	legs       []mcast.LegACK // scratch
+	acked      []rocev2.PSN   // likewise
+	pkt        mcast.Packet
+	frame      rocev2.Frame // the frame of the packet that is reported
+	covered    mcast.Covered
+	kept       [largestSlot]byte // the packet of a ring that is looked at
+	repair     fastRepair
+	snapshot   mcast.GroupStatus // scratch
 }
 
 // fastShared is what the workers share.
@@ -214,7 +218,6 @@ func (w *worker) beginFast(spec *mcast.GroupSpec) {
 		return
 	case old != nil && spec.FastPath.Slots != 0 && (old.ring == nil || old.most == spec.FastPath.Slots):
 		old.unset()
-		w.tellSlots(old)
 		old.givenBack = -old.copies() // the core has none of the group before
 		return
 	case old != nil:
@@ -246,20 +249,9 @@ func (w *worker) endFast(id mcast.GroupID) {
 
 // deleteFast gives back the place of f in the maps.
 func (w *worker) deleteFast(f *fastGroup) {
-	ring, notify := f.ring, w.fast.shared.notify
-	f.ring, f.used = nil, false
-	w.fast.idle.remove(f)
-	w.fast.jobs = append(w.fast.jobs, func() {
-		left, _ := ring.Counters() // an error: none are known
-		if err := ring.Delete(); err != nil {
-			notify(true, "a group's place on the fast path was not given back", "error", err)
-		}
-		w.put(func() {
-			for r, n := range left {
-				f.leftBefore[r] += n
-			}
-		})
-	})
+	ring := f.ring
+	w.forgetRing(f)
+	w.fast.jobs = append(w.fast.jobs, func() { w.deleteRings([]*fastpath.Group{ring}, []*fastGroup{f}) })
 }
 
 // unset notes that the maps have to be set anew before the group can be granted.

@@ -178,8 +178,10 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec, anew bool) {
 		f.copiesWas += f.gateCopies()
 	}
 	if ring == nil || anew {
-		spec.Slots, spec.Full = f.most, f.full
-		f.full, f.resizeAt = false, w.now+fastRetry
+		spec.Slots, spec.Full, f.full = f.most, f.full, false
+	}
+	if anew {
+		f.resizeAt = w.now + fastRetry
 	}
 	w.fast.jobs = append(w.fast.jobs, func() {
 		var err error
@@ -203,9 +205,7 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec, anew bool) {
 			}
 		}
 		w.put(func() {
-			for r, n := range left {
-				f.leftBefore[r] += n
-			}
+			f.addLeft(&left)
 			w.afterChange(f, ring, spec, version, err)
 		})
 	})
@@ -216,7 +216,7 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 	f.step = fastUnset
 	if ring != f.ring {
 		if w.fast.idle.remove(f); ring != nil {
-			w.fast.idle.add(f)
+			w.fast.idle.add(f, false)
 			f.movedAt, f.payload = w.now, ring.Payload()
 		}
 		f.ring, f.used = ring, false
@@ -232,8 +232,7 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 		}
 		return
 	case errors.Is(err, fastpath.ErrNoRoom):
-		if w.leaveFast(f, Why{Word: fastNoRoom, detail: err.Error()}); ring == nil {
-			w.reclaimRing(ringIdle)
+		if w.leaveFast(f, Why{Word: fastNoRoom, detail: err.Error()}); ring == nil { // others are reclaimed
 			f.retryAt = w.now + reclaimEvery
 		}
 	case err != nil:
@@ -243,5 +242,4 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 	case f.judgedAt == version:
 		f.step = fastSet
 	}
-	w.tellSlots(f)
 }

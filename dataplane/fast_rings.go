@@ -3,7 +3,12 @@
 
 package dataplane
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+)
 
 // Rings are shared by need (bpf/fastpath/share.go). A group whose ring was full gets a larger one, and one whose
 // ring is larger than its share gives it up when others find none. It is then put into the maps anew, as soon as the
@@ -15,25 +20,29 @@ const (
 	// ringIdle is the time without data after which a group gives its place in the maps to
 	// another one that finds none.
 	ringIdle = fastRetry
+	// ringExcessIdle is that of a group whose ring is larger than its share.
+	ringExcessIdle = 10 * time.Millisecond
 	// ringRest is the time without data after which it does so anyway.
 	ringRest = 10 * time.Second
 	// reclaimEvery is the least time between two attempts to find such groups.
 	reclaimEvery = 10 * time.Millisecond
 	// maxReclaimLooks bounds the groups that one attempt looks at.
-	maxReclaimLooks = 16
+	maxReclaimLooks = 64
 )
 
 // fastIdleList is a list of groups, the one that was added first at the front. The zero value is empty.
 type fastIdleList struct{ head fastGroup }
 
-// add adds f at the end.
-func (l *fastIdleList) add(f *fastGroup) {
+// add adds f at the end, or in front.
+func (l *fastIdleList) add(f *fastGroup, front bool) {
 	h := &l.head
 	if h.older == nil {
 		h.older, h.younger = h, h
 	}
-	f.older, f.younger = h.older, h
-	f.older.younger, h.older = f, f
+	if f.older, f.younger = h.older, h; front {
+		f.older, f.younger = h, h.younger
+	}
+	f.older.younger, f.younger.older = f, f
 }
 
 // remove removes f, if it is there.
@@ -62,13 +71,6 @@ func (w *worker) isInUse(f *fastGroup) bool {
 	return f.used
 }
 
-// tellSlots tells the core the size of f's ring.
-func (w *worker) tellSlots(f *fastGroup) {
-	if f.ring != nil && f.step != fastChanging {
-		w.core.SetOffloadSlots(f.id, f.ring.Slots())
-	}
-}
-
 // isToResize reports whether f, which is not granted, is to have another ring.
 func (w *worker) isToResize(f *fastGroup) bool {
 	if f.ring.HasExcess() {
@@ -77,43 +79,83 @@ func (w *worker) isToResize(f *fastGroup) bool {
 	return w.now >= f.resizeAt && (f.full || f.ring.Slots() < minACKSlots) && f.ring.MayGrow(f.most, f.full)
 }
 
-// reclaimRing takes the place in the maps from the group of this worker that was taken back first of those that have
-// had no data for a time, and of which nothing is retained. It returns false if there is none.
-func (w *worker) reclaimRing(idle time.Duration) bool {
+// reclaimRings takes the places in the maps from groups of this worker that have had no data for a time, and of which
+// nothing is retained: those first that were taken back first, until their rings have as many slots. It reports
+// whether there are any. The thread takes its time for all together.
+func (w *worker) reclaimRings(idle time.Duration, slots int) bool {
+	var rings []*fastpath.Group
+	var from []*fastGroup
 	f := w.fast.idle.next(nil)
-	for range maxReclaimLooks {
-		if f == nil {
-			return false
+	for looks := 0; f != nil && looks < maxReclaimLooks && slots > 0; looks++ {
+		next, least := w.fast.idle.next(f), idle
+		if f.step == fastChanging {
+			f = next
+			continue
 		}
-		least := idle
-		if idle == ringIdle && f.step != fastChanging && f.ring.HasExcess() {
-			least = fastIdle
+		if idle == ringIdle && f.ring.HasExcess() {
+			least = ringExcessIdle
 		}
-		if f.step != fastChanging && w.now-f.movedAt >= least && !w.isInUse(f) {
-			f.copiesWas += f.gateCopies()
-			f.spec.Legs, f.step, f.judgedAt, f.full = nil, fastUnset, 0, false
-			w.leaveFast(f, whyReclaimed)
-			w.deleteFast(f)
-			return true
+		if w.now-f.movedAt >= least && !w.isInUse(f) {
+			slots -= f.ring.Slots()
+			rings, from = append(rings, f.ring), append(from, f)
+			w.forgetRing(f)
 		}
-		f = w.fast.idle.next(f)
+		f = next
 	}
-	return false
+	if len(rings) == 0 {
+		return false
+	}
+	w.fast.reclaiming = true
+	w.fast.jobs = append(w.fast.jobs, func() {
+		w.deleteRings(rings, from)
+		w.put(func() { w.fast.reclaiming = false })
+	})
+	return true
+}
+
+// forgetRing notes that f, which is not granted, has no place in the maps any more.
+func (w *worker) forgetRing(f *fastGroup) {
+	f.copiesWas += f.gateCopies()
+	f.spec.Legs, f.judgedAt, f.full = nil, 0, false
+	if f.step = fastUnset; !f.ended {
+		w.leaveFast(f, whyReclaimed)
+	}
+	f.ring, f.used = nil, false
+	w.fast.idle.remove(f)
+}
+
+// deleteRings deletes groups from the maps, on the thread.
+func (w *worker) deleteRings(rings []*fastpath.Group, from []*fastGroup) {
+	left := make([]fastpath.Counters, len(rings))
+	for i, ring := range rings {
+		left[i], _ = ring.Counters() // an error: none are known
+	}
+	if err := fastpath.DeleteAll(rings); err != nil {
+		w.fast.shared.notify(true, "places on the fast path were not given back", "groups", len(rings), "error", err)
+	}
+	w.put(func() {
+		for i, f := range from {
+			f.addLeft(&left[i])
+		}
+	})
+}
+
+// addLeft adds what programs have left to the worker to what they have with earlier places.
+func (f *fastGroup) addLeft(left *fastpath.Counters) {
+	for r, n := range left {
+		f.leftBefore[r] += n
+	}
 }
 
 // tendIdle has groups without data give up their places: those of which another worker's groups have need, too.
 func (w *worker) tendIdle() {
-	if w.now < w.fast.reclaimAt {
+	if w.now < w.fast.reclaimAt || w.fast.reclaiming {
 		return
 	}
 	w.fast.reclaimAt = w.now + reclaimEvery
-	idle := ringRest
-	if w.fast.shared.maps.IsShort() {
-		idle = ringIdle
+	m := w.fast.shared.maps
+	if n := m.Wanted(); n > 0 && w.reclaimRings(ringIdle, n) {
+		return
 	}
-	for range maxReclaimLooks {
-		if !w.reclaimRing(idle) {
-			return
-		}
-	}
+	w.reclaimRings(ringRest, math.MaxInt)
 }

@@ -156,7 +156,7 @@ func TestFastRingsAreGivenBack(t *testing.T) {
 		w.do(func() {
 			f := w.fast.of(0)
 			f.movedAt = w.now - idleFor
-			ok = w.reclaimRing(ringIdle)
+			ok = w.reclaimRings(ringIdle, 1)
 		})
 		return ok
 	}

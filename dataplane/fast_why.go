@@ -34,6 +34,7 @@ const (
 	fastReceivers
 	fastNoRoom
 	fastShare
+	fastFull
 	fastFailed
 	NumFastWords
 )
@@ -67,6 +68,7 @@ var fastWords = [NumFastWords]struct{ name, text, remedy string }{
 	fastReceivers:      {"receivers", "it has more receivers, in all or behind one port, than the XDP programs serve", "split the group: 256 in all, and 32 behind a port, is the most"},
 	fastNoRoom:         {"room", "the memory of the fast path, or its table of groups, is full", "raise `fast_path_memory`; groups without data give theirs back after a second"},
 	fastShare:          {"share", "its part of the fast path's memory becomes larger or smaller: other groups have come or gone", "nothing: it is offered again when that is done; `fast_path_memory` is for all together"},
+	fastFull:           {"full", "more of its packets are unacknowledged than its part of the fast path's memory has room for", "raise `fast_path_memory`, or let fewer groups send at a time; a slow receiver does the same: `SLOWED BY`"},
 	fastFailed:         {"error", "the kernel has refused a change of the programs' maps", "the log has the error"},
 }
 
@@ -114,6 +116,7 @@ var (
 	whyNotStored = Why{Word: fastUnstored}
 	whyTraced    = Why{Word: fastTraced}
 	whyShare     = Why{Word: fastShare}
+	whyFull      = Why{Word: fastFull}
 )
 
 // Why a group is never offered the fast path.

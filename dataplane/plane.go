@@ -326,6 +326,7 @@ func (p *Plane) Stats() (*api.Stats, error) {
 	var s api.Stats
 	var c counters
 	if !p.workers.do(func(w *worker) {
+		w.reportGranted() // the counts include what the programs have forwarded until now
 		c.add(&w.count)
 		c.copies += w.fastCopies()
 		s.FramesFree += w.pool.Len()

@@ -12,12 +12,17 @@ import (
 // The driver shares the memory of its fast path among the groups that need it: a group's ring may be another
 // one with each grant. In one grant it is the same, so no order of events is new.
 
-// SetOffloadSlots sets FastPathSpec.Slots of a group from its next grant on: the driver calls it before Offload,
-// while the group is not on the fast path.
+// SetOffloadSlots sets FastPathSpec.Slots of a group from its next grant on, while the group is not on the fast
+// path. The driver calls it before Offload; before that the number is what it could give, for AskOffload.
 func (s *Switch) SetOffloadSlots(id GroupID, slots int) {
 	if g := s.group(id); g != nil && g.repair.path != notOffered && g.repair.path != fastPath {
 		g.extra.offload.spec.Slots = slots
 	}
+}
+
+// HasOffloadRoom reports whether the next packet of a group has a slot.
+func (v Group) HasOffloadRoom() bool {
+	return v.g != nil && v.g.repair.path != notOffered && v.g.fwd.nxt.Less(v.g.offloadLimit())
 }
 
 // RetainsBefore reports whether a packet before psn may be retained. If not, no copy of one is made any more.

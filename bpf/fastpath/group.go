@@ -29,7 +29,7 @@ type GroupSpec struct {
 	NoWrite   bool   // WRITEs with bytes are left to user space
 	TargetKey uint32 // those with this R_Key are; 0: none
 	Slots     int    // the most slots that the ring may have, RingSize; 0: packets are not stored
-	Full      bool   // it has had a ring that was full: its share is that among the groups with rings
+	Full      bool   // it has had a ring that was full: a larger one is of use
 	Legs      []LegSpec
 	ACK       ACKSpec
 }
@@ -150,7 +150,7 @@ func (g *Group) takeRing(s *GroupSpec) error {
 	if !s.Full {
 		rings = int(g.maps.offered.Load())
 	}
-	first, n, ok := pool.takeUpTo(s.Slots, rings)
+	first, n, ok := pool.takeUpTo(s.Slots, rings, s.Full)
 	if !ok {
 		return fmt.Errorf("group %s: %w for a ring with slots of %d bytes", s.IP, ErrNoRoom, size)
 	}
@@ -187,17 +187,27 @@ func (m *Maps) leave(addr netip.Addr) (err error) {
 // FAST; it has read where the ring is between its read of that word and the swap. So each program that knows the
 // old place has begun before the Revoke, and is awaited. One that begins later finds no FAST, and one that
 // counts ACKs reads slots only with FAST.
-func (g *Group) Delete() error {
-	g.maps.mu.Lock()
-	g.Revoke()
-	err := g.maps.leave(g.ip) // no program finds it from now on
-	g.maps.mu.Unlock()
-	if err = errors.Join(err, g.AwaitPrograms()); err != nil {
+func (g *Group) Delete() error { return DeleteAll([]*Group{g}) }
+
+// DeleteAll deletes groups of the same maps, at least one, and waits once for all.
+func DeleteAll(groups []*Group) error {
+	m := groups[0].maps
+	var errs []error
+	m.mu.Lock()
+	for _, g := range groups {
+		g.Revoke()
+		errs = append(errs, m.leave(g.ip)) // no program finds it from now on
+	}
+	m.mu.Unlock()
+	if err := errors.Join(append(errs, groups[0].AwaitPrograms())...); err != nil {
 		return err
 	}
-	g.maps.mu.Lock()
-	defer g.maps.mu.Unlock()
-	return g.free()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range groups {
+		errs = append(errs, g.free())
+	}
+	return errors.Join(errs...)
 }
 
 // AwaitPrograms waits until all programs have ended that run now. The kernel does so in a change of a map of

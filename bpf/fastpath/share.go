@@ -4,15 +4,22 @@
 package fastpath
 
 // Rings are shared by need: a group gets at first what there would be for each if all groups that may ask had a
-// ring, and more when that was not enough, up to what there is for each of those that have one. A ring that is
-// larger than that shrinks when another group finds less.
+// ring, and what is free when that was not enough. A ring that is larger than what there is for each of those
+// that have one shrinks when another group finds less.
 
 // Offer tells that n more groups may ask for a ring, or fewer. Any goroutine may call it.
 func (m *Maps) Offer(n int) { m.offered.Add(int64(n)) }
 
-// IsShort reports whether the last group that asked for a ring of a kind has got less than its share. Any
+// Wanted returns the slots of the largest ring that a group has use for, and finds no room for; 0: there is none. Any
 // goroutine may call it.
-func (m *Maps) IsShort() bool { return m.small.short.Load() || m.large.short.Load() }
+func (m *Maps) Wanted() int { return max(m.small.lacks(), m.large.lacks()) }
+
+func (p *pool) lacks() int {
+	if n := p.wanted.Load(); n > p.whole.Load() {
+		return int(n)
+	}
+	return 0
+}
 
 func (g *Group) pool() *pool {
 	if g.slotBytes == largeSlotBytes {
@@ -33,20 +40,18 @@ func (g *Group) HasExcess() bool {
 	return p.short.Load() && g.slots > int(p.fair.Load())
 }
 
-// MayGrow reports whether a ring of twice as many slots, and at most that many, is no more than the group's share, and
-// there are some.
+// MayGrow reports whether there is room for a ring with at least twice as many slots, and at most that many: for a group
+// whose ring was full all that is free, for others their share.
 func (g *Group) MayGrow(most int, full bool) bool {
 	p := g.pool()
-	share := int(p.fair.Load())
-	if !full {
-		share = min(share, p.share(int(g.maps.offered.Load())))
-	}
-	if 2*g.slots > min(most, share) {
+	share, whole := int(p.fair.Load()), int(p.whole.Load())
+	switch {
+	case full && whole < 2*g.slots && 2*g.slots <= most:
+		p.wanted.Store(int32(2 * g.slots))
 		return false
+	case full:
+		return 2*g.slots <= min(most, max(share, whole))
 	}
-	if int(p.whole.Load()) < 2*g.slots {
-		p.short.Store(true)
-		return false
-	}
-	return true
+	share = min(share, p.share(int(g.maps.offered.Load())))
+	return 2*g.slots <= min(most, share, whole)
 }

@@ -66,6 +66,8 @@ type pool struct {
 	fair  atomic.Int32 // slots of a ring, if all that there are had as many
 	whole atomic.Int32 // slots of the largest ring that there is room for
 	short atomic.Bool  // a group has found fewer slots than its share: rings that have more are to shrink
+
+	wanted atomic.Int32 // slots of a ring that a group has use for: idle ones are to give theirs back until there is room
 }
 
 func newPool(n int) *pool {
@@ -96,17 +98,25 @@ func (p *pool) note() {
 	p.whole.Store(int32(n))
 }
 
-// takeUpTo takes the slots of a ring that is to have most, of which it gets its share among that many rings.
-// false: there are none.
-func (p *pool) takeUpTo(most, rings int) (first, n int, ok bool) {
+// takeUpTo takes the slots of a ring that is to have most, of which it gets its share among that many rings; with
+// full all that there are. false: there are none.
+func (p *pool) takeUpTo(most, rings int, full bool) (first, n int, ok bool) {
 	want := min(most, p.share(max(rings, p.rings+1)))
-	for n = want; n >= minRing; n /= 2 {
+	n = want
+	if full {
+		n = min(most, max(want, int(p.whole.Load())))
+	}
+	for ; n >= minRing; n /= 2 {
 		if first, ok = p.take(n); ok {
 			p.rings++
 			break
 		}
 	}
 	p.short.Store(n < want)
+	p.wanted.Store(0)
+	if n < want {
+		p.wanted.Store(int32(want))
+	}
 	p.note()
 	return first, n, ok
 }

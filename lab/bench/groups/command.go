@@ -23,9 +23,10 @@ func Command(env *cli.Env) *cobra.Command {
 		Long: `groups registers many groups at a gleamd in a lab on this machine, by envelopes, and
 prints how long that takes and how much memory. Then it sends packets into one
 of the groups, and into all of them in turn, as fast as gleamd takes them without a
-loss. It needs root, and nothing else should run on the machine.`,
+loss. With --fast-path it counts the groups that XDP has replicated, too. It needs
+root, and nothing else should run on the machine.`,
 		Example: `  gleam bench groups --groups 100 --members 4 -o json`,
-		Args:    cobra.NoArgs, Common: &o.Common,
+		Args:    cobra.NoArgs, Common: &o.Common, Flags: []string{"fast-path"},
 		Read: func(*cobra.Command) error { return o.check() },
 		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (any, func(io.Writer) error, error) {
 			res, err := Run(ctx, o, here, say)

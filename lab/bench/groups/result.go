@@ -31,6 +31,19 @@ type Result struct {
 	// more than the speed where other programs run beside.
 	OneCPU []float64 `json:"one_cpu_us"`
 	AllCPU []float64 `json:"all_cpu_us"`
+
+	// With --fast-path: the part of these packets that XDP has replicated.
+	OneFast []float64   `json:"one_fast,omitempty"`
+	AllFast []float64   `json:"all_fast,omitempty"`
+	Fast    *FastGroups `json:"fast,omitempty"`
+}
+
+// FastGroups are the groups on the fast path, when the last round had ended.
+type FastGroups struct {
+	Ever  int            `json:"ever"`  // groups of which XDP has replicated packets
+	Now   int            `json:"now"`   // groups that are on it
+	Slots map[int]int    `json:"slots"` // groups by the slots of their rings
+	Why   map[string]int `json:"why"`   // groups that are off it, by word
 }
 
 // target is the least ratio of the speed with all groups to that with one.
@@ -56,6 +69,9 @@ func (r *Result) writeTable(w io.Writer) error {
 	copies := float64(r.Members - 1)
 	fmt.Fprintf(t, "packets of %d bytes into one of them\t%.1f kpps in\t%.1f kpps out\t%.1f µs of CPU time for each in\n", r.Payload, one/1e3, one*copies/1e3, stat.Median(r.OneCPU))
 	fmt.Fprintf(t, "into all of them in turn\t%.1f kpps in\t%.1f kpps out\t%.1f µs\n", all/1e3, all*copies/1e3, stat.Median(r.AllCPU))
+	if f := r.Fast; f != nil {
+		fmt.Fprintf(t, "groups that XDP has replicated\t%d of %d\t%d at the end\t%.1f %% of the packets into all, %.1f %% of those into one\n", f.Ever, r.Groups, f.Now, 100*stat.Median(r.AllFast), 100*stat.Median(r.OneFast))
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}

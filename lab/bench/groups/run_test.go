@@ -23,9 +23,9 @@ func TestRun(t *testing.T) {
 	if err := labtest.Build(gleamd, "../../../cmd/gleamd"); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{40, 3} {
+	for n, fast := range map[int]bool{40: false, 3: false, 41: true} {
 		o := defaults()
-		o.Groups, o.Members, o.Rounds, o.Duration, o.Gleamd = n, 3, 2, 30*time.Millisecond, gleamd
+		o.Groups, o.Members, o.Rounds, o.Duration, o.Gleamd, o.FastPath = n, 3, 2, 30*time.Millisecond, gleamd, fast
 		var log bytes.Buffer
 		res, err := Run(t.Context(), o, machine.Machine{}, &log)
 		if err != nil {
@@ -33,6 +33,9 @@ func TestRun(t *testing.T) {
 		}
 		if len(res.OnePPS) != 2 || len(res.AllPPS) != 2 || res.OnePPS[0] <= 0 || res.AllPPS[1] <= 0 || len(res.AllCPU) != 2 || res.Seconds <= 0 || res.MemoryAfter <= 0 {
 			t.Errorf("%+v", res)
+		}
+		if f := res.Fast; (f != nil) != fast || fast && (f.Ever == 0 || len(f.Slots) == 0 || len(res.AllFast) != 2 || res.AllFast[1] <= 0) {
+			t.Errorf("on the fast path: %+v, %v", f, res.AllFast)
 		}
 	}
 	if left, err := os.ReadDir(runDir); err != nil || len(left) > 0 {

@@ -4,6 +4,7 @@
 package groups
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -20,15 +21,16 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// sinks count the RoCEv2 packets that arrive at each host, and drop them. They run in the
-// kernel, so that the receivers take no CPU time of their own.
+// sinks count the RoCEv2 packets that each host's queue pairs accept, those in order, and drop all: a packet that
+// the switch sends again is none. They run in the kernel, so that the receivers take no CPU time of their own.
 type sinks struct {
+	psns   *ebpf.Map // of each queue pair that has got a packet the next PSN, and that which came last
 	counts *ebpf.Map
 	memory []uint64 // the memory of counts: the data packets of each host
 	unmap  func()
 }
 
-func newSinks(hosts []lab.Host) (_ *sinks, err error) {
+func newSinks(hosts []lab.Host, groups int) (_ *sinks, err error) {
 	s := &sinks{}
 	s.counts, err = ebpf.NewMap(&ebpf.MapSpec{
 		Name: "gleam_sinks", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: uint32(len(hosts)), Flags: unix.BPF_F_MMAPABLE,
@@ -41,6 +43,9 @@ func newSinks(hosts []lab.Host) (_ *sinks, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
+	if s.psns, err = ebpf.NewMap(&ebpf.MapSpec{Name: "gleam_sinks_psn", Type: ebpf.Hash, KeySize: 8, ValueSize: 8, MaxEntries: uint32(groups * len(hosts))}); err != nil {
+		return nil, fmt.Errorf("make the sinks' PSNs: %w", err)
+	}
 	n := (len(hosts)*8 + unix.Getpagesize() - 1) &^ (unix.Getpagesize() - 1)
 	memory, err := unix.Mmap(s.counts.FD(), 0, n, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -62,7 +67,7 @@ func (s *sinks) attach(i int, h lab.Host) error {
 	if err != nil {
 		return err
 	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "gleam_sink", Type: ebpf.SchedCLS, License: "GPL", Instructions: sinkProgram(s.counts.FD(), i)})
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "gleam_sink", Type: ebpf.SchedCLS, License: "GPL", Instructions: sinkProgram(s.counts.FD(), s.psns.FD(), i)})
 	if err != nil {
 		return fmt.Errorf("load a sink's program: %w", err)
 	}
@@ -82,8 +87,9 @@ func (s *sinks) attach(i int, h lab.Host) error {
 	return nil
 }
 
-// sinkProgram drops RoCEv2 over IPv6, and counts those that are no acknowledgement.
-func sinkProgram(counts, host int) asm.Instructions {
+// sinkProgram drops RoCEv2 over IPv6, and counts packets of data whose PSN is the next one of their queue
+// pair. At the source, the first host, it notes how far the ACKs are.
+func sinkProgram(counts, next, host int) asm.Instructions {
 	const (
 		ip   = rocev2.EthernetLen
 		udp  = ip + rocev2.IPv6Len
@@ -91,6 +97,10 @@ func sinkProgram(counts, host int) asm.Instructions {
 		stop = 2  // TC_ACT_SHOT
 		pass = -1 // TC_ACT_UNSPEC
 	)
+	want := int32(op)
+	if host == 0 {
+		want = int32(rocev2.Acknowledge)
+	}
 	be16 := func(v uint16) int32 { return int32(bits.ReverseBytes16(v)) }
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -106,8 +116,37 @@ func sinkProgram(counts, host int) asm.Instructions {
 		asm.LoadMem(asm.R1, asm.R7, udp+2, asm.Half),
 		asm.JNE.Imm(asm.R1, be16(rocev2.UDPPort), "pass"),
 		asm.LoadMem(asm.R1, asm.R7, bth, asm.Byte),
-		asm.JNE.Imm(asm.R1, int32(op), "drop"),
-		asm.StoreImm(asm.RFP, -4, int64(host), asm.Word),
+		asm.JNE.Imm(asm.R1, want, "drop"),
+		asm.LoadMem(asm.R1, asm.R7, bth+4, asm.Word), // the queue pair; its first byte is not of it
+		asm.And.Imm(asm.R1, -1<<8),
+		asm.StoreMem(asm.RFP, -16, asm.R1, asm.Word),
+		asm.StoreImm(asm.RFP, -12, int64(host), asm.Word),
+		asm.LoadMem(asm.R9, asm.R7, bth+8, asm.Word), // the PSN
+		asm.HostTo(asm.BE, asm.R9, asm.Word),
+		asm.And.Imm(asm.R9, rocev2.PSNMask),
+		asm.LoadMapPtr(asm.R1, next),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -16),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "accept"),
+		asm.Mov.Imm(asm.R2, int32(host)),
+		asm.JEq.Imm(asm.R2, 0, "accept"), // ACKs are taken as they come
+		asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
+		asm.StoreMem(asm.R0, 4, asm.R9, asm.Word),
+		asm.JNE.Reg(asm.R1, asm.R9, "drop"),
+		asm.Add.Imm(asm.R9, 1),
+		asm.And.Imm(asm.R9, rocev2.PSNMask),
+		asm.StoreMem(asm.R0, 0, asm.R9, asm.Word),
+		asm.Ja.Label("count"),
+		asm.StoreMem(asm.RFP, -20, asm.R9, asm.Word).WithSymbol("accept"),
+		asm.Add.Imm(asm.R9, 1),
+		asm.And.Imm(asm.R9, rocev2.PSNMask),
+		asm.StoreMem(asm.RFP, -24, asm.R9, asm.Word),
+		asm.LoadMapPtr(asm.R1, next),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -16),
+		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -24),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+		asm.StoreImm(asm.RFP, -4, int64(host), asm.Word).WithSymbol("count"),
 		asm.LoadMapPtr(asm.R1, counts),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
 		asm.FnMapLookupElem.Call(),
@@ -139,9 +178,22 @@ func (s *sinks) each() []uint64 {
 	return n
 }
 
+// next returns the next PSN of a queue pair at a host, and that of the packet which came last; false: it has got none.
+func (s *sinks) next(qpn rocev2.QPN, host int) (next, last rocev2.PSN, ok bool) {
+	var key [8]byte
+	binary.BigEndian.PutUint32(key[:], uint32(qpn))
+	binary.NativeEndian.PutUint32(key[4:], uint32(host))
+	var psns [2]uint32
+	err := s.psns.Lookup(key, &psns)
+	return rocev2.PSN(psns[0]), rocev2.PSN(psns[1]), err == nil
+}
+
 func (s *sinks) close() error {
 	if s.unmap != nil {
 		s.unmap()
 	}
-	return s.counts.Close()
+	if s.psns == nil {
+		return s.counts.Close()
+	}
+	return errors.Join(s.counts.Close(), s.psns.Close())
 }
