@@ -178,7 +178,7 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec, anew bool) {
 		f.copiesWas += f.gateCopies()
 	}
 	if ring == nil || anew {
-		spec.Slots, spec.Full, f.full = f.most, f.full, false
+		spec.Slots, spec.Full, f.full = f.most, f.full && !(anew && ring.HasExcess()), false
 	}
 	if anew {
 		f.resizeAt = w.now + fastRetry

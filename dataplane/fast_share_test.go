@@ -175,3 +175,43 @@ func TestFastManyGroups(t *testing.T) {
 		t.Errorf("the rings have %d slots, and there are %d", used, slots)
 	}
 }
+
+// Groups that have filled the memory of the fast path shrink, while they send, when others come: all have rings then.
+func TestFastLargeRingsShrink(t *testing.T) {
+	const n, slots = 6, 256
+	x := newFastLab(t, fastLabConfig{hosts: 3, more: "fast_path_memory: 1048576\n"}) // half of it for long packets
+	machine, m := labtest.Watch(), x.addGroups(n, 1<<18)
+	s := &GroupState{}
+	ring := func(k int) int {
+		if err := m.groups[k].group.Read(s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Fast.Ring
+	}
+	until := func(what string, groups int, done func() bool) {
+		for round, end := 0, time.Now().Add(30*time.Second); !done(); round++ {
+			if used, _ := m.rings(); used > slots {
+				t.Fatalf("the rings have %d slots, and there are %d", used, slots)
+			} else if time.Now().After(end) {
+				machine.Timing(t, "%s: not in 30 s; %d slots are used, the last group: %+v", what, used, s.Fast)
+				t.SkipNow()
+			}
+			for k := range groups {
+				if err := m.transfer(k, round); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	until("two groups fill the memory", 2, func() bool { return ring(0)+ring(1) >= 192 })
+	large := max(ring(0), ring(1))
+	until("all have rings", n, func() bool {
+		for k := range n {
+			if ring(k) == 0 || s.Fast.Packets == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("of %d slots at first the largest ring has %d now", large, max(ring(0), ring(1)))
+}

@@ -62,6 +62,7 @@ func (s *slots) mark(at, n int, used bool) {
 type pool struct {
 	slots
 	rings int // rings that there are
+	none  int // 1: the last group that asked has got none; it waits
 
 	fair  atomic.Int32 // slots of a ring, if all that there are had as many
 	whole atomic.Int32 // slots of the largest ring that there is room for
@@ -87,7 +88,7 @@ func (p *pool) share(rings int) int {
 
 // note notes what is free.
 func (p *pool) note() {
-	p.fair.Store(int32(p.share(max(p.rings, 1))))
+	p.fair.Store(int32(p.share(max(p.rings+p.none, 1))))
 	n := MaxRing
 	for n >= minRing {
 		if _, ok := p.find(n); ok {
@@ -106,9 +107,10 @@ func (p *pool) takeUpTo(most, rings int, full bool) (first, n int, ok bool) {
 	if full {
 		n = min(most, max(want, int(p.whole.Load())))
 	}
+	p.none = 1
 	for ; n >= minRing; n /= 2 {
 		if first, ok = p.take(n); ok {
-			p.rings++
+			p.rings, p.none = p.rings+1, 0
 			break
 		}
 	}

@@ -66,3 +66,43 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// A ring gets its share of the slots, and less if there are not as many; then others whose rings are larger are to
+// shrink. One that was full gets what is free.
+func TestShare(t *testing.T) {
+	p := newPool(1 << 10)
+	m := &Maps{small: p, large: newPool(0)}
+	take := func(most, rings int, full bool, want int) *Group {
+		t.Helper()
+		first, n, ok := p.takeUpTo(most, rings, full)
+		if ok != (want > 0) || ok && n != want {
+			t.Errorf("a ring of %d slots at most among %d has %d, %v; want %d", most, rings, n, ok, want)
+		}
+		return &Group{maps: m, ringFirst: first, slots: n}
+	}
+	expect := func(is, want bool, what string) {
+		t.Helper()
+		if is != want {
+			t.Errorf("%s: %v", what, is)
+		}
+	}
+	hog := take(1<<10, 1, false, 1<<10)
+	expect(hog.HasExcess() || m.Wanted() != 0, false, "the only ring is too large")
+	late := take(1<<10, 1, false, 0)
+	expect(hog.HasExcess() && m.Wanted() == 512, true, "nobody shrinks for a group that has found nothing")
+	p.giveRing(hog.ringFirst, hog.slots)
+	expect(m.Wanted() == 0, true, "slots are wanted that are free")
+	hog, late = take(1<<10, 2, false, 512), take(1<<10, 2, false, 512)
+	expect(hog.HasExcess() || late.HasExcess(), false, "a share is too much")
+	p.giveRing(late.ringFirst, late.slots)
+	m.Offer(4)
+	late = take(1<<10, 4, false, 256)
+	expect(late.MayGrow(1<<10, false), false, "a group grows beyond what there would be for each")
+	expect(late.MayGrow(256, true), false, "a group grows beyond what it may have")
+	expect(late.MayGrow(512, true) || m.Wanted() != 512, false, "a full group is to have what there is not, or nobody hears of it")
+	p.giveRing(hog.ringFirst, hog.slots)
+	expect(late.MayGrow(512, true) && m.Wanted() == 0, true, "a full group does not grow into free slots")
+	m.Offer(-3)
+	expect(late.MayGrow(1<<10, false), true, "a group does not grow when others have gone")
+	take(1<<10, 1, true, 512)
+}
