@@ -142,9 +142,10 @@ type Config struct {
 	//            groups that could never take it: without local repair, for example.
 	FastPath FastPath `yaml:"fast_path" choice:"off, auto, require" default:"auto" restart:"the XDP programs are loaded with it"`
 
-	// Memory that stores the packets of all groups on the fast path together, in bytes: up to 2 MiB
-	// a group, or 4 MiB with a path MTU of 2048. A group that finds no room stays with the workers.
-	// It is allocated at start, unless fast_path is off.
+	// Memory that stores the packets of all groups on the fast path together, in bytes. They share it by
+	// need: 32 KiB to 2 MiB each, 64 KiB to 4 MiB with a path MTU of 2048. A group that finds no
+	// room stays with the workers until one without data gives up its part. It is allocated at
+	// start, unless fast_path is off.
 	FastPathMemory int `yaml:"fast_path_memory" range:"1048576 1073741824" default:"33554432" restart:"its maps are made at start"` // 1 MiB to 1 GiB
 
 	// Packet memory, shared by all ports and locked into RAM: frames × frame_size
