@@ -105,7 +105,7 @@ type fastGroup struct {
 	gatesAt   time.Duration // no look at the gates before
 	gatesSeen rocev2.PSN    // reported at the last one
 	settled   bool          // the gates have let everything pass that was forwarded before it
-	touched   bool          // it is in fastPath.touched
+	touched   bool          // true: it is in fastPath.touched
 	tryAt     time.Duration // the next attempt to grant
 	damaged   Why           // why a packet was not reported
 
@@ -154,7 +154,6 @@ type fastPath struct {
 	covered    mcast.Covered
 	kept       [largestSlot]byte // the packet of a ring that is looked at
 	repair     fastRepair
-	snapshot   mcast.GroupStatus // scratch
 }
 
 // fastShared is what the workers share.

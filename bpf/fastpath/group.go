@@ -29,7 +29,7 @@ type GroupSpec struct {
 	NoWrite   bool   // WRITEs with bytes are left to user space
 	TargetKey uint32 // those with this R_Key are; 0: none
 	Slots     int    // the most slots that the ring may have, RingSize; 0: packets are not stored
-	Full      bool   // it has had a ring that was full: a larger one is of use
+	Full      bool   // true: its ring was full, and a larger one is of use
 	Legs      []LegSpec
 	ACK       ACKSpec
 }

@@ -245,14 +245,17 @@ func (p *pump) finish(b *block) error {
 		}
 		p.last = append(p.last[:0], b.groups...)
 	}
-	for begin := time.Now(); p.opts.FastPath && !p.haveAll(b, each); {
-		if time.Since(begin) > patience {
+	begin, asked := time.Now(), time.Duration(0)
+	for p.opts.FastPath && !p.haveAll(b, each) {
+		switch waited := time.Since(begin); {
+		case waited > patience:
 			return fmt.Errorf("receivers lack packets of a block after %v", patience)
+		case waited > asked+askAfter:
+			asked = waited
+			if err := p.ask(); err != nil {
+				return err
+			}
 		}
-		if err := p.ask(); err != nil {
-			return err
-		}
-		time.Sleep(askAfter)
 	}
 	for n := uint32(ackEvery); n <= each; n += ackEvery {
 		for _, g := range b.groups {

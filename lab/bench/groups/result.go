@@ -43,7 +43,7 @@ type FastGroups struct {
 	Ever  int            `json:"ever"`  // groups of which XDP has replicated packets
 	Now   int            `json:"now"`   // groups that are on it
 	Slots map[int]int    `json:"slots"` // groups by the slots of their rings
-	Why   map[string]int `json:"why"`   // groups that are off it, by word
+	Why   map[string]int `json:"words"` // groups that are off it, by what keeps them off
 }
 
 // target is the least ratio of the speed with all groups to that with one.

@@ -24,7 +24,7 @@ import (
 // sinks count the RoCEv2 packets that each host's queue pairs accept, those in order, and drop all: a packet that
 // the switch sends again is none. They run in the kernel, so that the receivers take no CPU time of their own.
 type sinks struct {
-	psns   *ebpf.Map // of each queue pair that has got a packet the next PSN, and that which came last
+	psns   *ebpf.Map // the next PSN of each queue pair that has got a packet, and that which came last
 	counts *ebpf.Map
 	memory []uint64 // the memory of counts: the data packets of each host
 	unmap  func()
@@ -128,10 +128,15 @@ func sinkProgram(counts, next, host int) asm.Instructions {
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -16),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "accept"),
-		asm.Mov.Imm(asm.R2, int32(host)),
-		asm.JEq.Imm(asm.R2, 0, "accept"), // ACKs are taken as they come
 		asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
-		asm.StoreMem(asm.R0, 4, asm.R9, asm.Word),
+		asm.Mov.Imm(asm.R2, int32(host)),
+		asm.JNE.Imm(asm.R2, 0, "receiver"),
+		asm.Mov.Reg(asm.R2, asm.R9), // an ACK that is overtaken by a later one changes nothing
+		asm.Sub.Reg(asm.R2, asm.R1),
+		asm.And.Imm(asm.R2, 1<<23),
+		asm.JNE.Imm(asm.R2, 0, "drop"),
+		asm.Ja.Label("accept"),
+		asm.StoreMem(asm.R0, 4, asm.R9, asm.Word).WithSymbol("receiver"),
 		asm.JNE.Reg(asm.R1, asm.R9, "drop"),
 		asm.Add.Imm(asm.R9, 1),
 		asm.And.Imm(asm.R9, rocev2.PSNMask),
