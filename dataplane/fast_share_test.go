@@ -119,7 +119,7 @@ func TestFastManyGroups(t *testing.T) {
 	x := newFastLab(t, fastLabConfig{hosts: 3, more: "fast_path_memory: 16777216\nlimits: {groups: 256}\n"}) // half of it for long packets
 	machine, m := labtest.Watch(), x.addGroups(n, 64<<10)
 	fast := 0
-	for round := range 12 {
+	for round, end := 0, time.Now().Add(time.Minute); time.Now().Before(end); round++ {
 		for k := range m.groups {
 			if err := m.transfer(k, round); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestFastManyGroups(t *testing.T) {
 	if fast < n {
 		machine.Timing(t, "%d of %d groups took the fast path", fast, n)
 	}
-	s, round := &GroupState{}, 100
+	s, round := &GroupState{}, 1000
 	for end := time.Now().Add(30 * time.Second); s.Fast.Ring < 256; round++ {
 		if time.Now().After(end) {
 			used, _ := m.rings()

@@ -67,6 +67,17 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("a program that holds a packet sends it by the next grant", "fast path", mutant.In((*worker).storedLast,
 		"f.damaged, f.awaitsPrograms = whyNotStored, true",
 		"f.damaged, f.awaitsPrograms = whyNotStored, false")),
+	mutant.New("the next look is at a group that was moved behind", "memory by need", mutant.In((*fastLooks).place,
+		"if c >= len(*h) || f.lookAt <= (*h)[c].lookAt {",
+		"if c >= len(*h) || f.lookAt >= (*h)[c].lookAt {")),
+	mutant.NewForRoot("a ring is given to others while the core retains packets of it", "memory by need", mutant.In((*worker).isSet,
+		"if anew = true; w.isInUse(f) {\nw.leaveFast(f, whyShare)\nreturn false\n}\ncase f.step",
+		"if anew = true; w.isInUse(f) {\nw.leaveFast(f, whyShare)\n}\ncase f.step")),
+	mutant.NewForRoot("a large ring never shrinks", "memory by need", mutant.In((*worker).isToResize,
+		"if f.ring.HasExcess() {\nreturn true\n}",
+		"if f.ring.HasExcess() {\nreturn false\n}"), mutant.In((*worker).lookAtFast,
+		"case f.ring.HasExcess():\nw.takeBack(f, whyShare)\nreturn",
+		"case f.ring.HasExcess():")),
 }
 
 // Wrong ways to hear of the ACKs that the programs count: -run 'FastACKs'.
