@@ -106,4 +106,14 @@ func TestShare(t *testing.T) {
 	m.Offer(-3)
 	expect(late.MayGrow(1<<10, false), true, "a group does not grow when others have gone")
 	take(1<<10, 1, true, 512)
+	p, m = newPool(1<<10), &Maps{large: newPool(0)}
+	m.small = p
+	m.Offer(4)
+	first := take(1<<10, 4, false, 256)
+	expect(first.MayGrow(1<<10, false), false, "the first of several groups that may ask takes what the others are to have")
+	for range 3 {
+		take(64, 4, false, 64)
+	}
+	expect(first.MayGrow(1<<10, true), true, "a full group does not grow into what is free, beyond its share")
+	expect(first.MayGrow(1<<10, false), false, "a group that was not full does")
 }
