@@ -9,4 +9,4 @@
  */
 #define FAST_PATH
 #include "steer.c"
-#include "fast_out.h"
+#include "fast_clone.h"

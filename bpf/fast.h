@@ -48,6 +48,7 @@
 #define GROUP_NOT_BACK 8	/* no leg is behind the port of the source */
 #define GROUP_RING 16		/* packets are stored in ring */
 #define GROUP_LARGE 32		/* in ring_large instead */
+#define GROUP_CLONES 64		/* copies are clones of the skb (fast_clone.h) */
 
 /* Flags of a leg. */
 #define LEG_REWRITE 1	/* a member is behind it, not a switch */
@@ -56,9 +57,10 @@
 #define ACK_EVERY 32	/* members are sent PSNs that are 31 modulo 32 with AckReq; Go: mcast.DefaultAckEvery */
 #define MAX_PORT_LEGS 32 /* of one group behind one port */
 #define SLOT_BYTES 2048
-#define LARGE_BYTES 4096
+#define LARGE_BYTES 4352
 #define SLOT_HEADER 24
-#define MAX_WORDS 872	/* from a PSN to the ICRC, of a frame in one buffer */
+#define MAX_WORDS 1034	/* from a PSN to the ICRC, of a packet of 4096 bytes */
+#define MAX_CLONES 32	/* legs of a group whose copies are clones */
 
 struct fast_group {
 	__u64 word;
@@ -78,7 +80,9 @@ struct fast_group {
 	__u64 window_len;
 	__u32 ring_first;
 	__u32 ring_mask;
-	__u64 rest3[7];
+	__u32 first_leg;	/* in legs, of num_legs */
+	__u32 num_legs;
+	__u64 rest3[6];
 };
 
 /* The legs of a group behind a port: some that follow each other in legs. */
@@ -105,7 +109,8 @@ struct fast_leg {
 	__u64 acked;	/* fast_ack.h */
 	__u64 acked_at;	/* on CLOCK_MONOTONIC in ns, when acked was raised last */
 	__u64 taken;	/* ACKs that were not left to user space; one that has raised acked may be */
-	__u64 rest;
+	__u32 ifindex;
+	__u32 rest;
 };
 
 struct operator {
@@ -141,8 +146,13 @@ struct fast_meta {
 	__u8 l2_len;
 	__u8 ipv6;
 	__u8 reth;	/* address and key of a WRITE are rewritten */
-	__u8 ack;	/* it is no copy, but the group's ACK, and leaves as it is */
+	__u8 kind;
 };
+
+/* What a frame with a fast_meta is; nobody else's metadata begins so. */
+#define META_COPY 0xC0
+#define META_ACK 0xC1	/* the group's ACK, which leaves as it is */
+#define META_CLONES 0xC2 /* the packet of which fast_clone.h makes the copies */
 
 struct {
 	UINT(type, BPF_MAP_TYPE_HASH);

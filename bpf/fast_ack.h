@@ -330,7 +330,7 @@ INLINE int take_ack(struct xdp_md *ctx, struct fast_group *g, __u32 group, int v
 		return -1;
 
 	/* Nothing may fail once the ACK is promised. */
-	struct fast_meta meta = {.ack = 1};
+	struct fast_meta meta = {.kind = META_ACK};
 	if (ctx->data_meta != ctx->data && bpf_xdp_adjust_meta(ctx, ctx->data - ctx->data_meta))
 		return -1;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(meta)))

@@ -138,7 +138,7 @@ INLINE int forward(struct xdp_md *ctx)
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
 	struct eth_header *eth = data;
-	struct fast_meta meta = {.l2_len = sizeof(*eth)};
+	struct fast_meta meta = {.l2_len = sizeof(*eth), .kind = frags ? META_CLONES : META_COPY};
 
 	if ((void *)(eth + 1) > end)
 		return -1;
@@ -212,14 +212,14 @@ INLINE int forward(struct xdp_md *ctx)
 	__u32 opcode = bth->opcode;
 	if (!same || ctx->ingress_ifindex != g->ifindex || !same_mac(eth->src, g->source_mac)) {
 		int action = -1;
-		if (opcode == OPCODE_ACK)
+		if (!frags && opcode == OPCODE_ACK)
 			action = meta.ipv6 ? take_ack(ctx, g, meta.group, 1) : take_ack(ctx, g, meta.group, 0);
 		return action >= 0 ? action : decline(meta.group, FAST_NOT_SOURCE);
 	}
 	if (opcode > LAST_OPCODE)
 		return decline(meta.group, FAST_OPCODE);
 
-	__u32 len = end - data, pad = bth->flags >> 4 & 3;
+	__u32 len = frags ? bpf_xdp_get_buff_len(ctx) : end - data, pad = bth->flags >> 4 & 3;
 	__u32 fixed = header_len + sizeof(*udp) + sizeof(*bth) + ICRC_LEN +
 		      IN(OPS_RETH, opcode) * sizeof(struct reth) + IN(OPS_IMM, opcode) * 4;
 	if (meta.l2_len + meta.ip_len > len || ntohs(udp->len) != meta.ip_len - header_len || bth->flags & 0x0F ||
@@ -268,6 +268,9 @@ INLINE int forward(struct xdp_md *ctx)
 	if (!devmap || (flags & GROUP_RING && flags & GROUP_LARGE ? !large : !slot) ||
 	    (flags & GROUP_RING && !(flags & GROUP_LARGE) && len > SLOT_BYTES - SLOT_HEADER))
 		return decline(meta.group, FAST_NO_ROOM);
+	/* Frames in several buffers are not broadcast, and the kernel may have taken the tag off an skb. */
+	if (!(flags & GROUP_CLONES) != !frags || (frags && meta.l2_len != sizeof(*eth)))
+		return decline(meta.group, FAST_NO_ROOM);
 	if (ctx->data_meta != ctx->data && bpf_xdp_adjust_meta(ctx, ctx->data - ctx->data_meta))
 		return decline(meta.group, FAST_NO_ROOM);
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(meta)))
@@ -294,5 +297,7 @@ INLINE int forward(struct xdp_md *ctx)
 	if ((void *)(to + 1) <= (void *)(unsigned long)ctx->data)
 		*to = meta;
 	count(slot_of_port, FAST_ROCEV2);
+	if (frags)
+		return XDP_PASS; /* fast_clone.h */
 	return bpf_redirect_map(devmap, 0, BPF_F_BROADCAST | (flags & GROUP_NOT_BACK ? BPF_F_EXCLUDE_INGRESS : 0));
 }

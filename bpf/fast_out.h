@@ -90,6 +90,62 @@ INLINE __u32 rewrite(const struct fast_leg *leg, const struct fast_meta *meta, s
 	return 1;
 }
 
+/* Makes the frame the copy for a leg; the tag of the packet is in tci. */
+INLINE int remake(void *data, void *end, const struct fast_leg *leg, const struct fast_meta *meta, __u16 tci)
+{
+	__u32 off = leg->flags & LEG_TAGGED ? 18 : 14; /* a constant, for the verifier */
+	void *l3 = data + off;
+	struct udp_header *udp;
+	__u32 header_len;
+	if (meta->ipv6) {
+		struct ipv6_header *ip = l3;
+		if ((void *)(ip + 1) > end)
+			return 0;
+		put_l2(data, leg, htons(ETHERTYPE_IPV6), tci);
+		if (leg->flags & LEG_REWRITE)
+			__builtin_memcpy(ip->src, leg->addresses, 32);
+		header_len = sizeof(*ip);
+		udp = (void *)(ip + 1);
+	} else {
+		struct ipv4_header *ip = l3;
+		if ((void *)(ip + 1) > end)
+			return 0;
+		put_l2(data, leg, htons(ETHERTYPE_IPV4), tci);
+		if (leg->flags & LEG_REWRITE) {
+			__u64 sum = (__u64)(__u16)~ip->checksum + leg->checksum;
+			sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+			sum = (sum & 0xFFFF) + (sum >> 16);
+			sum = (sum & 0xFFFF) + (sum >> 16);
+			sum = (sum & 0xFFFF) + (sum >> 16);
+			ip->checksum = ~sum;
+			__builtin_memcpy(ip->src, leg->addresses, 8);
+		}
+		header_len = sizeof(*ip);
+		udp = (void *)(ip + 1);
+	}
+	if (!(leg->flags & LEG_REWRITE))
+		return 1;
+	/* To the ICRC, from BTH on, and in words from the PSN on. */
+	__u32 rest = meta->ip_len - header_len - sizeof(*udp) - ICRC_LEN;
+	if (rest > 4 * MAX_WORDS)
+		return 0;
+	__u32 *icrc_at = (void *)(udp + 1) + rest;
+	if ((void *)(icrc_at + 1) > end)
+		return 0;
+	return rewrite(leg, meta, udp, icrc_at, (rest - 8) / 4, end);
+}
+
+/* Counts the copy of psn at the gate of a leg; 0: it is not to leave. */
+INLINE int pass_gate(struct fast_leg *leg, __u32 psn)
+{
+	__u64 gate = *(volatile __u64 *)&leg->gate;
+	if ((gate & (GATE_SHUT | PSN_MASK)) != psn)
+		return 0;
+	__u64 next = ((gate & ~PSN_MASK) + GATE_COPIES) & ~GATE_SHUT;
+	next |= (psn + 1) & PSN_MASK;
+	return __sync_val_compare_and_swap(&leg->gate, gate, next) == gate;
+}
+
 /* Makes the frame the copy for a leg; XDP_DROP: there is none for it. */
 INLINE int copy(struct xdp_md *ctx)
 {
@@ -102,7 +158,7 @@ INLINE int copy(struct xdp_md *ctx)
 	if ((void *)(at + 1) > data)
 		return XDP_DROP; /* no copy of a group */
 	meta = *at;
-	if (meta.ack)
+	if (meta.kind == META_ACK)
 		return bpf_xdp_adjust_meta(ctx, sizeof(meta)) ? XDP_DROP : XDP_PASS;
 	if (meta.l2_len != sizeof(struct eth_header)) {
 		if ((void *)(tag + 1) > end)
@@ -126,53 +182,7 @@ INLINE int copy(struct xdp_md *ctx)
 	data = (void *)(unsigned long)ctx->data;
 	end = (void *)(unsigned long)ctx->data_end;
 
-	__u32 off = leg->flags & LEG_TAGGED ? 18 : 14; /* a constant, for the verifier */
-	void *l3 = data + off;
-	struct udp_header *udp;
-	__u32 header_len;
-	if (meta.ipv6) {
-		struct ipv6_header *ip = l3;
-		if ((void *)(ip + 1) > end)
-			return XDP_DROP;
-		put_l2(data, leg, htons(ETHERTYPE_IPV6), tci);
-		if (leg->flags & LEG_REWRITE)
-			__builtin_memcpy(ip->src, leg->addresses, 32);
-		header_len = sizeof(*ip);
-		udp = (void *)(ip + 1);
-	} else {
-		struct ipv4_header *ip = l3;
-		if ((void *)(ip + 1) > end)
-			return XDP_DROP;
-		put_l2(data, leg, htons(ETHERTYPE_IPV4), tci);
-		if (leg->flags & LEG_REWRITE) {
-			__u64 sum = (__u64)(__u16)~ip->checksum + leg->checksum;
-			sum = (sum & 0xFFFFFFFF) + (sum >> 32);
-			sum = (sum & 0xFFFF) + (sum >> 16);
-			sum = (sum & 0xFFFF) + (sum >> 16);
-			sum = (sum & 0xFFFF) + (sum >> 16);
-			ip->checksum = ~sum;
-			__builtin_memcpy(ip->src, leg->addresses, 8);
-		}
-		header_len = sizeof(*ip);
-		udp = (void *)(ip + 1);
-	}
-	if (leg->flags & LEG_REWRITE) {
-		/* To the ICRC, from BTH on, and in words from the PSN on. */
-		__u32 rest = meta.ip_len - header_len - sizeof(*udp) - ICRC_LEN;
-		if (rest > 4 * MAX_WORDS)
-			return XDP_DROP;
-		__u32 *icrc_at = (void *)(udp + 1) + rest;
-		if ((void *)(icrc_at + 1) > end)
-			return XDP_DROP;
-		if (!rewrite(leg, &meta, udp, icrc_at, (rest - 8) / 4, end))
-			return XDP_DROP;
-	}
-	__u64 gate = *(volatile __u64 *)&leg->gate;
-	if ((gate & (GATE_SHUT | PSN_MASK)) != meta.psn)
-		return XDP_DROP;
-	__u64 next = ((gate & ~PSN_MASK) + GATE_COPIES) & ~GATE_SHUT;
-	next |= (meta.psn + 1) & PSN_MASK;
-	if (__sync_val_compare_and_swap(&leg->gate, gate, next) != gate)
+	if (!remake(data, end, leg, &meta, tci) || !pass_gate(leg, meta.psn))
 		return XDP_DROP;
 	return XDP_PASS;
 }

@@ -55,13 +55,32 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
+/* The beginning of struct __sk_buff, and its metadata. */
+struct __sk_buff {
+	__u32 len;
+	__u32 rest[18];
+	__u32 data;
+	__u32 data_end;
+	__u32 rest2[14];
+	__u32 data_meta;
+};
+
+enum tc_action {
+	TC_ACT_UNSPEC = -1,
+	TC_ACT_SHOT = 2,
+};
+
 /* Helpers, by their number in enum bpf_func_id. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static long (*const bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) = (void *)13;
+static long (*const bpf_skb_change_tail)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)38;
+static long (*const bpf_skb_pull_data)(struct __sk_buff *skb, __u32 len) = (void *)39;
 static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static long (*const bpf_loop)(__u32 count, void *function, void *argument, __u64 flags) = (void *)181; /* Linux 5.17 */
 static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188; /* Linux 5.18 */
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to, __u32 len) = (void *)189; /* likewise */

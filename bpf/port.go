@@ -6,6 +6,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -56,6 +57,8 @@ type PortProgram struct {
 	maps      *steerMaps    // likewise
 	slot      uint32        // the slot of the port's part of them
 	link      link.Link
+	clones    io.Closer // the program of tc that makes copies of frames in several buffers; nil: none
+	clonesErr error     // why there is none, where there could be one
 }
 
 // Attach attaches the program to the interface
@@ -165,11 +168,31 @@ func (p *PortProgram) attachTo(ifindex int, ifname string, way attempt) error {
 		return explainAttach(ifname, way, err)
 	}
 	p.link, p.mode, p.ifname = l, way.mode, ifname
+	p.attachClones(ifindex)
 	if err := p.steer(uint32(ifindex)); err != nil {
 		return errors.Join(fmt.Errorf("attach the XDP program to %s: %w", ifname, err), p.Detach())
 	}
 	return nil
 }
+
+// attachClones attaches the program that makes copies of frames in several buffers, where the program of the port leaves
+// such frames to it.
+func (p *PortProgram) attachClones(ifindex int) {
+	s := p.steering
+	if p.clonesErr = nil; s.fast == nil || !p.frags || p.mode != Native {
+		return
+	}
+	if p.clonesErr = s.fastErrs[kind(true)]; p.clonesErr == nil {
+		p.clones, p.clonesErr = s.fast.AttachClones(ifindex)
+	}
+}
+
+// Forwards reports whether the program can replicate packets by itself.
+func (p *PortProgram) Forwards() bool { return p.mode == Native && (!p.frags || p.clones != nil) }
+
+// Clones reports whether copies of frames in several buffers are made for groups whose source is at the port. err is
+// the reason why not, where the program takes such frames.
+func (p *PortProgram) Clones() (ok bool, err error) { return p.clones != nil, p.clonesErr }
 
 // driverRefused reports whether another mode may succeed where err came up. Drivers
 // name their reasons (MTU, queues, no XDP at all) by various errnos, so this lists

@@ -4,6 +4,7 @@
 package bpf
 
 import (
+	"errors"
 	"maps"
 	"sync"
 
@@ -42,22 +43,27 @@ func (s *Steering) program(frags bool) (*ebpf.Program, error) {
 
 // load loads a program: without the fast path, if the kernel refuses it with it.
 func (s *Steering) load(frags bool) (*ebpf.Program, error) {
-	if s.fast == nil || frags {
+	if s.fast == nil {
 		return s.loadProgram(frags, false)
 	}
-	p, err := s.loadProgram(false, true)
+	p, err := s.loadProgram(frags, true)
+	if err == nil && frags {
+		if err = s.fast.LoadClones(); err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
 	if err == nil {
 		return p, nil
 	}
-	s.fastErr = err
-	return s.loadProgram(false, false)
+	s.fastErrs[kind(frags)] = err
+	return s.loadProgram(frags, false)
 }
 
 func (s *Steering) loadProgram(frags, fast bool) (*ebpf.Program, error) {
 	spec, shared := s.spec.Copy(), make(map[string]*ebpf.Map)
 	if fast {
 		var err error
-		if spec, shared, err = s.fast.Programs(); err != nil {
+		if spec, shared, err = s.fast.Programs(frags); err != nil {
 			return nil, err
 		}
 		sizeMaps(spec, s.ports)

@@ -36,7 +36,10 @@ func (p *PortProgram) Detach() error {
 		return nil
 	}
 	err := errors.Join(p.link.Close(), p.steer(0))
-	p.link = nil
+	if p.clones != nil {
+		err = errors.Join(err, p.clones.Close())
+	}
+	p.link, p.clones = nil, nil
 	if err != nil {
 		return fmt.Errorf("detach the XDP program from %s: %w", p.ifname, err)
 	}

@@ -30,7 +30,7 @@ type Steering struct {
 	instances    [2]instance // instances by kind
 	loaders      sync.WaitGroup
 	fast         *fastpath.Maps // nil: no group is replicated in XDP
-	fastErr      error          // why the programs are without it
+	fastErrs     [2]error       // why the programs are without it, as instances
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
@@ -125,7 +125,7 @@ func (s *Steering) FastPathError() error {
 	if _, err := s.program(false); err != nil {
 		return err
 	}
-	return s.fastErr
+	return s.fastErrs[kind(false)]
 }
 
 // Watchlist returns the watchlist of the programs.

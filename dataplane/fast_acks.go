@@ -43,11 +43,12 @@ type fastACK struct {
 
 // Why the programs count no ACKs of a group.
 const (
-	noACKsTree = "tree" // the source or a receiver is behind another switch
-	noACKsVLAN = "vlan" // the frame of an ACK would have to become longer or shorter
-	noACKsLegs = "legs"
-	noACKsPort = "port" // the source's takes no redirected frames
-	noACKsRing = "ring" // the source may have more packets outstanding than half of the ring has slots
+	noACKsTree    = "tree" // the source or a receiver is behind another switch
+	noACKsVLAN    = "vlan" // the frame of an ACK would have to become longer or shorter
+	noACKsLegs    = "legs"
+	noACKsPort    = "port"    // the source's takes no redirected frames
+	noACKsBuffers = "buffers" // frames are in several buffers, and those are not redirected
+	noACKsRing    = "ring"    // the source may have more packets outstanding than half of the ring has slots
 )
 
 // minACKSlots is the least size of a ring of whose packets ACKs are counted. An ACK behind which the limit leaves
@@ -64,6 +65,8 @@ func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *l
 			f.acks.never = noACKsTree
 		case s.Legs[i].VLAN != 0:
 			f.acks.never = noACKsVLAN
+		case w.ports[s.Legs[i].Port].frags:
+			f.acks.never = noACKsBuffers
 		}
 	}
 	switch {
@@ -71,6 +74,8 @@ func (w *worker) planACKs(f *fastGroup, s *fastpath.GroupSpec, src *member, l *l
 		f.acks.never = noACKsTree
 	case l.vlan != 0:
 		f.acks.never = noACKsVLAN
+	case s.Clones:
+		f.acks.never = noACKsBuffers
 	case w.fast.shared.targets.isBarred(l.port):
 		f.acks.never = noACKsPort
 	case len(s.Legs) > mcast.MaxACKLegs:

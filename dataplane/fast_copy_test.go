@@ -22,6 +22,7 @@ type fastCase struct {
 	table groupTable
 	next  rocev2.PSN
 	v6    bool
+	long  bool // packets may be in several buffers, and none are tagged
 }
 
 func (c *fastCase) addr(net byte) netip.Addr {
@@ -44,17 +45,25 @@ func (c *fastCase) mac() (m rocev2.MAC) {
 	return m
 }
 
-func (c *fastCase) vlan() uint16 { return []uint16{0, 0, 1, 4094}[c.r.IntN(4)] }
+func (c *fastCase) vlan() uint16 {
+	if c.long {
+		return 0
+	}
+	return []uint16{0, 0, 1, 4094}[c.r.IntN(4)]
+}
 
 // drawFastCase draws a group with that many legs. w gets its neighbours.
-func drawFastCase(r *rand.Rand, w *worker, x *fastNet, legs int, v6 bool) *fastCase {
-	c := &fastCase{r: r, v6: v6, next: rocev2.PSN(r.Uint32() & rocev2.PSNMask)}
+func drawFastCase(r *rand.Rand, w *worker, x *fastNet, legs int, v6, long bool) *fastCase {
+	c := &fastCase{r: r, v6: v6, long: long, next: rocev2.PSN(r.Uint32() & rocev2.PSNMask)}
 	if r.IntN(2) == 0 {
 		c.next = rocev2.PSNMask - 9 // the PSNs wrap
 	}
 	c.spec = fastpath.GroupSpec{
 		IP: c.addr(1), QPN: rocev2.QPN(r.Uint32() & rocev2.PSNMask), PMTU: []int{256, 1024, 2048}[r.IntN(3)], Slots: 64,
 		Source: fastpath.Source{IP: c.addr(2), MAC: c.mac(), Ifindex: x.ifindex[0]},
+	}
+	if long {
+		c.spec.PMTU, c.spec.Clones = []int{256, 4096}[r.IntN(2)], true
 	}
 	if r.IntN(3) != 0 {
 		c.spec.Window = fastpath.Window{Base: r.Uint64() >> 1, Len: 1 << 20, RKey: r.Uint32()}
@@ -87,7 +96,7 @@ func (c *fastCase) packet(b []byte) (frame []byte, k rocev2.Packet, reth bool) {
 	r := c.r
 	path := rocev2.Path{
 		Src: c.spec.Source.IP, Dst: c.spec.IP, SrcMAC: c.spec.Source.MAC, DstMAC: rocev2.MAC{2, 1}, SrcPort: uint16(r.Uint32()),
-		TOS: byte(r.Uint32()), TTL: byte(r.Uint32()), ID: uint16(r.Uint32()), FlowLabel: r.Uint32() & 0xFFFFF, Tagged: r.IntN(2) == 0, TCI: uint16(r.Uint32()),
+		TOS: byte(r.Uint32()), TTL: byte(r.Uint32()), ID: uint16(r.Uint32()), FlowLabel: r.Uint32() & 0xFFFFF, Tagged: r.IntN(2) == 0 && !c.long, TCI: uint16(r.Uint32()),
 	}
 	k = rocev2.Packet{
 		Op: requests[r.IntN(12)], DestQP: c.spec.QPN, PSN: c.next, AckReq: r.IntN(2) == 0, SE: r.IntN(2) == 0, MigReq: r.IntN(2) == 0,
@@ -130,12 +139,18 @@ func asks(psn rocev2.PSN) bool { return psn%mcast.DefaultAckEvery == mcast.Defau
 
 // copies are what the worker makes of a frame, by port.
 func (c *fastCase) copies(t *testing.T, w *worker, frame []byte, k *rocev2.Packet, reth bool) (byPort [][][]byte) {
-	addr, _ := w.pool.TakeOne()
-	addr += 256
-	if r := rocev2.Decode(w.umem.Data(addr, uint32(copy(w.umem.Data(addr, uint32(len(frame))), frame))), &w.frame); r != rocev2.OK {
-		t.Fatalf("decode: %v", r)
+	var ds []xsk.Desc
+	for rest := frame; len(rest) > 0; rest = rest[min(len(rest), w.umem.MaxReceive()):] {
+		addr, _ := w.pool.TakeOne()
+		addr += 256
+		n := min(len(rest), w.umem.MaxReceive())
+		copy(w.umem.Data(addr, uint32(n)), rest)
+		ds = append(ds, xsk.Desc{Addr: addr, Len: uint32(n), Options: xsk.PktContd})
 	}
-	ds := []xsk.Desc{{Addr: addr, Len: uint32(len(frame))}}
+	ds[len(ds)-1].Options = 0
+	if ds = w.decode(ds); ds == nil {
+		t.Fatal("the worker does not take the frame")
+	}
 	w.groups[0] = c.table
 	for i := range c.spec.Legs {
 		l := &c.spec.Legs[i]
@@ -148,12 +163,15 @@ func (c *fastCase) copies(t *testing.T, w *worker, frame []byte, k *rocev2.Packe
 		}
 		w.copy(&cp, &w.frame, ds, false)
 	}
-	w.pool.GiveOne(addr)
+	w.freeFrames(ds)
 	for _, p := range w.ports {
 		var at [][]byte
+		var part []byte
 		for _, d := range p.staged {
-			at = append(at, bytes.Clone(w.umem.Data(d.Addr, d.Len)))
-			w.pool.GiveOne(d.Addr)
+			part = append(part, w.umem.Data(d.Addr, d.Len)...)
+			if w.pool.GiveOne(d.Addr); d.Options&xsk.PktContd == 0 {
+				at, part = append(at, part), nil
+			}
 		}
 		p.staged = p.staged[:0]
 		byPort = append(byPort, at)
@@ -165,17 +183,24 @@ func (c *fastCase) copies(t *testing.T, w *worker, frame []byte, k *rocev2.Packe
 // and IPv6, tagged and not, members and switches behind the legs, several legs behind a
 // port, PSNs that wrap. What was forwarded is in the ring as it came.
 func TestFastCopiesAreTheWorkers(t *testing.T) {
-	x := newFastNet(t, 4)
+	t.Run("in one buffer", func(t *testing.T) { compareCopies(t, newFastNet(t, 4), false) })
+	t.Run("in several", func(t *testing.T) { compareCopies(t, newFastNetOf(t, 4, 4500), true) })
+}
+
+func compareCopies(t *testing.T, x *fastNet, long bool) {
+	if ok, err := x.programs[0].Clones(); long && !ok {
+		t.Skipf("copies of frames in several buffers need Linux 6.6: %v", err)
+	}
 	w := bareWorker(t, len(x.Ports))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	copied := 0
 	for round := range 60 {
-		c := drawFastCase(r, w, x, 1+r.IntN(9), round%2 == 1)
+		c := drawFastCase(r, w, x, 1+r.IntN(9), round%2 == 1, long)
 		ends, open := uint32(0), true
 		g := x.put(t, &c.spec, c.next, open)
-		var buf, got [4096]byte
+		var buf, got [4500]byte
 		for range 25 {
 			frame, k, reth := c.packet(buf[:])
 			want := c.copies(t, w, frame, &k, reth)

@@ -31,7 +31,7 @@ type coreCase struct {
 
 func newCoreCase(t *testing.T, r *rand.Rand, x *fastNet, v6 bool) *coreCase {
 	c := &coreCase{t: t, x: x, w: bareWorker(t, len(x.Ports))}
-	c.fastCase = drawFastCase(r, c.w, x, 0, v6)
+	c.fastCase = drawFastCase(r, c.w, x, 0, v6, false)
 	c.spec.Window = fastpath.Window{Base: 0x10000, Len: 0x4000, RKey: 0xABCD}
 	c.spec.PMTU = 256
 	other := fastCase{r: r, v6: !v6}

@@ -171,6 +171,7 @@ func (w *worker) grant(f *fastGroup) {
 	w.fast.idle.remove(f)
 	w.fast.on.add(f)
 	w.touch(f)
+	w.retained.maxBuffers = max(w.retained.maxBuffers, w.groups[f.id].maxBuffers) // of a repair from the ring
 	f.status.Grants++
 	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, Why{}, Why{}
 	f.ring.Grant(g.Nxt, g.MidMessage, g.Limit)

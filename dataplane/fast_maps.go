@@ -55,9 +55,9 @@ const (
 // a port takes long packets, and as many groups as there are smallest rings. DEVMAPs with room for many
 // receivers are for few groups, those for few receivers for some: more of these have larger ones.
 func fastRoom(cfg *config.Config, found []foundPort) fastpath.Config {
-	c := fastpath.Config{Ports: len(cfg.Ports) + sparePorts, Slots: cfg.FastPathMemory / (largestSlot / 2)}
+	c := fastpath.Config{Ports: len(cfg.Ports) + sparePorts, Slots: cfg.FastPathMemory / smallestSlot}
 	for i := range found {
-		if mtu := found[i].Link.Attrs().MTU; mtu >= largeMTU && mtu <= bpf.MaxSingleBufferMTU {
+		if mtu := found[i].Link.Attrs().MTU; mtu >= largeMTU {
 			c.Slots, c.LargeSlots = c.Slots/2, cfg.FastPathMemory/2/largestSlot
 			break
 		}

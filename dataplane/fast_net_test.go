@@ -27,9 +27,11 @@ type fastNet struct {
 
 var fastPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77:1::/64")}
 
-func newFastNet(t *testing.T, hosts int) *fastNet {
+func newFastNet(t *testing.T, hosts int) *fastNet { return newFastNetOf(t, hosts, 3000) }
+
+func newFastNetOf(t *testing.T, hosts, mtu int) *fastNet {
 	t.Helper()
-	x := &fastNet{Star: labtest.Star(t, lab.StarConfig{Hosts: hosts, MTU: 3000, NoBridge: true})}
+	x := &fastNet{Star: labtest.Star(t, lab.StarConfig{Hosts: hosts, MTU: mtu, NoBridge: true})}
 	var err error
 	if err := x.Switch.Do(func() (err error) {
 		x.maps, err = fastpath.New(fastpath.Config{
@@ -59,7 +61,7 @@ func newFastNet(t *testing.T, hosts int) *fastNet {
 		}
 		x.ifindex = append(x.ifindex, l.Attrs().Index)
 		if err := x.Switch.Do(func() error {
-			p, err := steering.Attach(l.Attrs().Index, x.Ports[i], bpf.Native, 3000)
+			p, err := steering.Attach(l.Attrs().Index, x.Ports[i], bpf.Native, mtu)
 			if err == nil {
 				x.programs = append(x.programs, p)
 			}

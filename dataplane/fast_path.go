@@ -47,7 +47,7 @@ func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why Why) {
 		return f, whyTargets
 	}
 	slots := min(maxFastSlots, s.maps.LargestRing())
-	for int64(slots)*largestSlot > g.Repair.Bytes {
+	for int64(slots*fastpath.SlotBytes(g.IP, g.PathMTU)) > g.Repair.Bytes {
 		if slots /= 2; slots < minFastSlots {
 			return f, whyNoStore
 		}
@@ -57,7 +57,8 @@ func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why Why) {
 
 const (
 	minFastSlots = 1 << 4
-	largestSlot  = 1 << 12 // bytes
+	smallestSlot = 1 << 11 // bytes; see fastpath.SlotBytes
+	largestSlot  = 17 << 8
 )
 
 // fastStep says how far a group is on the way to the fast path.

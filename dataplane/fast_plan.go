@@ -61,7 +61,7 @@ func (f *fastGroup) isLike(spec *fastpath.GroupSpec) bool {
 	same := slices.Equal(a.Legs, b.Legs)
 	a.Legs, b.Legs = nil, nil
 	return same && a.IP == b.IP && a.QPN == b.QPN && a.PMTU == b.PMTU && a.Source == b.Source && a.Window == b.Window &&
-		a.NoWrite == b.NoWrite && a.ACK == b.ACK && a.TargetKey == b.TargetKey && a.Slots == b.Slots
+		a.NoWrite == b.NoWrite && a.Clones == b.Clones && a.ACK == b.ACK && a.TargetKey == b.TargetKey && a.Slots == b.Slots
 }
 
 // planFast returns what the maps are to have of f, or why it cannot take the fast path.
@@ -78,12 +78,13 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	}
 	src := g.members[t.Source]
 	l := &g.legs[src.leg]
-	if why := w.whyNotLeg(l, g); why != (Why{}) {
+	clones := l.port >= 0 && w.ports[l.port].frags // XDP broadcasts no frame in several buffers
+	if why := w.whyNotLeg(l, g, clones); why != (Why{}) {
 		return s, why
 	}
 	p := w.ports[l.port]
 	s = fastpath.GroupSpec{
-		IP: g.ip, QPN: g.qpn, PMTU: g.pmtu, Slots: f.most, NoWrite: t.NoWrite,
+		IP: g.ip, QPN: g.qpn, PMTU: g.pmtu, Slots: f.most, NoWrite: t.NoWrite, Clones: clones,
 		Source: fastpath.Source{IP: src.ip, MAC: l.nextHop(p), Ifindex: p.ifindex},
 		Window: fastpath.Window{Base: t.Window.Base, Len: t.Window.Len, RKey: t.Window.RKey},
 	}
@@ -96,13 +97,13 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	for i := range t.Legs {
 		o := &t.Legs[i]
 		l := &g.legs[o.Leg]
-		if why := w.whyNotLeg(l, g); why != (Why{}) {
+		if why := w.whyNotLeg(l, g, clones); why != (Why{}) {
 			return s, why
 		}
-		if w.fast.shared.targets.isBarred(l.port) {
+		if !clones && w.fast.shared.targets.isBarred(l.port) {
 			return s, w.fast.shared.targets.whyBarred(l.port)
 		}
-		if behind[l.port]++; behind[l.port] > fastpath.MaxPortLegs {
+		if behind[l.port]++; behind[l.port] > fastpath.MaxPortLegs || clones && len(t.Legs) > fastpath.MaxClones {
 			return s, Why{Word: fastReceivers}
 		}
 		p := w.ports[l.port]
@@ -121,8 +122,8 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	return s, Why{}
 }
 
-// whyNotLeg returns why packets from or to a leg of g cannot take the fast path.
-func (w *worker) whyNotLeg(l *leg, g *groupTable) Why {
+// whyNotLeg returns why packets from or to a leg of g cannot take the fast path; clones: copies are made as clones.
+func (w *worker) whyNotLeg(l *leg, g *groupTable, clones bool) Why {
 	if l.port < 0 {
 		return Why{Word: fastLocation, detail: fmt.Sprintf("the location of member %s is not known", l.ip)}
 	}
@@ -132,6 +133,9 @@ func (w *worker) whyNotLeg(l *leg, g *groupTable) Why {
 		return Why{Word: fastNeighbour, detail: fmt.Sprintf("the switch behind port %s is not up", p.name)}
 	case g.maxFrameBytes-rocev2.EthernetLen-rocev2.VLANLen > p.mtu:
 		return Why{Word: fastMTU, detail: fmt.Sprintf("the MTU of port %s, %d, is too small for its longest packets", p.name, p.mtu)}
+	}
+	if clones && l.vlan != 0 {
+		return Why{Word: fastBuffers, detail: fmt.Sprintf("the source's port has frames in several buffers, and member %s is in VLAN %d", l.ip, l.vlan)}
 	}
 	if word, why := p.whyNotFast(); word != OnFastPath {
 		return Why{Word: word, detail: fmt.Sprintf("port %s %s", p.name, why)}
@@ -150,8 +154,8 @@ func (p *port) whyNotFast() (word FastWord, why string) {
 		return fastDown, "is down"
 	case !p.native:
 		return fastGeneric, "runs XDP in generic mode"
-	case p.multiBuffer:
-		return fastBuffers, "has frames in several buffers, of which XDP broadcasts none: its driver takes no program for one buffer at its MTU"
+	case p.frags && !p.clones:
+		return fastBuffers, fmt.Sprintf("has frames in several buffers, and copies of those cannot be made: %v", p.noClones)
 	case rate != 0:
 		return fastRate, "has a rate"
 	case p.ownECN:

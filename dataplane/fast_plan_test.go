@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,17 +12,21 @@ import (
 )
 
 // A group whose packets the programs cannot serve stays with the worker, and says why: a port's
-// rate holds for its copies, and a path MTU of 4096 needs frames in several buffers, which the
-// kernel does not broadcast.
+// rate holds for its copies, and those of frames in several buffers need a program of tc.
 func TestFastStaysSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(x *reportBench, p *port)
 		why    string
 	}{
-		"nothing is in the way":        {func(*reportBench, *port) {}, ""},
-		"a rate":                       {func(_ *reportBench, p *port) { p.queue.rate = 1e9 }, "has a rate"},
-		"ECN thresholds":               {func(_ *reportBench, p *port) { p.ownECN = true }, "has ECN thresholds"},
-		"frames in several buffers":    {func(_ *reportBench, p *port) { p.multiBuffer = true }, "frames in several buffers"},
+		"nothing is in the way":     {func(*reportBench, *port) {}, ""},
+		"a rate":                    {func(_ *reportBench, p *port) { p.queue.rate = 1e9 }, "has a rate"},
+		"ECN thresholds":            {func(_ *reportBench, p *port) { p.ownECN = true }, "has ECN thresholds"},
+		"frames in several buffers": {func(_ *reportBench, p *port) { p.frags, p.noClones = true, errors.New("old kernel") }, "copies of those cannot be made: old kernel"},
+		"clones at a receiver":      {func(_ *reportBench, p *port) { p.frags, p.clones = true, true }, ""},
+		"clones at the source":      {func(x *reportBench, _ *port) { x.w.ports[0].frags, x.w.ports[0].clones = true, true }, ""},
+		"clones for a tagged receiver": {func(x *reportBench, _ *port) {
+			x.w.ports[0].frags, x.w.ports[0].clones, x.w.groups[0].legs[2].vlan = true, true, 7
+		}, "is in VLAN 7"},
 		"XDP in generic mode":          {func(_ *reportBench, p *port) { p.native = false }, "generic mode"},
 		"a port that is down":          {func(_ *reportBench, p *port) { p.down = true }, "is down"},
 		"a port that has gone":         {func(_ *reportBench, p *port) { p.vanished = true }, "is down"},
@@ -32,12 +37,16 @@ func TestFastStaysSlow(t *testing.T) {
 	} {
 		x := newReportBench(t)
 		for _, p := range x.w.ports {
-			p.native, p.multiBuffer, p.down, p.vanished, p.ownECN = true, false, false, false, false
+			p.native, p.down, p.vanished, p.ownECN = true, false, false, false
 		}
 		x.w.takeBack(x.f, whyChange)
 		c.change(x, x.w.ports[2])
-		if _, why := x.w.planFast(x.f); why.Text() != c.why && (c.why == "" || !strings.Contains(why.Text(), c.why)) {
+		s, why := x.w.planFast(x.f)
+		if why.Text() != c.why && (c.why == "" || !strings.Contains(why.Text(), c.why)) {
 			t.Errorf("%s: %q, want %q", name, why.Text(), c.why)
+		}
+		if why == (Why{}) && s.Clones != x.w.ports[0].clones {
+			t.Errorf("%s: clones %v", name, s.Clones)
 		}
 	}
 }

@@ -203,7 +203,8 @@ func (w *worker) timeOfReport(f *fastGroup, at time.Duration, last bool) time.Du
 type fastRepair struct {
 	frame rocev2.Frame
 	bytes [largestSlot]byte // the frame's, as the slot may be written while copies are made
-	desc  [1]xsk.Desc
+	chain rocev2.Chain      // the frame, cut as it would have been received
+	descs [xsk.MaxChain]xsk.Desc
 	group mcast.GroupID
 	psn   mcast.Handle
 	call  uint64 // the call of the core in which the frame was decoded
@@ -218,16 +219,21 @@ func (w *worker) copyFromRing(c *mcast.Copy) {
 			return // the group is removed
 		}
 		frame, ok := f.ring.Keep(rocev2.PSN(c.Frame&^ringHandle), r.bytes[:])
-		if !ok || rocev2.Decode(frame, &r.frame) != rocev2.OK {
+		r.chain = r.chain[:0]
+		for ; len(frame) > 0; frame = frame[len(r.chain[len(r.chain)-1]):] {
+			r.chain = append(r.chain, frame[:min(len(frame), w.umem.MaxReceive())])
+		}
+		if !ok || rocev2.DecodeChain(&r.chain, &r.frame) != rocev2.OK {
 			r.call = 0
 			w.count.drop[dropNotKept]++
 			return
 		}
 		r.group, r.psn, r.call = c.Group, c.Frame, w.coreCalls
 	}
+	ds := r.descs[:len(r.chain)]
 	if w.tracing != nil {
-		w.copyTraced(trace.Resent, c, &r.frame, r.desc[:], false)
+		w.copyTraced(trace.Resent, c, &r.frame, ds, false)
 		return
 	}
-	w.copy(c, &r.frame, r.desc[:], false)
+	w.copy(c, &r.frame, ds, false)
 }

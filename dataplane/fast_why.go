@@ -60,7 +60,7 @@ var fastWords = [NumFastWords]struct{ name, text, remedy string }{
 	fastDown:           {"down", "a port is down", "bring the port up; `gleam port show` says why it is down"},
 	fastMTU:            {"mtu", "the MTU of a port is too small for its longest packets", "raise the port's MTU, or register the group with a smaller path MTU"},
 	fastGeneric:        {"generic", "a port runs XDP in generic mode", "use a driver with native XDP: docs/PORTS.md, docs/HARDWARE.md"},
-	fastBuffers:        {"buffers", "a port has frames in several buffers, of which XDP broadcasts none", "lower the port's MTU to 3506 or less"},
+	fastBuffers:        {"buffers", "a port has frames in several buffers, whose copies need Linux 6.6, and none is for a VLAN", "a newer kernel, or an MTU of the port of 3506 or less"},
 	fastRate:           {"rate", "a port has a rate, and copies by XDP follow none", "take the rate away: `gleam port set --rate none`"},
 	fastECN:            {"ecn", "a port has ECN thresholds, and copies by XDP are not marked", "take the port's `ecn` out of the configuration"},
 	fastRedirects:      {"redirects", "a port takes no redirected frames", "at a veth: turn on GRO at its peer; else see the driver's documentation on XDP_REDIRECT"},

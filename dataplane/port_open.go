@@ -49,7 +49,9 @@ func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifin
 	}
 	p.mode = p.xdp.Mode()
 	p.native = p.mode == bpf.Native
-	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
+	p.frags = p.xdp.Frags()
+	p.clones, p.noClones = p.xdp.Clones()
+	p.multiBuffer = p.frags || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
 	if !p.multiBuffer {
 		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
 	}

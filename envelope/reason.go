@@ -176,7 +176,7 @@ type FastLimit uint64
 // Limits of groups on the fast path.
 const (
 	FastRepair    FastLimit = 1
-	FastPMTU      FastLimit = 2
+	FastPMTU      FastLimit = 2 // of releases without copies of frames in several buffers
 	FastReceivers FastLimit = 3
 	FastPort      FastLimit = 4
 	FastTargets   FastLimit = 5
@@ -187,7 +187,7 @@ var fastLimits = []string{
 	FastRepair:    "it needs local repair, and the group is registered without",
 	FastPMTU:      "its packets have to fit a buffer: register a smaller path MTU",
 	FastReceivers: "there are too many receivers, of the group or behind one port",
-	FastPort:      "the member's port does not run XDP natively with frames in one buffer",
+	FastPort:      "the member's port does not run XDP natively, or has frames in several buffers on Linux before 6.6",
 	FastTargets:   "the group is registered with target messages, by which XDP does not rewrite WRITEs",
 }
 

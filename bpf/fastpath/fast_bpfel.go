@@ -47,6 +47,7 @@ const (
 	fastMapTelling       = "telling"
 	fastMapTold          = "told"
 	fastMapXsks          = "xsks"
+	fastProgClones       = "clones"
 	fastProgEgress       = "egress"
 	fastProgSteer        = "steer"
 	fastProgSteerFrags   = "steer_frags"
@@ -100,6 +101,7 @@ type fastSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type fastProgramSpecs struct {
+	Clones     *ebpf.ProgramSpec `ebpf:"clones"`
 	Egress     *ebpf.ProgramSpec `ebpf:"egress"`
 	Steer      *ebpf.ProgramSpec `ebpf:"steer"`
 	SteerFrags *ebpf.ProgramSpec `ebpf:"steer_frags"`
@@ -259,6 +261,7 @@ type fastVariables struct {
 //
 // It can be passed to loadFastObjects or ebpf.CollectionSpec.LoadAndAssign.
 type fastPrograms struct {
+	Clones     *ebpf.Program `ebpf:"clones"`
 	Egress     *ebpf.Program `ebpf:"egress"`
 	Steer      *ebpf.Program `ebpf:"steer"`
 	SteerFrags *ebpf.Program `ebpf:"steer_frags"`
@@ -266,6 +269,7 @@ type fastPrograms struct {
 
 func (p *fastPrograms) Close() error {
 	return _FastClose(
+		p.Clones,
 		p.Egress,
 		p.Steer,
 		p.SteerFrags,

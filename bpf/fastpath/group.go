@@ -30,6 +30,7 @@ type GroupSpec struct {
 	TargetKey uint32 // those with this R_Key are; 0: none
 	Slots     int    // the most slots that the ring may have, RingSize; 0: packets are not stored
 	Full      bool   // true: its ring was full, and a larger one is of use
+	Clones    bool   // frames may be in several buffers, and copies are clones: the source's port has AttachClones
 	Legs      []LegSpec
 	ACK       ACKSpec
 }
@@ -94,6 +95,7 @@ const (
 	groupNotBack = 8
 	groupRing    = 16
 	groupLarge   = 32
+	groupClones  = 64
 
 	legRewrite = 1
 	legTagged  = 2
@@ -133,6 +135,14 @@ func (m *Maps) Put(s *GroupSpec) (*Group, error) {
 	return best, nil
 }
 
+// SlotBytes returns the bytes of a slot for a group's packets.
+func SlotBytes(group netip.Addr, pmtu int) int {
+	if rocev2.EthernetLen+rocev2.VLANLen+rocev2.MaxHeaders(group.Is4())+pmtu > slotBytes-slotHeader {
+		return largeSlotBytes
+	}
+	return slotBytes
+}
+
 // takeRing takes the ring's slots for s.
 func (g *Group) takeRing(s *GroupSpec) error {
 	g.ring, g.ringFirst, g.slots = nil, 0, 0
@@ -142,9 +152,9 @@ func (g *Group) takeRing(s *GroupSpec) error {
 	if s.Slots > MaxRing || s.Slots != RingSize(s.Slots) {
 		return fmt.Errorf("group %s: a ring of %d slots: it has a power of two of them, %d to %d", s.IP, s.Slots, minRing, MaxRing)
 	}
-	pool, memory, size := g.maps.small, g.maps.ring, slotBytes
-	if rocev2.EthernetLen+rocev2.VLANLen+rocev2.MaxHeaders(s.IP.Is4())+s.PMTU > slotBytes-slotHeader {
-		pool, memory, size = g.maps.large, g.maps.ringLarge, largeSlotBytes
+	pool, memory, size := g.maps.small, g.maps.ring, SlotBytes(s.IP, s.PMTU)
+	if size == largeSlotBytes {
+		pool, memory = g.maps.large, g.maps.ringLarge
 	}
 	rings := 1 // besides those that there are
 	if !s.Full {
@@ -261,6 +271,7 @@ func (g *Group) set(s *GroupSpec) error {
 	x.qpn, x.pmtu = bits.ReverseBytes32(uint32(s.QPN)), uint32(s.PMTU)
 	x.windowBase, x.windowLen, x.windowRKey, x.targetKey = s.Window.Base, s.Window.Len, s.Window.RKey, s.TargetKey
 	x.ringFirst, x.ringMask = uint32(g.ringFirst), uint32(max(g.slots, 1)-1)
+	x.firstLeg, x.numLegs = uint32(g.firstLeg), uint32(len(s.Legs))
 	x.flags = g.flags(s)
 	if err := g.setACK(s); err != nil {
 		return err
@@ -317,6 +328,8 @@ func (g *Group) check(s *GroupSpec) error {
 		}
 	}
 	switch {
+	case s.Clones && len(s.Legs) > MaxClones:
+		return fmt.Errorf("%w for %d legs: frames in several buffers are copied to %d at most", ErrNoRoom, len(s.Legs), MaxClones)
 	case len(s.Legs) > g.room:
 		return fmt.Errorf("%w for %d legs: the group has room for %d", ErrNoRoom, len(s.Legs), g.room)
 	case s.IP != g.ip || s.Slots < g.slots || (s.Slots == 0) != (g.slots == 0):
@@ -334,7 +347,7 @@ func (g *Group) flags(s *GroupSpec) (f uint16) {
 	}{
 		{s.Window.Len != 0, groupWindow}, {s.NoWrite, groupNoWrite}, {s.TargetKey != 0, groupTargets},
 		{!slices.ContainsFunc(s.Legs, func(l LegSpec) bool { return l.Ifindex == s.Source.Ifindex }), groupNotBack},
-		{g.slots != 0, groupRing}, {g.slotBytes == largeSlotBytes, groupLarge},
+		{g.slots != 0, groupRing}, {g.slotBytes == largeSlotBytes, groupLarge}, {s.Clones, groupClones},
 	} {
 		if b.set {
 			f |= b.flag
@@ -350,6 +363,7 @@ func setLeg(x *legState, s *GroupSpec, l *LegSpec, incarnation uint16) {
 	x.missed.Store(0)
 	copy(x.eth[:6], l.MAC[:])
 	copy(x.eth[6:], l.PortMAC[:])
+	x.ifindex = uint32(l.Ifindex)
 	x.flags, x.incarnation, x.vid = 0, incarnation, bits.ReverseBytes16(l.VLAN)
 	if l.VLAN != 0 {
 		x.flags |= legTagged

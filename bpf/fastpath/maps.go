@@ -17,9 +17,10 @@ import (
 
 // Bounds of a Config, and of a group.
 const (
-	MaxGroupLegs = 256 // legs of one group
-	MaxPortLegs  = 32  // legs of one group behind one port
-	maxWords     = 872 // words from a PSN to the ICRC: MAX_WORDS of fast.h
+	MaxGroupLegs = 256  // legs of one group
+	MaxPortLegs  = 32   // legs of one group behind one port
+	MaxClones    = 32   // legs of a group whose copies are clones
+	maxWords     = 1034 // words from a PSN to the ICRC: MAX_WORDS of fast.h
 )
 
 // Size is a number of groups that have up to Legs legs each.
@@ -32,7 +33,7 @@ type Config struct {
 	// a group's DEVMAP, 8 ns for an empty one: exact sizes are the fastest.
 	Sizes      []Size
 	Slots      int // slots of 2 KiB, in the rings of all groups together
-	LargeSlots int // slots of 4 KiB, for packets that are longer
+	LargeSlots int // slots of LargeSlotBytes, for packets that are longer
 }
 
 func (c *Config) check() error {
@@ -60,6 +61,7 @@ type Maps struct {
 	maps   map[string]*ebpf.Map // maps by name in fast.c
 	inner  []*ebpf.Map          // DEVMAPs, by group
 	egress *ebpf.Program
+	clones cloneProgram
 	counts transmitCounts
 
 	memories  []memory
@@ -245,37 +247,44 @@ func (m *Maps) fillOperators() {
 }
 
 // loadEgress loads the program for copies.
-func (m *Maps) loadEgress() error {
+func (m *Maps) loadEgress() (err error) {
+	m.egress, err = m.loadCopies(fastProgEgress)
+	return err
+}
+
+// loadCopies loads a program that makes copies.
+func (m *Maps) loadCopies(name string) (*ebpf.Program, error) {
 	spec, err := m.spec()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := spec.Variables[fastVarNumPorts].Set(uint32(m.config.Ports)); err != nil {
-		return err
+		return nil, err
 	}
-	spec.Programs = map[string]*ebpf.ProgramSpec{fastProgEgress: spec.Programs[fastProgEgress]}
-	for name := range spec.Maps {
-		if name != ".rodata" && m.maps[name] == nil {
-			delete(spec.Maps, name)
+	spec.Programs = map[string]*ebpf.ProgramSpec{name: spec.Programs[name]}
+	for x := range spec.Maps {
+		if x != ".rodata" && m.maps[x] == nil {
+			delete(spec.Maps, x)
 		}
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: m.maps})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer coll.Close()
-	m.egress = coll.DetachProgram(fastProgEgress)
-	return nil
+	return coll.DetachProgram(name), nil
 }
 
 // Programs returns a description of the steering programs with the fast path, for the
-// caller to change, and the maps in it that are shared.
-func (m *Maps) Programs() (*ebpf.CollectionSpec, map[string]*ebpf.Map, error) {
+// caller to change, and the maps in it that are shared. The one for frames in several buffers has the map for ACKs
+// alone: the kernel lets no two programs share a DEVMAP of which one takes such frames.
+func (m *Maps) Programs(frags bool) (*ebpf.CollectionSpec, map[string]*ebpf.Map, error) {
 	spec, err := m.spec()
 	if err != nil {
 		return nil, nil, err
 	}
 	delete(spec.Programs, fastProgEgress)
+	delete(spec.Programs, fastProgClones)
 	if err := spec.Variables[fastVarNumPorts].Set(uint32(m.config.Ports)); err != nil {
 		return nil, nil, err
 	}
@@ -287,6 +296,9 @@ func (m *Maps) Programs() (*ebpf.CollectionSpec, map[string]*ebpf.Map, error) {
 	replacements := make(map[string]*ebpf.Map)
 	for name, x := range m.maps {
 		replacements[name] = x
+	}
+	if frags {
+		delete(replacements, fastMapFastSources)
 	}
 	return spec, replacements, nil
 }
@@ -303,5 +315,5 @@ func (m *Maps) Close() error {
 	for _, x := range m.inner {
 		errs = append(errs, x.Close())
 	}
-	return errors.Join(append(errs, m.egress.Close())...)
+	return errors.Join(append(errs, m.egress.Close(), m.clones.program.Close())...)
 }

@@ -33,7 +33,9 @@ type groupState struct {
 	windowLen  uint64
 	ringFirst  uint32
 	ringMask   uint32
-	_          [7]uint64
+	firstLeg   uint32
+	numLegs    uint32
+	_          [6]uint64
 }
 
 // portState is struct fast_port.
@@ -67,7 +69,8 @@ type legState struct {
 	acked       atomic.Uint64
 	ackedAt     atomic.Uint64
 	taken       atomic.Uint64
-	_           uint64
+	ifindex     uint32
+	_           uint32
 }
 
 // ackState is struct fast_acks.
@@ -97,7 +100,7 @@ type operatorState [4][256]uint32
 // Sizes of slots, struct fast_slot and struct fast_large_slot.
 const (
 	slotBytes      = 2048
-	largeSlotBytes = 4096
+	largeSlotBytes = 4352
 	slotHeader     = 24
 )
 

@@ -4,12 +4,10 @@
 package control
 
 import (
-	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // neverFast returns why a group could never take the fast path as it is registered, where the
@@ -28,8 +26,6 @@ func (d *directory) neverFast(r, fresh *envelope.Registration, places []locate.L
 		return limited(envelope.FastRepair, envelope.MemberKey{})
 	case r.TargetKey != 0:
 		return limited(envelope.FastTargets, envelope.MemberKey{})
-	case rocev2.MaxHeaders(r.Group.Is4())+r.PathMTU > bpf.MaxSingleBufferMTU:
-		return limited(envelope.FastPMTU, envelope.MemberKey{})
 	case countLegs(r)-1 > fastpath.MaxGroupLegs:
 		return limited(envelope.FastReceivers, envelope.MemberKey{})
 	}
@@ -39,7 +35,7 @@ func (d *directory) neverFast(r, fresh *envelope.Registration, places []locate.L
 		if pi < 0 {
 			continue
 		}
-		if x := d.ports[pi].Program; x != nil && (x.Mode() != bpf.Native || x.Frags()) {
+		if x := d.ports[pi].Program; x != nil && !x.Forwards() {
 			return limited(envelope.FastPort, fresh.Members[i].Key())
 		}
 		if behind[pi]++; behind[pi] > fastpath.MaxPortLegs+1 { // one of them may be the source

@@ -51,7 +51,7 @@ func TestNeverFast(t *testing.T) {
 			{"as it should be", 3, 0, 2048, false, 0, -1, 0},
 			{"no repair", 3, 0, 1024, true, 0, -1, envelope.FastRepair},
 			{"target messages", 3, 0, 1024, false, 7, -1, envelope.FastTargets},
-			{"path MTU", 3, 0, 4096, false, 0, -1, envelope.FastPMTU},
+			{"several buffers", 3, 0, 4096, false, 0, -1, 0},
 			{"as many as there may be", fastpath.MaxGroupLegs + 1, 0, 1024, false, 0, -1, 0},
 			{"too many", fastpath.MaxGroupLegs + 2, 0, 1024, false, 0, -1, envelope.FastReceivers},
 			{"too many, behind a switch", 2 * fastpath.MaxGroupLegs, 2*fastpath.MaxGroupLegs - 1, 1024, false, 0, -1, 0},

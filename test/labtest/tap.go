@@ -17,7 +17,7 @@ import (
 type Tap struct {
 	t   testing.TB
 	fd  int
-	buf [4096]byte
+	buf [9216]byte
 	ctl [128]byte
 }
 

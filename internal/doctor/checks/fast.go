@@ -88,8 +88,8 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, kind func(net
 			add(a.Name, "xdp.mode: auto", "it runs XDP in generic mode: %s", rejected)
 		case kind(link).Mode == config.XDPGeneric:
 			add(a.Name, kind(link).How, "it is a %s, at which XDP runs in generic mode: %s", link.Type(), rejected)
-		case a.MTU > bpf.MaxSingleBufferMTU:
-			add(a.Name, "", "its MTU of %d takes several buffers: %s", a.MTU, rejected)
+		case a.MTU > bpf.MaxSingleBufferMTU && kernel.OldestClones.After(h.release):
+			add(a.Name, "", "its MTU of %d takes several buffers, whose copies need Linux %s: %s", a.MTU, kernel.OldestClones, rejected)
 			found[len(found)-1].Command = fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU)
 		case cfg.Ports[i].Rate != 0:
 			add(a.Name, "no rate for this port", "it has a rate: %s", stay)

@@ -18,6 +18,7 @@ import (
 var (
 	Oldest         = Version{5, 10}
 	OldestFastPath = Version{5, 18}
+	OldestClones   = Version{6, 6}
 )
 
 // Version is the version of a kernel.

@@ -43,7 +43,7 @@ var (
 	groups2Method   = &method{name: "gleamd-g2", user: true, feedback: true, groups: 2, destination: toPort, expected: rewritten, start: gleamdWith(1), unservable: liveFramesOnly}
 	groups2w2Method = &method{name: "gleamd-g2-w2", user: true, feedback: true, groups: 2, destination: toPort, expected: rewritten, start: gleamdWith(2), unservable: liveFramesOnly}
 	groups4w4Method = &method{name: "gleamd-g4-w4", user: true, feedback: true, groups: 4, destination: toPort, expected: rewritten, start: gleamdWith(4), unservable: liveFramesOnly}
-	fastMethod      = &method{name: "gleamd-fast", user: true, xdp: true, feedback: true, destination: toPort, expected: rewritten, start: openFastGleamd, unservable: singleBufferOnly}
+	fastMethod      = &method{name: "gleamd-fast", user: true, xdp: true, feedback: true, destination: toPort, expected: rewritten, start: openFastGleamd}
 
 	broadcastMethod = &method{name: "xdp-broadcast", xdp: true, destination: toPort, expected: rewrittenMAC, start: openBroadcast, unservable: singleBufferOnly}
 	programMethod   = &method{name: "xdp-program", xdp: true, destination: toPort, expected: rewritten, start: openFastProgram(fastSlots), unservable: singleBufferOnly}

@@ -91,7 +91,7 @@ func (s *testbed) attachSinks() error {
 		if i > 0 {
 			want = s.method.expected(s, i)
 		}
-		if err := s.attach(h.NS, h.Interface, i, frame, want, s.method.xdp && (i > 0 || s.method.feedback)); err != nil {
+		if err := s.attach(h.NS, h.Interface, i, frame, want, s.method.xdp && !s.benchCase.jumbo() && (i > 0 || s.method.feedback)); err != nil {
 			return err
 		}
 	}
