@@ -75,7 +75,7 @@ func coveredUpTo(psn rocev2.PSN, op rocev2.Opcode, ends uint32) (*Covered, []Leg
 }
 
 // What may not be skipped changes nothing.
-func TestCoveredIsRefused(t *testing.T) {
+func TestR114_CoveredIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*group, *Covered, []LegACK){
 		"a receiver lacks the last packet": func(_ *group, _ *Covered, legs []LegACK) { legs[1].Acked-- },
 		"a receiver is not named":          func(g *group, _ *Covered, _ []LegACK) { g.recv.count = 3 },
