@@ -11,8 +11,9 @@ import (
 	"github.com/gleam-rdma/gleam/internal/cli/cp"
 	"github.com/gleam-rdma/gleam/internal/cli/doctor"
 	"github.com/gleam-rdma/gleam/internal/cli/perf"
+	"github.com/gleam-rdma/gleam/internal/cli/rank"
 	"github.com/gleam-rdma/gleam/internal/cli/top"
 )
 
 // OfGleam are gleam's commands with more to them than asking the daemon, without those of gleam-lab.
-var OfGleam = []cli.Command{perf.Command, cp.Command, doctor.Command(command.ConfigFile), top.Command}
+var OfGleam = []cli.Command{perf.Command, cp.Command, doctor.Command(command.ConfigFile), top.Command, rank.Command}

@@ -91,6 +91,7 @@ var rooms = []room{
 	{dir: "internal/cli/port", knows: []string{"host/rc/dcqcn", "host/endpoint"}},
 	{dir: "internal/cli/cp"},
 	{dir: "internal/cli/perf"},
+	{dir: "internal/cli/rank"},
 	{dir: "lab/bench"},
 	{dir: "lab/simulate"},
 	{dir: "lab/hardware"},

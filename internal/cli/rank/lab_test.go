@@ -1,0 +1,199 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rank
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/bedtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
+)
+
+var programs = labtest.Programs{Packages: []string{"../../../cmd/gleamd", "../../../cmd/gleam"}}
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
+
+// process is a process with its helper.
+type process struct {
+	t      *testing.T
+	host   lab.Host
+	conn   *net.UnixConn
+	helper *lab.Process
+	window []byte
+	at     string
+}
+
+func start(t *testing.T, b *testbed.Testbed, host int, key string) *process {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := os.NewFile(uintptr(fds[0]), "here"), os.NewFile(uintptr(fds[1]), "there")
+	defer here.Close()
+	defer there.Close()
+	p := &process{t: t, host: b.Star.Hosts[host]}
+	if p.conn, err = socket(here); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(programs.Path(t, "gleam"), "rank", "--address", p.host.IPv4.String(), "--key-file", key)
+	c.Stdin = there
+	if p.helper, err = p.host.NS.Start(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.conn.Close(); _ = p.helper.Stop(5 * time.Second) })
+	return p
+}
+
+func (p *process) ask(text string, args ...any) {
+	p.t.Helper()
+	if _, err := p.conn.Write(fmt.Appendf(nil, text, args...)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// next returns the next packet, and a descriptor that is with it, or -1.
+func (p *process) next() (a answer, fd int) {
+	p.t.Helper()
+	b, oob := make([]byte, MaxPacket), make([]byte, 64)
+	_ = p.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	n, k, _, _, err := p.conn.ReadMsgUnix(b, oob)
+	if err != nil {
+		p.t.Fatalf("host %s: %v", p.host.Name, err)
+	}
+	if err := json.Unmarshal(b[:n], &a); err != nil {
+		p.t.Fatal(err)
+	}
+	messages, _ := unix.ParseSocketControlMessage(oob[:k])
+	for _, m := range messages {
+		if r, err := unix.ParseUnixRights(&m); err == nil {
+			return a, r[0]
+		}
+	}
+	return a, -1
+}
+
+// until returns the first packet that is wanted.
+func (p *process) until(want func(answer) bool) answer {
+	p.t.Helper()
+	for {
+		a, _ := p.next()
+		if want(a) {
+			return a
+		}
+		if a.Error != "" || a.Event == "failed" || a.Event == "evicted" && a.Member == "" {
+			p.t.Fatalf("host %s: %+v", p.host.Name, a)
+		}
+	}
+}
+
+const windowBytes = 4 << 20
+
+func (p *process) open(master bool) {
+	p.t.Helper()
+	p.ask(`{"op":"window","id":1,"g":1,"bytes":%d,"master":%v}`, windowBytes, master)
+	a, fd := p.next()
+	if a.Error != "" || fd < 0 {
+		p.t.Fatalf("%+v", a)
+	}
+	defer unix.Close(fd)
+	var err error
+	if p.window, err = unix.Mmap(fd, 0, windowBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = unix.Munmap(p.window) })
+	p.at = a.At
+}
+
+func answered(id uint64) func(answer) bool { return func(a answer) bool { return a.Re == id } }
+
+// Four processes make a group; what one posts is in the others' windows, whoever it is. A process
+// that ends leaves at once, one that is killed with its helper is evicted, and comes back.
+func TestGroup(t *testing.T) {
+	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4}})
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(hex.EncodeToString(bed.Key)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []*process
+	for i := range 4 {
+		all = append(all, start(t, bed, i, key))
+		all[i].open(i == 0)
+	}
+	m := all[0]
+	m.ask(`{"op":"make","id":2,"g":1,"ip":"10.77.254.9","members":3,"dead_after_ms":300}`)
+	for _, p := range all[1:] {
+		p.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
+	}
+	for _, p := range all {
+		p.until(answered(2))
+	}
+	imm := uint64(0)
+	sent := func(from *process, others ...*process) {
+		t.Helper()
+		imm++
+		part := bytes.Repeat([]byte{byte(0x40 + imm)}, 1<<20)
+		copy(from.window[1<<20:], part)
+		from.ask(`{"op":"post","id":%d,"g":1,"offset":%d,"len":%d,"imm":%d}`, 100+imm, 1<<20, 1<<20, imm)
+		for _, p := range others {
+			a := p.until(func(a answer) bool { return len(a.Got) > 0 })
+			if a.Got[0] != [2]uint64{imm, 1 << 20} || !bytes.Equal(p.window[1<<20:2<<20], part) {
+				t.Fatalf("host %s: %+v, or other bytes", p.host.Name, a)
+			}
+		}
+		from.until(func(a answer) bool { return len(a.Done) == 1 && a.Done[0] == 100+imm })
+	}
+	sent(m, all[1:]...)
+	sent(all[2], m, all[1], all[3])
+
+	begin := time.Now()
+	_ = all[1].conn.Close() // as the kernel does at the end of a process
+	m.until(func(a answer) bool { return a.Event == "member left" && a.Member == "10.77.0.2" })
+	t.Logf("a process that ends is out after %v", time.Since(begin))
+	<-all[1].helper.Done()
+	sent(m, all[2:]...)
+
+	if err := all[3].helper.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	sent(m, all[2])
+	back := start(t, bed, 3, key)
+	back.open(false)
+	back.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
+	back.until(answered(2))
+	sent(m, all[2], back)
+	m.ask(`{"op":"remove","id":7,"g":1,"member":"10.77.0.3"}`)
+	m.until(answered(7))
+	all[2].until(func(a answer) bool { return a.Event == "ended" })
+	sent(m, back)
+	m.ask(`{"op":"leave","id":8,"g":1}`)
+	m.until(answered(8))
+	back.until(func(a answer) bool { return a.Event == "ended" })
+}
+
+// A standard input that is no such socket is refused in words.
+func TestStandardInput(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := socket(f); err == nil {
+		t.Error("a file is taken for a socket")
+	}
+}
