@@ -1,0 +1,182 @@
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+"""A rank of the tests: worker.py SCENE ARGUMENT... Each line that it prints is a word, and JSON."""
+import hashlib
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import gleam_torch
+
+RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def say(word, *values):
+    print(word, json.dumps(values), flush=True)
+
+
+def digest(*tensors):
+    h = hashlib.sha256()
+    for t in tensors:
+        h.update(gleam_torch.buffer(t.contiguous()))
+    return h.hexdigest()
+
+
+def sent():
+    """The bytes that the interface has sent, frame headers included."""
+    with open("/proc/self/net/dev", encoding="ascii") as f:
+        return next(int(line.split(":")[1].split()[8]) for line in f if line.strip().startswith("eth0:"))
+
+
+def random_tensor(count, seed, dtype=torch.float32):
+    return torch.randn(count, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def speed(backend, size):
+    """One broadcast that makes the group, then one that is measured until a barrier after it."""
+    dist.init_process_group(backend)
+    small = torch.ones(1 << 18)
+    dist.broadcast(small, 0)
+    t = random_tensor(int(size) // 4, 7) if RANK == 0 else torch.zeros(int(size) // 4)
+    dist.barrier()
+    before, begin = sent(), time.monotonic()
+    dist.broadcast(t, 0)
+    dist.barrier()
+    seconds = time.monotonic() - begin
+    say("speed", seconds, sent() - before, digest(t))
+    if backend == "gleam":
+        say("summary", gleam_torch.summary())
+    dist.barrier()
+
+
+def kinds():
+    """Shapes, types, roots, lists, tensors in the window, async, subgroups, objects; what other ranks have is the judge."""
+    dist.init_process_group("gleam")
+    strict = os.environ["GLEAM_POLICY"] == "strict"
+    for seed, dtype in enumerate([torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]):
+        want = random_tensor(1_100_001, seed).to(dtype)
+        t = want.clone() if RANK == seed % WORLD else torch.zeros_like(want)
+        dist.broadcast(t, seed % WORLD)
+        say("equal", str(dtype), bool((t == want).all()))
+    want = random_tensor(1 << 20, 20).reshape(1024, 1024)
+    t = (want.clone() if RANK == 1 else torch.zeros(1024, 1024)).t()
+    dist.broadcast(t, 1)
+    say("equal", "transposed", bool((t.t() == want).all()))
+    want = [random_tensor(n, 30 + n) for n in (1, 7, 0, 1000, 400_000, 3)]
+    many = [w.clone() if RANK == 2 else torch.zeros_like(w) for w in want]
+    gleam_torch.broadcast(many, 2)
+    say("equal", "list", all(bool((a == b).all()) for a, b in zip(many, want)))
+    for i in range(2):
+        want = random_tensor(700_000, 50 + i).reshape(700, 1000)
+        t = gleam_torch.empty(700, 1000)
+        if RANK == 0:
+            t.copy_(want)
+        dist.broadcast(t, 0)
+        say("equal", "in the window", bool((t == want).all()))
+    want = [random_tensor(500_000, 60 + i) for i in range(6)]
+    many = [w.clone() if RANK == i % 2 else torch.zeros_like(w) for i, w in enumerate(want)]
+    jobs = [dist.broadcast(t, i % 2, async_op=True) for i, t in enumerate(many)]
+    for j in jobs:
+        j.wait()
+    say("equal", "async", all(bool((a == b).all()) for a, b in zip(many, want)))
+    say("version", gleam_torch.version(), gleam_torch.members())
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    mine, root = groups[RANK // 2], RANK // 2 * 2 + 1
+    want = random_tensor(600_000, 70 + root)
+    t = want.clone() if RANK == root else torch.zeros_like(want)
+    dist.broadcast(t, root, group=mine)
+    say("equal", "subgroup", bool((t == want).all()) and gleam_torch.members(mine) == [root - 1, root])
+    if strict:
+        t = torch.full((1000,), float(RANK))
+        dist.all_reduce(t)
+        objects = [{"a": RANK}] if RANK == 3 else [None]
+        dist.broadcast_object_list(objects, 3)
+        say("equal", "by Gloo", bool((t == 6).all()) and objects == [{"a": 3}])
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(600, 600))
+        model(torch.full((4, 600), float(RANK))).sum().backward()
+        grads = [torch.zeros(600, 600) for _ in range(WORLD)]
+        dist.all_gather(grads, model.module.weight.grad)
+        say("equal", "DistributedDataParallel", all(bool((g == grads[0]).all()) for g in grads))
+    dist.barrier()
+    say("summary", gleam_torch.summary())
+    dist.barrier()
+
+
+def pattern(n, count):
+    return torch.arange(count, dtype=torch.int32) * 2654435 + n
+
+
+def updates(size, back):
+    """Rank 0 broadcasts numbered updates until its standard input ends; the others check each. back: of a new process."""
+    count = int(size) // 4
+    head, body = torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)
+    begin = time.monotonic()
+    if int(back):
+        n = gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD)
+        say("back", n, time.monotonic() - begin)
+        if n > 0:
+            begin = time.monotonic()
+            rank = gleam_torch.catch_up([head, body], n)
+            say("caught", n, rank, time.monotonic() - begin, bool((body == pattern(int(head[0]), count)).all()) and int(head[0]) == n)
+    else:
+        dist.init_process_group("gleam")
+        say("there", os.getpid())
+    if RANK == 0:
+        os.set_blocking(0, False)
+    over = False
+    while not over:
+        if RANK == 0:
+            over = sys.stdin.buffer.read() == b"" or os.path.exists(os.environ["STOP"])
+            head[0], head[1] = gleam_torch.version() + 1, over
+            body.copy_(pattern(int(head[0]), count))
+        begin = time.monotonic()
+        try:
+            gleam_torch.broadcast([head, body], 0)
+        except gleam_torch.Lost as err:
+            say("lost", str(err), time.time())
+            return
+        over = bool(head[1])
+        say("update", int(head[0]), time.monotonic() - begin, bool((body == pattern(int(head[0]), count)).all()) and int(head[0]) == gleam_torch.version(), gleam_torch.members())
+    dist.barrier()
+    say("end", gleam_torch.version(), [e[1:3] for e in gleam_torch.events()])
+    dist.barrier()
+
+
+def errors(root):
+    """Broadcasts without end, from a root; says when it becomes an error."""
+    dist.init_process_group("gleam")
+    t = torch.zeros(2 << 20)
+    dist.broadcast(t, int(root))
+    dist.barrier()
+    say("there", os.getpid())
+    try:
+        while True:
+            dist.broadcast(t, int(root))
+            say("update", gleam_torch.version(), 0, True, [])
+    except gleam_torch.Lost as err:
+        say("lost", str(err), time.time())
+    try:
+        dist.barrier()
+    except gleam_torch.Lost as err:
+        say("barrier", str(err))
+
+
+def waits():
+    """All but rank 3, which is killed, wait in an all_reduce."""
+    dist.init_process_group("gleam")
+    t = torch.zeros(10)
+    dist.all_reduce(t)
+    say("there", os.getpid())
+    if RANK == 3:
+        time.sleep(100)
+    try:
+        dist.all_reduce(t)
+    except RuntimeError as err:
+        say("lost", str(err), time.time())
+
+
+{"speed": speed, "kinds": kinds, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])
