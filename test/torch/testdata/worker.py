@@ -111,36 +111,38 @@ def pattern(n, count):
 
 
 def updates(size, back):
-    """Rank 0 broadcasts numbered updates until its standard input ends; the others check each. back: of a new process."""
+    """Rank 0 broadcasts numbered updates until the file STOP is there; the others check each. back: of a new process."""
     count = int(size) // 4
-    head, body = torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)
+    sets = [(torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)) for _ in range(2)]  # that which is in use, and the next
+    good = lambda n: int(sets[n % 2][0][0]) == n and bool((sets[n % 2][1] == pattern(n, count)).all())
     begin = time.monotonic()
     if int(back):
         n = gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD)
         say("back", n, time.monotonic() - begin)
-        if n > 0:
-            begin = time.monotonic()
-            rank = gleam_torch.catch_up([head, body], n)
-            say("caught", n, rank, time.monotonic() - begin, bool((body == pattern(int(head[0]), count)).all()) and int(head[0]) == n)
+        try:
+            rank = gleam_torch.catch_up(sets[n % 2], n)
+            say("caught", n, rank, time.monotonic() - begin, good(n))
+        except RuntimeError as err:
+            say("uncaught", n, str(err))
     else:
         dist.init_process_group("gleam")
         say("there", os.getpid())
-    if RANK == 0:
-        os.set_blocking(0, False)
     over = False
     while not over:
+        n = gleam_torch.version() + 1
+        head, body = sets[n % 2]
         if RANK == 0:
-            over = sys.stdin.buffer.read() == b"" or os.path.exists(os.environ["STOP"])
-            head[0], head[1] = gleam_torch.version() + 1, over
-            body.copy_(pattern(int(head[0]), count))
+            over = os.path.exists(os.environ["STOP"])
+            head[0], head[1] = n, over
+            body.copy_(pattern(n, count))
         begin = time.monotonic()
         try:
             gleam_torch.broadcast([head, body], 0)
         except gleam_torch.Lost as err:
             say("lost", str(err), time.time())
             return
+        say("update", n, time.monotonic() - begin, good(n), gleam_torch.members())
         over = bool(head[1])
-        say("update", int(head[0]), time.monotonic() - begin, bool((body == pattern(int(head[0]), count)).all()) and int(head[0]) == gleam_torch.version(), gleam_torch.members())
     dist.barrier()
     say("end", gleam_torch.version(), [e[1:3] for e in gleam_torch.events()])
     dist.barrier()

@@ -278,8 +278,7 @@ class Channel:
             self.whole()
         n, m, end = self.n + 1, self.m, self.m + len(messages)
         if root != self.rank:
-            for old in [k for k in list(self.kept) if k[2] & owners]:
-                self.kept.remove(old)
+            self.kept = collections.deque((k for k in self.kept if not k[2] & owners), self.kept.maxlen)
         if self.size > 1 and messages:
             if places is not None and self.read < m:  # what is there now is not needed any more
                 self.read = m
@@ -385,7 +384,7 @@ class Channel:
                     sock.sendall(json.dumps([len(b) for b in buffers]).encode() + b"\n")
                     for b in buffers:
                         sock.sendall(b)
-                    sock.sendall(b"+" if unchanged() else b"-")
+                    sock.sendall(b"+" if unchanged() and any(k is found[0] for k in list(self.kept)) else b"-")
                 except (OSError, ValueError):
                     continue
 
