@@ -127,7 +127,13 @@ class Job(Work):
             time.sleep(pause)
             pause = min(2 * pause, 2e-3)
         if self.inner:
-            return self.inner.wait()
+            try:
+                return self.inner.wait()
+            except RuntimeError:
+                with self.group.made.changed:  # Gloo notices a death at about the time at which rank 0 does
+                    self.group.made.changed.wait_for(lambda: self.group.made.cause(), 1)
+                self.group.watch()
+                raise
         if not self.ended.wait(limit or None):
             raise RuntimeError("no end after %s" % timeout)
         if self.error:

@@ -89,6 +89,8 @@ class Channel:
     def listen(self):
         try:
             for line in self.sock.makefile("rb"):
+                if line == b"\n":
+                    continue
                 m = json.loads(line)
                 with self.changed:
                     getattr(self, "on_" + m["t"])(m)
@@ -155,12 +157,16 @@ class Channel:
             return self.over
         lost = [r for r, (kind, _) in self.gone.items() if kind == "lost"]
         if self.strict and lost:
-            return "rank %d is lost: %s" % (lost[0], self.gone[lost[0]][1])
+            return self.fate(lost[0])
         if root in self.gone and self.sent < end:
-            return "rank %d, the source, has %s: %s" % (root, self.gone[root][0], self.gone[root][1])
+            return self.fate(root, ", the source,")
         if self.out and (end == 0 or self.sent < end):
             return self.out
         return ""
+
+    def fate(self, rank, what=""):
+        kind, why = self.gone[rank]
+        return "rank %d%s %s%s" % (rank, what, "is lost: " if kind == "lost" else "has left the group", why)
 
     def wait(self, condition, root=None, end=0):
         """Waits until the condition holds; the caller holds changed. Raises Lost if it never will."""
@@ -263,8 +269,7 @@ class Channel:
     def whole(self):
         """With policy strict a rank that has left is missed at the next collective."""
         if self.strict and self.gone:
-            rank, (kind, why) = next(iter(self.gone.items()))
-            raise Lost("rank %d has %s: %s" % (rank, "left the group" if kind == "left" else "been lost", why))
+            raise Lost(self.fate(next(iter(self.gone))))
 
     def broadcast(self, buffers, root, places=None, owners=frozenset(), unchanged=lambda: (lambda: True)):
         """Sends buffers, writable memoryviews of bytes, or fills them. places: where they lie in the window, if they do.
@@ -280,9 +285,9 @@ class Channel:
         if root != self.rank:
             self.kept = collections.deque((k for k in self.kept if not k[2] & owners), self.kept.maxlen)
         if self.size > 1 and messages:
-            if places is not None and self.read < m:  # what is there now is not needed any more
-                self.read = m
-                self.tell(t="ate", m=m)
+            if places is not None:  # what is there now is not needed any more: message m, which takes no slot, counts as read
+                self.read = m + 1
+                self.tell(t="ate", m=m + 1)
             if root == self.rank:
                 self.send(n, m, messages, buffers, places)
             else:
@@ -303,7 +308,7 @@ class Channel:
         self.done = m
         for number, parts in enumerate(messages, m):
             with self.changed:
-                self.wait(lambda: number - self.done < DEPTH and (self.ate >= m if places else number - self.ate < self.slots))
+                self.wait(lambda: number - self.done < DEPTH and (self.ate > m if places else number - self.ate < self.slots))
             at = length = 0
             if places:
                 b, begin, stop = parts[0]

@@ -27,6 +27,7 @@ import time
 
 MAX_LINE = 1 << 16  # bytes of a line
 MAX_BEHIND = 1 << 20  # bytes that a rank may be behind with reading
+PING = 0.25  # seconds between empty lines to all: where nobody acknowledges one for a second, the host is gone
 
 
 class Peer:
@@ -229,10 +230,12 @@ class Connection(Peer):
         self.sock, self.server, self.read, self.unsent, self.dead = sock, server, b"", b"", False
 
     def send(self, **m):
-        if self.dead:
-            return
-        self.unsent += json.dumps(m, separators=(",", ":")).encode() + b"\n"
-        self.flush()
+        self.put(json.dumps(m, separators=(",", ":")).encode() + b"\n")
+
+    def put(self, data):
+        if not self.dead:
+            self.unsent += data
+            self.flush()
 
     def flush(self):
         try:
@@ -280,9 +283,14 @@ class Server:
         with selectors.DefaultSelector() as s:
             s.register(self.listener, selectors.EVENT_READ)
             s.register(self.woken, selectors.EVENT_READ)
+            ping = time.monotonic()
             while True:
-                ready = s.select()
+                ready = s.select(PING)
                 with self.lock:
+                    if time.monotonic() > ping + PING:
+                        ping = time.monotonic()
+                        for c in self.connections:
+                            c.put(b"\n")
                     for key, _ in ready:
                         if key.fileobj is self.listener:
                             self.accept(s)

@@ -1,0 +1,347 @@
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of gleam_torch that need no torch: ring, credits, membership and versions, with a
+helper that copies from one rank's memory into the others'."""
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import types
+import unittest
+
+package = types.ModuleType("gleam_torch")  # without torch
+package.__path__ = [os.path.join(sys.argv.pop(), "gleam_torch")]
+sys.modules["gleam_torch"] = package
+from gleam_torch import channel, hub  # noqa: E402  pylint: disable=wrong-import-position
+
+SLOT = channel.SLOT = 1 << 10
+channel.GRACE = 1
+
+
+class Fabric:
+    """A group in memory: what a rank posts is in the others' windows in order, and then complete."""
+
+    def __init__(self):
+        self.ports, self.lock, self.posts = {}, threading.Lock(), 0
+
+    def post(self, source, number, offset, length):
+        with self.lock:
+            self.posts += 1
+            for p in list(self.ports.values()):
+                if p is not source:
+                    p.memory[offset:offset + length] = source.memory[offset:offset + length]
+                    p.take({"got": [[number & 0xffffffff, length]]})
+            source.take({"done": [number + (1 << 40)]})
+
+
+class FakeHelper:
+    def __init__(self, fabric, rank, works=True):
+        self.fabric, self.rank, self.works, self.removed = fabric, rank, works, []
+
+    def window(self, size, master, take):
+        if not self.works:
+            raise RuntimeError("there is no interface")
+        self.memory, self.take = bytearray(size), take
+        return 1, self.memory, "here" if master else None
+
+    def ask(self, op, _, **m):
+        if op == "remove":
+            self.removed.append(m["member"])
+        else:
+            with self.fabric.lock:
+                self.fabric.ports[self.rank] = self
+
+    def post(self, _, number, offset, length):
+        self.fabric.post(self, number, offset, length)
+
+    def leave(self, _):
+        with self.fabric.lock:
+            self.fabric.ports.pop(self.rank, None)
+
+
+class Job:
+    """Ranks in one process, with a server."""
+
+    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0):
+        self.fabric, self.size, self.strict, self.slots, self.keep, self.tensors = Fabric(), size, strict, slots, keep, tensors
+        self.helpers, self.removed = {}, []
+        self.server = hub.Server("127.0.0.1", "secret", size, self.removed.append)
+        self.channels = [self.channel(r, works=r != lame) for r in range(size)]
+
+    def channel(self, rank, back=False, works=True):
+        self.helpers[rank] = FakeHelper(self.fabric, rank, works)
+        settings = {"ip": "127.0.0.1", "group": "10.0.0.1", "dead_after": 1, "keep": self.keep}
+        return channel.Channel(rank, self.size, ("127.0.0.1", self.server.port), "secret", lambda: self.helpers[rank], self.strict, self.slots, self.tensors,
+                               settings, self.server if rank == 0 else None, back, 20)
+
+    def each(self, f, ranks=None):
+        """Runs f(channel) for all ranks at once; returns results, exceptions among them."""
+        ranks = range(self.size) if ranks is None else ranks
+        results = dict.fromkeys(ranks)
+
+        def run(r):
+            try:
+                results[r] = f(self.channels[r])
+            except Exception as err:  # pylint: disable=broad-except
+                results[r] = err
+        threads = [threading.Thread(target=run, args=(r,)) for r in ranks]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(30)
+            assert not t.is_alive(), "a rank hangs"
+        return [results[r] for r in ranks]
+
+    def kill(self, rank):
+        self.fabric.ports.pop(rank, None)
+        self.channels[rank].sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.each(lambda c: c.close(), range(1, self.size))
+        self.channels[0].close()
+
+
+def data(seed, size):
+    return bytearray(random.Random(seed).randbytes(size))
+
+
+class Parts(unittest.TestCase):
+    def job(self, *args, **kwargs):
+        j = Job(*args, **kwargs)
+        self.addCleanup(j.close)
+        return j
+
+    def test_pieces(self):
+        for seed in range(300):
+            r = random.Random(seed)
+            lengths = [r.choice([0, 1, 5, 9, 10, 11, 35]) for _ in range(r.randint(0, 6))]
+            got = list(channel.pieces(lengths, 10))
+            self.assertEqual([(b, i) for m in got for b, begin, stop in m for i in range(begin, stop)], [(b, i) for b, n in enumerate(lengths) for i in range(n)])
+            self.assertTrue(all(sum(stop - begin for _, begin, stop in m) == 10 for m in got[:-1]))
+
+    def test_broadcasts(self):
+        """Random sizes, many rings long, from all roots; one reads slowly, and nothing is overwritten before."""
+        j = self.job(3)
+        r = random.Random(1)
+        plan = [(r.randrange(3), [r.choice([0, 1, 100, SLOT - 1, SLOT, 9 * SLOT + 17, 20 * SLOT]) for _ in range(r.randint(1, 4))]) for _ in range(40)]
+
+        def run(c):
+            self.assertTrue(c.open())
+            for i, (root, sizes) in enumerate(plan):
+                want = [data(100 * i + k, n) for k, n in enumerate(sizes)]
+                buffers = [bytearray(w) if c.rank == root else bytearray(len(w)) for w in want]
+                if c.rank == 2 and i % 8 == 0:
+                    time.sleep(0.02)
+                c.broadcast([memoryview(b) for b in buffers], root)
+                if buffers != want:
+                    return "broadcast %d differs" % i
+            c.barrier()
+            return c.n
+        self.assertEqual(j.each(run), [40] * 3)
+        self.assertEqual(j.fabric.posts, sum(len(list(channel.pieces(s, SLOT))) for _, s in plan))
+
+    def test_window(self):
+        """What lies in the window is written when all have called, and not before."""
+        j = self.job(2, tensors=1 << 14)
+        self.assertEqual(j.each(lambda c: c.open()), [True, True])
+        at = [c.allot(3 * SLOT) for c in j.channels]
+        self.assertEqual(at, [4 * SLOT] * 2)
+        with self.assertRaises(MemoryError):
+            j.channels[0].allot(1 << 14)
+        a, b = j.channels
+        views = [memoryview(c.memory)[at[0]:at[0] + 3 * SLOT] for c in j.channels]
+        for seed in (1, 2):
+            views[0][:] = data(seed, 3 * SLOT)
+            t = threading.Thread(target=lambda: a.broadcast([views[0]], 0, [at[0]]))
+            t.start()
+            t.join(0.2)
+            self.assertTrue(t.is_alive())
+            self.assertEqual(bytes(views[1]) == data(seed, 3 * SLOT), False)
+            b.broadcast([views[1]], 0, [at[0]])
+            t.join(10)
+            self.assertEqual(bytes(views[1]) == data(seed, 3 * SLOT), True)
+
+    def test_sizes_differ(self):
+        j = self.job(2)
+
+        def run(c):
+            c.open()
+            c.broadcast([memoryview(bytearray(100 + c.rank))], 0)
+        self.assertIn("other sizes", str(j.each(run)[1]))
+
+    def test_no_helper(self):
+        j = self.job(3, lame=1)
+        self.assertEqual(j.each(lambda c: (c.open(), c.why_gloo)), [(False, "rank 1: there is no interface")] * 3)
+
+    def test_lost_receiver(self):
+        """The others go on with broadcasts and barriers; a new process is in from the next broadcast on, and catches up."""
+        j = self.job(3)
+        sizes = 30 * SLOT
+
+        def step(c, seed, begin=False):
+            if begin:
+                c.open()
+            b = bytearray(data(seed, sizes) if c.rank == 0 else sizes)
+            if c.rank == 2 and seed == 2:
+                return None  # it hangs, and is killed
+            c.broadcast([memoryview(b)], 0)
+            c.barrier()
+            return b == data(seed, sizes)
+        self.assertEqual(j.each(lambda c: step(c, 1, True)), [True] * 3)
+        threading.Timer(0.3, lambda: j.kill(2)).start()
+        self.assertEqual(j.each(lambda c: step(c, 2), [0, 1]), [True] * 2)
+        self.assertEqual(j.channels[0].members, [0, 1])
+        self.assertEqual(j.removed, ["127.0.0.1"])
+        j.each(lambda c: c.close(), [2])
+
+        # The new process enters while a broadcast is under way, which it is not in.
+        back = threading.Event()
+        original = j.fabric.post
+
+        def post(source, number, offset, length):
+            original(source, number, offset, length)
+            if number == 75 and not back.is_set():
+                j.channels[2] = j.channel(2, back=True)
+                self.assertEqual(j.channels[2].rejoin(), 3)
+                back.set()
+        j.fabric.post = post
+        self.assertEqual(j.each(lambda c: step(c, 3), [0, 1]), [True] * 2)
+        self.assertTrue(back.is_set())
+        late = bytearray(sizes)
+        self.assertIn(j.channels[2].fetch([memoryview(late)], 3), [0, 1])
+        self.assertEqual(late, data(3, sizes))
+        with self.assertRaisesRegex(RuntimeError, "has tensors of"):
+            j.channels[2].fetch([memoryview(bytearray(5))], 3)
+        with self.assertRaisesRegex(RuntimeError, "no member has broadcast 9"):
+            j.channels[2].fetch([memoryview(late)], 9)
+        self.assertEqual(j.each(lambda c: step(c, 4)), [True] * 3)
+        self.assertEqual([e[1:3] for e in j.channels[0].log], [("lost", 2), ("joined", 2)])
+        self.assertEqual(j.channels[1].ask(rank=2)["version"], 4)
+
+    def test_changed_is_not_served(self):
+        j = self.job(2)
+        changed = []
+        b = [bytearray(b"x" * 5000), bytearray(5000)]
+
+        def run(c):
+            c.open()
+            c.broadcast([memoryview(b[c.rank])], 0, owners=frozenset([c.rank]), unchanged=lambda: lambda: not changed)
+            c.barrier()
+        j.each(run)
+        got = bytearray(5000)
+        self.assertEqual(j.channels[1].fetch([memoryview(got)], 1), 0)
+        changed.append(1)
+        with self.assertRaisesRegex(RuntimeError, "no member"):
+            j.channels[1].fetch([memoryview(got)], 1)
+
+    def test_lost_source(self):
+        j = self.job(3)
+
+        def run(c):
+            c.open()
+            if c.rank == 1:
+                c.tell(t="start", n=1, m=0, k=10)
+                c.helper.post(1, 0, 0, SLOT)
+                time.sleep(0.1)
+                j.kill(1)
+                return None
+            b = bytearray(10 * SLOT)
+            begin = time.monotonic()
+            try:
+                c.broadcast([memoryview(b)], 1)
+            except channel.Lost as err:
+                again = ""
+                try:
+                    c.barrier()
+                except channel.Lost as e:
+                    again = str(e)
+                return str(err), again, time.monotonic() - begin < 5
+            return None
+        for why, again, quick in j.each(run)[::2]:
+            for text in (why, again):
+                self.assertRegex(text, "^rank 1, the source.*, is lost: its process has ended, or its host does not answer$")
+            self.assertTrue(quick)
+
+    def test_strict(self):
+        j = self.job(3, strict=True)
+
+        def run(c):
+            c.open()
+            c.barrier()
+            if c.rank == 2:
+                j.kill(2)
+                return None
+            c.broadcast([memoryview(bytearray(100 * SLOT))], 0)
+            return None
+        for err in j.each(run)[:2]:
+            self.assertIsInstance(err, channel.Lost)
+            self.assertIn("rank 2 is lost", str(err))
+
+    def test_leader_ends(self):
+        """All that rank 0 has sent is taken from memory after its end."""
+        j = self.job(2)
+
+        def run(c):
+            c.open()
+            for i in range(3):
+                b = bytearray(data(i, SLOT) if c.rank == 0 else SLOT)
+                if c.rank == 1:
+                    time.sleep(0.2)
+                c.broadcast([memoryview(b)], 0)
+                if b != data(i, SLOT):
+                    return "differs"
+            if c.rank == 0:
+                c.close()
+                return "ended"
+            try:
+                c.broadcast([memoryview(bytearray(1))], 0)
+            except channel.Lost as err:
+                return str(err)
+            return "no error"
+        got = j.each(run)
+        self.assertEqual(got[0], "ended")
+        self.assertRegex(got[1], "rank 0")
+
+    def test_strangers(self):
+        """Whatever a connection says, the hub goes on; without the token it hears nothing."""
+        j = self.job(2)
+        r = random.Random(5)
+        words = [b"{", b"}", b"[1]", b"null", b'{"t":"start","n":9,"m":1,"k":1}', b'{"t":"receive"}', b'{"t":"hello","token":"secret","rank":[],"ip":1,"keeper":1,"back":0}',
+                 b'{"t":"hello","token":"guess","rank":1,"ip":"","keeper":[],"back":false}', b'{"t":"__init__","token":"secret"}', b'{"t":"hello","token":"secret","rank":7,"ip":"","keeper":[],"back":true}']
+        for _ in range(200):
+            with socket.create_connection(("127.0.0.1", j.server.port)) as s:
+                s.sendall(b"\n".join(r.choice(words) for _ in range(r.randint(1, 4))) + b"\n")
+                if r.random() < 0.5:
+                    s.shutdown(socket.SHUT_WR)
+                    s.settimeout(5)
+                    while (got := s.recv(1000)) != b"":
+                        self.assertNotIn(b"ranks", got)
+        self.assertTrue(j.server.thread.is_alive())
+        self.assertEqual(j.each(lambda c: c.open()), [True] * 2)
+
+    def test_labels(self):
+        j = self.job(2)
+
+        def run(c):
+            c.open()
+            c.broadcast([memoryview(bytearray(10))], 0)
+            if c.rank == 0:
+                c.tell(t="label", n=1, label="step 7")
+            c.barrier()
+            return c.ask(label="step 7")["label"], c.ask(label="step 8")["label"]
+        self.assertEqual(j.each(run), [(1, None)] * 2)
+
+    def test_names(self):
+        """The documented kinds of messages are those that are taken."""
+        kinds = {n[3:] for n in dir(hub.Hub) if n.startswith("on_")}
+        self.assertEqual(kinds, {"hello", "want", "in", "fail", "start", "sent", "ate", "have", "bar", "label", "ask", "bye"})
+        for k in kinds:
+            self.assertRegex(hub.__doc__, r"\b%s\b" % k)
+        json.dumps(sorted(kinds))
+
+
+if __name__ == "__main__":
+    unittest.main()
