@@ -148,6 +148,10 @@ screens: ## docs/screens and the screens in docs/WEB.md, from labs (root)
 test-web: ## the live page, and the search of the documents' site, in a headless Chromium (root; GLEAM_SHOTS=DIR writes pictures of the page there)
 	@scripts/test web
 
+.PHONY: test-torch
+test-torch: ## torch.distributed by groups, with Debian's torch: bytes, speed beside Gloo, KILLS (30) ranks killed at random that come back (root; GLEAM_SEED=n to repeat)
+	@GLEAM_KILLS=$(or $(KILLS),30) scripts/test torch $(ARGS)
+
 .PHONY: test-metrics
 test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed, the alert fires (root)
 	@scripts/test metrics

@@ -40,6 +40,7 @@ var starts = []start{
 	{lines: "make test-web"},
 	{lines: "make screens", long: true},
 	{lines: "make test-metrics"},
+	{lines: "make test-torch", long: true},
 	{lines: "make test-wireshark"},
 	{lines: "make test-block"},
 	{lines: "make soak-block", long: true},

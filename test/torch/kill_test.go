@@ -18,14 +18,14 @@ const (
 	killBytes  = "8388608"
 	killRate   = 400_000_000
 	mostPause  = 0.5              // seconds of an update beyond the longest one that nothing disturbed
-	hung       = 15 * time.Second // without an update
-	mostReturn = 10 * time.Second // from the start of a new process, of which half is import torch on a busy machine
+	hung       = 15 * time.Second // time without an update
+	mostReturn = 10 * time.Second // time from the start of a new process, of which half is import torch on a busy machine
 )
 
 // watch is what a test knows of a run of updates.
 type watch struct {
 	*job
-	updates   [4]int // of each rank
+	updates   [4]int // updates of each rank
 	longest   float64
 	members   int // ranks that were in the group at rank 0's last update
 	cut       int // the rank whose link is down

@@ -91,7 +91,12 @@ func (j *job) stop() string { return filepath.Join(j.dir, "stop") }
 // start starts a rank of a scene.
 func (j *job) start(n int, args ...string) *lab.Process {
 	j.t.Helper()
-	c := exec.Command(python, append([]string{absolute(j.t, "testdata/worker.py")}, args...)...)
+	return j.run(n, exec.Command(python, append([]string{absolute(j.t, "testdata/worker.py")}, args...)...))
+}
+
+// run starts a program as a rank.
+func (j *job) run(n int, c *exec.Cmd) *lab.Process {
+	j.t.Helper()
 	c.Env = append(j.env, fmt.Sprintf("RANK=%d", n))
 	r, w := io.Pipe()
 	c.Stdout = w

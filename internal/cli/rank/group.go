@@ -41,7 +41,7 @@ type group struct {
 	ln     net.Listener // the master's, where members join
 
 	mu     sync.Mutex
-	qp     endpoint.QP     // of make or join; nil before
+	qp     endpoint.QP     // the queue pair of make or join; nil before
 	joined *endpoint.Group // the group; nil before make or join has ended
 	closed bool
 }
