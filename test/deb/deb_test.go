@@ -62,7 +62,7 @@ func TestPackages(t *testing.T) {
 		t.Errorf("state and user: %s", s)
 	}
 	checkPages(t, m)
-	m.run(t, "python3 -c 'import pygleam'")
+	m.run(t, "python3 -c 'import pygleam'; test -e /usr/lib/python3/dist-packages/gleam_torch/hub.py")
 	m.run(t, "cd /usr/share/gleam; ls grafana/gleam.json prometheus/gleam.rules.yml prometheus/prometheus.yml systemd/gleamd-unprivileged.conf")
 
 	config := star.Config() + "envelope: {keys: [{id: 1, secret_file: gleam.key}]}\nstate: /var/lib/gleam\n" +

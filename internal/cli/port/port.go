@@ -1,8 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package port opens the device of a host for the tools that run on it: `gleam perf` and
-// `gleam cp`.
+// Package port opens the device of a host for the tools that run on it: `gleam perf`,
+// `gleam cp` and `gleam rank`.
 package port
 
 import (

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of the tests: worker.py SCENE ARGUMENT... Each line that it prints is a word, and JSON."""
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -106,6 +107,27 @@ def kinds():
     dist.barrier()
 
 
+def shards():
+    """A group of each two and each three ranks, as replicas of shards are; broadcasts in all of them at once, from each member."""
+    dist.init_process_group("gleam")
+    ranks = [c for size in (2, 3) for c in itertools.combinations(range(WORLD), size)]
+    mine = [(number, c, g) for number, (c, g) in enumerate((c, dist.new_group(c)) for c in ranks) if RANK in c]
+    for turn in range(2):
+        jobs = []
+        for number, c, g in mine:
+            want = random_tensor(400_000, 100 * number + turn)
+            t = want.clone() if RANK == c[turn] else torch.zeros_like(want)
+            jobs.append((dist.broadcast(t, c[turn], group=g, async_op=True), t, want, number))
+        for job, t, want, number in jobs:
+            job.wait()
+            say("equal", "group %d" % number, bool((t == want).all()))
+    dist.barrier()
+    say("groups", [number for number, c, g in mine], all(gleam_torch.members(g) == list(c) for _, c, g in mine))
+    while not os.path.exists(os.environ["STOP"]):
+        time.sleep(0.02)
+    dist.barrier()
+
+
 def pattern(n, count):
     return torch.arange(count, dtype=torch.int32) * 2654435 + n
 
@@ -181,4 +203,4 @@ def waits():
         say("lost", str(err), time.time())
 
 
-{"speed": speed, "kinds": kinds, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])

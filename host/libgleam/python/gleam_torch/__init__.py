@@ -25,11 +25,11 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from torch.distributed import Work  # pylint: disable=no-name-in-module
 
 from .channel import SLOT, Channel, Lost
 from .helper import Helper
 from .hub import Server
+from .work import Job
 
 __all__ = ["Lost", "broadcast", "catch_up", "empty", "events", "members", "rejoin", "set_version", "summary", "version"]
 
@@ -37,9 +37,8 @@ __all__ = ["Lost", "broadcast", "catch_up", "empty", "events", "members", "rejoi
 Base = getattr(dist, "BackendBase", dist.ProcessGroup)
 KEY = "gleam_torch/hub"
 open_groups, back = [], []
-lock = threading.Lock()
+lock, owner = threading.Lock(), os.getpid()
 the_helper = []
-works = collections.deque(maxlen=4096)  # C++ may still have a Work that Python has dropped
 
 
 def setting(name, default=""):
@@ -68,7 +67,7 @@ def helper():
     """The helper of this process, which all its groups share."""
     with lock:
         if not the_helper:
-            command = [setting("HELPER", "gleam"), "rank", "--address", own_address(), "--backend", setting("BACKEND", "soft"), "--qp-timeout", setting("QP_TIMEOUT", "14")]
+            command = [setting("HELPER", "gleam"), "rank", "--address", own_address(), "--backend", setting("BACKEND", "soft"), "--qp-timeout", setting("QP_TIMEOUT", "15")]
             for name, flag in (("KEY_FILE", "--key-file"), ("KEY_ID", "--key-id"), ("DEVICE", "--device")):
                 command += [flag, setting(name)] if setting(name) else []
             command += ["--insecure"] if setting("INSECURE") else []
@@ -77,10 +76,12 @@ def helper():
         return the_helper[0]
 
 
-def group_ip(name):
-    """An address out of GLEAM_GROUPS, by chance that others of the job do not share."""
+def group_ip(token):
+    """An address out of GLEAM_GROUPS: the job's first one by chance, and the next ones for its other groups."""
+    store = dist.distributed_c10d._get_default_store()  # pylint: disable=protected-access
+    job = store.compare_set(KEY + "/job", "", token)
     net = ipaddress.ip_network(setting("GROUPS", "10.77.254.0/24"))
-    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    number = int.from_bytes(hashlib.sha256(job).digest()[:8], "big") + store.add(KEY + "/groups", 1)
     return str(net[1 + number % max(net.num_addresses - 2, 1)] if net.num_addresses > 1 else net[0])
 
 
@@ -88,69 +89,6 @@ def buffer(t):
     """The bytes of a contiguous tensor in host memory, writable."""
     n = t.numel() * t.element_size()
     return memoryview((ctypes.c_char * n).from_address(t.data_ptr())).cast("B") if n else memoryview(b"")
-
-
-class Job(Work):
-    """A Work that a group's thread does, or that Gloo does while the group's ranks are watched."""
-
-    def __init__(self, tensors=(), inner=None, group=None):
-        super().__init__()
-        self.tensors, self.inner, self.group = list(tensors), inner, group
-        self.ended, self.error, self.future = threading.Event(), None, torch.futures.Future()
-        works.append(self)
-
-    def end(self, error=None):
-        self.error = error
-        self.ended.set()
-        if error is None:
-            self.future.set_result(self.tensors)
-        else:
-            self.future.set_exception(error)
-
-    def is_completed(self):
-        return self.inner.is_completed() if self.inner else self.ended.is_set()
-
-    def is_success(self):
-        return self.is_completed() and self.exception() is None
-
-    def exception(self):
-        return self.inner.exception() if self.inner else self.error
-
-    def wait(self, timeout=None):
-        limit = timeout.total_seconds() if timeout else 0
-        deadline = time.monotonic() + limit if limit > 0 else None
-        pause = 1e-5
-        while self.inner and not self.inner.is_completed():
-            self.group.watch()
-            if deadline and time.monotonic() > deadline:
-                raise RuntimeError("no end after %s" % timeout)
-            time.sleep(pause)
-            pause = min(2 * pause, 2e-3)
-        if self.inner:
-            try:
-                return self.inner.wait()
-            except RuntimeError:
-                with self.group.made.changed:  # Gloo notices a death at about the time at which rank 0 does
-                    self.group.made.changed.wait_for(lambda: self.group.made.cause(), 1)
-                self.group.watch()
-                raise
-        if not self.ended.wait(limit or None):
-            raise RuntimeError("no end after %s" % timeout)
-        if self.error:
-            raise self.error
-        return True
-
-    def synchronize(self):
-        self.wait()
-
-    def result(self):
-        return self.inner.result() if self.inner else self.tensors
-
-    def get_future(self):
-        return self.inner.get_future() if self.inner else self.future
-
-    def source_rank(self):
-        return -1
 
 
 class Group(Base):
@@ -190,7 +128,7 @@ class Group(Base):
                 raise RuntimeError("rank 0 of the group has not come")
             time.sleep(0.005)
         host, port, token = json.loads(self.store.get(KEY))
-        settings = {"ip": ip, "group": group_ip(token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16"))}
+        settings = {"ip": ip, "group": group_ip(token) if server else None, "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16"))}
         return Channel(self.my_rank, self.world, (host, port), token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
                        int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds())
 
@@ -220,11 +158,11 @@ class Group(Base):
             with c.changed:
                 gone = [(r, why) for r, (kind, why) in c.gone.items() if kind == "lost"]
                 if c.over or gone:
-                    raise Lost(c.over or "rank %d is lost: %s. Only broadcast and barrier go on" % gone[0])
+                    raise Lost(c.over or "rank %d is lost: %s; Gloo does not go on without it" % gone[0])
 
-    def by_gloo(self, name, *args):
+    def by_gloo(self, name, *args, **kwargs):
         self.later([], self.watch).wait()  # in the order of the calls
-        return Job(inner=getattr(self.gloo(), name)(*args), group=self)
+        return Job(inner=getattr(self.gloo(), name)(*args, **kwargs), group=self)
 
     def later(self, tensors, f):
         job = Job(tensors)
@@ -397,20 +335,27 @@ def empty(*shape, dtype=torch.float32, group=None):
     return torch.frombuffer(c.memory, dtype=dtype, count=max(count, 1), offset=at)[:count].reshape(shape)
 
 
+def places(store):
+    """Where the process group of all ranks has its keys: in torch 1, and in torch 2."""
+    return dist.PrefixStore("0", store), dist.PrefixStore("cpu/", dist.PrefixStore("0/", store))
+
+
 def rejoin(host, port, rank, world, timeout=timedelta(minutes=30)):
     """In a new process of a lost rank: init_process_group, and into the group of all ranks. The others go on meanwhile.
     Returns the number of the last broadcast without this rank; catch_up gets it."""
     os.environ.setdefault("MASTER_ADDR", host)
     tcp = dist.TCPStore(host, port, None, False, timeout)
-    theirs = dist.PrefixStore("0", dist.PrefixStore("default_pg", tcp))
+    # The store of this rank alone, in which the others have come already. Torch 2 has other prefixes, and another key.
     mine = dist.PrefixStore("gleam_torch/%d/%d" % (rank, random.getrandbits(48)), tcp)
-    if theirs.add(KEY + "/there", 0) < 1:
+    for theirs, here in zip(places(dist.PrefixStore("default_pg", tcp)), places(mine)):
+        if theirs.add(KEY + "/there", 0) > 0:
+            here.set(KEY, theirs.get(KEY))
+            here.add(KEY + "/there", 1)
+            break
+    else:
         raise RuntimeError("the ranks at %s:%d have no group" % (host, port))
-    # The store of this rank alone, in which the others have come already.
-    prefix = dist.PrefixStore("0", mine)
-    prefix.set(KEY, theirs.get(KEY))
-    prefix.add(KEY + "/there", 1)
-    mine.add("store_based_barrier_key:1", world - 1)
+    for number in "01":
+        mine.add("store_based_barrier_key:" + number, world - 1)
     back.append(True)
     try:
         dist.init_process_group("gleam", store=mine, rank=rank, world_size=world, timeout=timeout)
@@ -433,6 +378,8 @@ def catch_up(tensors, n, group=None):
 
 
 def end():
+    if os.getpid() != owner:
+        return  # a fork, which has no part in it
     for pg in open_groups:
         if setting("SUMMARY") and pg.my_rank == 0:
             print("gleam: " + summary(pg), flush=True)
