@@ -108,3 +108,27 @@ func TestHelperEnds(t *testing.T) {
 	w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && w.members == 3 })
 	w.update(3)
 }
+
+// The same death with Gloo, beside: nobody goes on, and none knows before Gloo's timeout but by chance.
+func TestGloo(t *testing.T) {
+	j := newJob(t, 4, killRate)
+	j.startAll("gloo")
+	for there := 0; there < 4; {
+		if j.next(time.Minute).word == "there" {
+			there++
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	at := time.Now()
+	j.kill(2, true)
+	for ended := 0; ended < 3; {
+		l := j.next(time.Minute)
+		switch l.word {
+		case "goes":
+			t.Error(l)
+		case "afterwards":
+			ended++
+		}
+		t.Logf("%.1f s after the kill: %v", time.Since(at).Seconds(), l)
+	}
+}

@@ -265,6 +265,21 @@ class Parts(unittest.TestCase):
                 self.assertRegex(text, "^rank 1, the source.*, is lost: its process has ended, or its host does not answer$")
             self.assertTrue(quick)
 
+    def test_source_lost_before(self):
+        """A rank that has come back knows who was lost before."""
+        j = self.job(3)
+        j.each(lambda c: (c.open(), c.barrier()))
+        for r in (1, 2):
+            j.kill(r)
+            j.each(lambda c: c.close(), [r])
+        deadline = time.monotonic() + 10
+        while j.channels[0].members != [0] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        j.channels[2] = j.channel(2, back=True)
+        j.channels[2].rejoin()
+        with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank came back"):
+            j.channels[2].broadcast([memoryview(bytearray(10))], 1)
+
     def test_strict(self):
         j = self.job(3, strict=True)
 

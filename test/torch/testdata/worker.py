@@ -1,6 +1,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 """A rank of the tests: worker.py SCENE ARGUMENT... Each line that it prints is a word, and JSON."""
+import datetime
 import hashlib
 import itertools
 import json
@@ -135,14 +136,14 @@ def pattern(n, count):
 def updates(size, back):
     """Rank 0 broadcasts numbered updates until the file STOP is there; the others check each. back: of a new process."""
     count = int(size) // 4
-    sets = [(torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)) for _ in range(2)]  # that which is in use, and the next
-    good = lambda n: int(sets[n % 2][0][0]) == n and bool((sets[n % 2][1] == pattern(n, count)).all())
+    sets = [(torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)) for _ in range(4)]  # that which is in use, those before, and the next
+    good = lambda n: int(sets[n % 4][0][0]) == n and bool((sets[n % 4][1] == pattern(n, count)).all())
     begin = time.monotonic()
     if int(back):
         n = gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD)
         say("back", n, time.monotonic() - begin)
         try:
-            rank = gleam_torch.catch_up(sets[n % 2], n)
+            rank = gleam_torch.catch_up(sets[n % 4], n)
             say("caught", n, rank, time.monotonic() - begin, good(n))
         except RuntimeError as err:
             say("uncaught", n, str(err))
@@ -152,7 +153,7 @@ def updates(size, back):
     over = False
     while not over:
         n = gleam_torch.version() + 1
-        head, body = sets[n % 2]
+        head, body = sets[n % 4]
         if RANK == 0:
             over = os.path.exists(os.environ["STOP"])
             head[0], head[1] = n, over
@@ -189,6 +190,28 @@ def errors(root):
         say("barrier", str(err))
 
 
+def gloo():
+    """The same broadcasts by Gloo, whose timeout is 10 s."""
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=10))
+    t = torch.zeros(2 << 20)
+    dist.broadcast(t, 0)
+    dist.barrier()
+    say("there", os.getpid())
+    n = 0
+    try:
+        while True:
+            dist.broadcast(t, 0)
+            dist.barrier()
+            n += 1
+    except RuntimeError as err:
+        say("lost", str(err), time.time())
+    try:
+        dist.broadcast(t, 0)
+        say("goes", n)
+    except RuntimeError as err:
+        say("afterwards", str(err), time.time())
+
+
 def waits():
     """All but rank 3, which is killed, wait in an all_reduce."""
     dist.init_process_group("gleam")
@@ -203,4 +226,4 @@ def waits():
         say("lost", str(err), time.time())
 
 
-{"speed": speed, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])

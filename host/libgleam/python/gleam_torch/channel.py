@@ -22,6 +22,7 @@ from . import hub
 
 SLOT = 1 << 20
 DEPTH = 32  # posts that are not complete
+NAME = 0.25  # seconds for rank 0 to say who is lost, where the switch has said before that the group has failed
 GRACE = 5  # seconds for what all have, but this process has not seen yet
 
 
@@ -60,6 +61,7 @@ class Channel:
         self.ate = self.sent = self.done = self.go = 0
         self.got, self.told, self.released = {}, {}, set()
         self.over = self.out = self.why_gloo = ""
+        self.out_at = 0.0  # the time from which on out counts
         self.joining = self.entry = None
         self.helper = self.g = self.memory = None
         self.kept = collections.deque(maxlen=settings["keep"])  # (n, buffers, owners, unchanged)
@@ -98,6 +100,7 @@ class Channel:
         except OSError:
             pass
         with self.changed:
+            self.out_at = 1e-9  # nobody says more
             self.out = self.out or "the connection to rank 0 of the group has ended: its process, or this rank's place in the group, is lost"
             self.changed.notify_all()
 
@@ -125,6 +128,8 @@ class Channel:
             self.log.append((when, kind, rank, why))
             if kind == "joined":
                 self.gone.pop(rank, None)
+                if rank == self.rank:  # which has not heard of those before
+                    self.gone.update((r, ("lost", "before this rank came back")) for r in range(self.size) if r not in self.members)
             else:
                 self.gone[rank] = (kind, why)
 
@@ -149,6 +154,7 @@ class Channel:
                     self.got[imm] = length
             if m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m:
                 self.out = self.out or "the group: %s: %s" % (m["event"], m.get("text", ""))
+                self.out_at = self.out_at or time.monotonic() + NAME
             self.changed.notify_all()
 
     def cause(self, root=None, end=0):
@@ -160,7 +166,7 @@ class Channel:
             return self.fate(lost[0])
         if root in self.gone and self.sent < end:
             return self.fate(root, ", the source,")
-        if self.out and (end == 0 or self.sent < end):
+        if self.out and (end == 0 or self.sent < end) and time.monotonic() >= self.out_at:
             return self.out
         return ""
 
@@ -182,7 +188,7 @@ class Channel:
                 raise Lost(self.out)
             if now > deadline:
                 raise RuntimeError("no end after %d s, the process group's timeout" % self.timeout)
-            self.changed.wait(min(deadline, grace or deadline) - now)
+            self.changed.wait(min(deadline, grace or deadline, self.out_at if self.out_at > now else deadline) - now)
 
     # The group's beginning and end.
 
@@ -379,8 +385,9 @@ class Channel:
                 return
             with sock:
                 try:
-                    sock.settimeout(30)
+                    sock.settimeout(5)
                     token, n = sock.makefile("rb").readline(200).split()
+                    sock.settimeout(30)
                     found = [k for k in list(self.kept) if k[0] == int(n)] if token.decode() == self.token else []
                     if not found:
                         sock.sendall(b"null\n")
