@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of gleam_torch that need no torch: ring, credits, membership and versions, with a
 helper that copies from one rank's memory into the others'."""
+import contextlib
 import json
 import os
 import random
@@ -39,7 +40,7 @@ class Fabric:
 
 class FakeHelper:
     def __init__(self, fabric, rank, works=True):
-        self.fabric, self.rank, self.works, self.removed = fabric, rank, works, []
+        self.fabric, self.rank, self.works, self.removed, self.stuck = fabric, rank, works, [], None
 
     def window(self, size, master, take):
         if not self.works:
@@ -50,6 +51,9 @@ class FakeHelper:
     def ask(self, op, _, **m):
         if op == "remove":
             self.removed.append(m["member"])
+        elif self.stuck:
+            self.stuck.wait(20)
+            raise RuntimeError("it took too long")
         else:
             with self.fabric.lock:
                 self.fabric.ports[self.rank] = self
@@ -175,6 +179,20 @@ class Parts(unittest.TestCase):
     def test_no_helper(self):
         j = self.job(3, lame=1)
         self.assertEqual(j.each(lambda c: (c.open(), c.why_gloo)), [(False, "rank 1: there is no interface")] * 3)
+
+    def test_lost_while_made(self):
+        """A rank that dies while the group is made is an error at the others before their helpers give up."""
+        j = self.job(3)
+        stuck = threading.Event()
+        self.addCleanup(stuck.set)
+        for h in j.helpers.values():
+            h.stuck = stuck
+        threading.Timer(0.3, lambda: j.kill(2)).start()
+        begin = time.monotonic()
+        for err in j.each(lambda c: c.open())[:2]:
+            self.assertIsInstance(err, channel.Lost)
+            self.assertIn("rank 2 is lost before the group was made", str(err))
+        self.assertLess(time.monotonic() - begin, 5)
 
     def test_lost_receiver(self):
         """The others go on with broadcasts and barriers; a new process is in from the next broadcast on, and catches up."""
@@ -324,7 +342,7 @@ class Parts(unittest.TestCase):
         """Whatever a connection says, the hub goes on; without the token it hears nothing."""
         j = self.job(2)
         r = random.Random(5)
-        words = [b"{", b"}", b"[1]", b"null", b'{"t":"start","n":9,"m":1,"k":1}', b'{"t":"receive"}', b'{"t":"hello","token":"secret","rank":[],"ip":1,"keeper":1,"back":0}',
+        words = [b"[" * 60000, b"{", b"}", b"[1]", b"null", b'{"t":"start","n":9,"m":1,"k":1}', b'{"t":"receive"}', b'{"t":"hello","token":"secret","rank":[],"ip":1,"keeper":1,"back":0}',
                  b'{"t":"hello","token":"guess","rank":1,"ip":"","keeper":[],"back":false}', b'{"t":"__init__","token":"secret"}', b'{"t":"hello","token":"secret","rank":7,"ip":"","keeper":[],"back":true}']
         for _ in range(200):
             with socket.create_connection(("127.0.0.1", j.server.port)) as s:
@@ -332,8 +350,9 @@ class Parts(unittest.TestCase):
                 if r.random() < 0.5:
                     s.shutdown(socket.SHUT_WR)
                     s.settimeout(5)
-                    while (got := s.recv(1000)) != b"":
-                        self.assertNotIn(b"ranks", got)
+                    with contextlib.suppress(ConnectionResetError):
+                        while (got := s.recv(1000)) != b"":
+                            self.assertNotIn(b"ranks", got)
         self.assertTrue(j.server.thread.is_alive())
         self.assertEqual(j.each(lambda c: c.open()), [True] * 2)
 

@@ -213,19 +213,22 @@ class Channel:
         with self.changed:
             self.wait(lambda: self.joining or self.why_gloo)
         if not self.why_gloo:
-            s, limit = self.settings, {"timeout_ms": 30000}
-            try:
-                if self.rank == 0:
-                    self.helper.ask("make", self.g, ip=s["group"], members=self.joining["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), **limit)
-                else:
-                    self.helper.ask("join", self.g, master=self.joining["at"], **limit)
-                self.tell(t="in")
-            except RuntimeError as err:
-                self.tell(t="fail", why=str(err))
+            threading.Thread(target=self.join, daemon=True, name="gleam-join").start()  # which may wait for one that is lost
             with self.changed:
                 self.wait(lambda: self.entry or self.why_gloo)
         if self.why_gloo and self.g:
             self.helper.leave(self.g)
+
+    def join(self):
+        s = self.settings
+        try:
+            if self.rank == 0:
+                self.helper.ask("make", self.g, ip=s["group"], members=self.joining["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), timeout_ms=30000)
+            else:
+                self.helper.ask("join", self.g, master=self.joining["at"], timeout_ms=30000)
+            self.tell(t="in")
+        except RuntimeError as err:
+            self.tell(t="fail", why=str(err))
 
     def rejoin(self):
         """Comes back into the group; returns the number of the last broadcast without this rank."""

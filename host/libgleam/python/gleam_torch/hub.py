@@ -335,8 +335,8 @@ class Server:
                 self.hub.receive(c, m)
             if len(c.read) > MAX_LINE:
                 raise ValueError("line")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            c.dead = True
+        except Exception:  # pylint: disable=broad-except
+            c.dead = True  # whatever it has said
 
     def look(self, s, c):
         """Ends a connection that is dead, or has it wait until it can send."""
