@@ -5,6 +5,7 @@ helper that copies from one rank's memory into the others'."""
 import contextlib
 import json
 import os
+import queue
 import random
 import socket
 import sys
@@ -23,19 +24,31 @@ channel.GRACE = 1
 
 
 class Fabric:
-    """A group in memory: what a rank posts is in the others' windows in order, and then complete."""
+    """A group in memory: what a rank posts is in the others' windows in order, and complete a little later."""
 
     def __init__(self):
         self.ports, self.lock, self.posts = {}, threading.Lock(), 0
+        self.open, self.mixed, self.completions = [], False, queue.SimpleQueue()
+        threading.Thread(target=self.complete, daemon=True).start()
+
+    def complete(self):
+        while True:
+            source, number = self.completions.get()
+            time.sleep(0.0002)
+            with self.lock:
+                self.open.remove((source, number))
+            source.take({"done": [number + (1 << 40)]})
 
     def post(self, source, number, offset, length):
         with self.lock:
             self.posts += 1
+            self.mixed = self.mixed or any(s is not source for s, _ in self.open)
+            self.open.append((source, number))
             for p in list(self.ports.values()):
                 if p is not source:
                     p.memory[offset:offset + length] = source.memory[offset:offset + length]
                     p.take({"got": [[number & 0xffffffff, length]]})
-            source.take({"done": [number + (1 << 40)]})
+        self.completions.put((source, number))
 
 
 class FakeHelper:
@@ -145,6 +158,7 @@ class Parts(unittest.TestCase):
             c.barrier()
             return c.n
         self.assertEqual(j.each(run), [40] * 3)
+        self.assertFalse(j.fabric.mixed, "two sources at a time")
         self.assertEqual(j.fabric.posts, sum(len(list(channel.pieces(s, SLOT))) for _, s in plan))
 
     def test_window(self):
@@ -254,6 +268,30 @@ class Parts(unittest.TestCase):
         changed.append(1)
         with self.assertRaisesRegex(RuntimeError, "no member"):
             j.channels[1].fetch([memoryview(got)], 1)
+        changed.clear()
+        self.assertEqual(j.channels[0].fetch([memoryview(got)], 1), 1)
+        j.each(run)  # into the same memory
+        with self.assertRaisesRegex(RuntimeError, "no member"):
+            j.channels[0].fetch([memoryview(got)], 1)
+        self.assertEqual(j.channels[0].fetch([memoryview(got)], 2), 1)
+
+    def test_barrier_without_the_lost(self):
+        j = self.job(3)
+        j.each(lambda c: c.open())
+        threading.Timer(0.3, lambda: j.kill(2)).start()
+        self.assertEqual(j.each(lambda c: c.barrier(), [0, 1]), [None, None])
+
+    def test_token(self):
+        server = hub.Server("127.0.0.1", "secret", 2, lambda ip: None)
+        self.addCleanup(server.close)
+        for token, want in (("guess", b""), ("secret", b"{")):
+            with socket.create_connection(("127.0.0.1", server.port)) as s:
+                s.sendall(json.dumps({"t": "hello", "token": token, "rank": 0, "ip": "", "keeper": [], "back": False}).encode() + b"\n")
+                s.settimeout(5)
+                got = b""
+                with contextlib.suppress(ConnectionResetError):
+                    got = s.recv(1)
+                self.assertEqual(got, want)
 
     def test_lost_source(self):
         j = self.job(3)

@@ -112,8 +112,6 @@ class Channel:
 
     def on_ready(self, m):
         self.entry, self.n, self.m, self.read = m["n"], m["n"] - 1, m["m"], m["m"]
-        for old in [i for i in self.got if (i - self.m) & 0x80000000]:
-            del self.got[old]  # the rest of a broadcast before
 
     def on_credit(self, m):
         self.ate, self.sent = m["ate"], m["sent"]
@@ -149,9 +147,7 @@ class Channel:
         with self.changed:
             if "done" in m:
                 self.done = max(self.done, max(m["done"]) % (1 << 40) + 1)
-            for imm, length in m.get("got", ()):
-                if self.entry is None or not (imm - self.m) & 0x80000000:
-                    self.got[imm] = length
+            self.got.update(m.get("got", ()))  # also the rest of a broadcast that this rank is not in, for which nobody asks
             if m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m:
                 self.out = self.out or "the group: %s: %s" % (m["event"], m.get("text", ""))
                 self.out_at = self.out_at or time.monotonic() + NAME

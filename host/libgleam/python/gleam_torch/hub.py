@@ -189,8 +189,6 @@ class Hub:
         del self.peers[p.rank]
         if p.ip and self.state == "made" and p.rank != 0:
             self.remove(p.ip)
-        for at in self.barriers.values():
-            at.discard(p.rank)
         if kind == "lost":
             p.send(t="over", why="this rank is out of the group: " + why)
         was_ready, p.ready = p.ready, False
