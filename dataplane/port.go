@@ -35,7 +35,7 @@ type portIdentity struct {
 	maxMTU      int    // the largest MTU that the buffers allow; 0: no limit
 	multiBuffer bool   // packets may be in several buffers
 	native      bool   // the XDP program runs in the driver
-	frags       bool   // it takes frames in several buffers
+	frags       bool   // true: the program takes frames in several buffers
 	clones      bool   // copies of frames from here are clones (bpf/fast_clone.h)
 	noClones    error  // why they are not; nil: frames are in one buffer
 	ownECN      bool   // true: it marks by other thresholds than those that follow from its queue

@@ -176,7 +176,7 @@ type FastLimit uint64
 // Limits of groups on the fast path.
 const (
 	FastRepair    FastLimit = 1
-	FastPMTU      FastLimit = 2 // of releases without copies of frames in several buffers
+	FastPMTU      FastLimit = 2 // the limit of releases without copies of frames in several buffers
 	FastReceivers FastLimit = 3
 	FastPort      FastLimit = 4
 	FastTargets   FastLimit = 5

@@ -41,7 +41,9 @@ func TestCheckFastPath(t *testing.T) {
 		{"generic", func(c change) { c.cfg.XDP.Mode = config.XDPGeneric }, []string{"port p1: it runs XDP in generic mode"}, false},
 		{"jumbo frames", func(c change) { *c.mtu = 9000 }, nil, false},
 		{"jumbo frames on Linux 6.1", func(c change) { *c.mtu, c.host.release = 9000, "6.1.0-44-amd64" }, []string{"port p1: its MTU of 9000 takes several buffers, whose copies need Linux 6.6: groups with members there stay off"}, false},
-		{"jumbo frames on Linux 6.1, required", func(c change) { *c.mtu, c.host.release, c.cfg.FastPath = 9000, "6.1.0-44-amd64", config.FastPathRequire }, []string{"need Linux 6.6: registrations with members there are rejected"}, false},
+		{"jumbo frames on Linux 6.1, required", func(c change) {
+			*c.mtu, c.host.release, c.cfg.FastPath = 9000, "6.1.0-44-amd64", config.FastPathRequire
+		}, []string{"need Linux 6.6: registrations with members there are rejected"}, false},
 		{"generic, required", func(c change) { c.cfg.XDP.Mode, c.cfg.FastPath = config.XDPGeneric, config.FastPathRequire }, []string{"it runs XDP in generic mode: registrations with members there are rejected"}, false},
 	} {
 		cfg := config.Default()

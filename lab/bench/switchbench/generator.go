@@ -102,7 +102,7 @@ type groupFrames struct {
 
 // generatorConfig has a generator's frames and their ports.
 type generatorConfig struct {
-	groups  []groupFrames   // as many receivers in each, and frames as long
+	groups  []groupFrames   // frames by group: as many receivers in each, and frames of one length
 	out     []generatorPort // the source's, then the receivers'
 	arrived *ebpf.Map
 	cpu     int

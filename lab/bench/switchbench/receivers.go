@@ -14,7 +14,7 @@ import (
 type receivers struct {
 	testbed *testbed
 	sockets []*packetTap
-	paths   [][]rocev2.Path // by socket and group
+	paths   [][]rocev2.Path // paths by socket and group
 }
 
 // openReceivers opens the receivers, where ACKs are read; elsewhere there are none.

@@ -35,7 +35,7 @@ const psnNone = uint32(0xFFFFFFFF)
 const (
 	maxLegs   = 16 // the source included
 	maxGroups = 4
-	groupQPNs = 16 // from a member's QPN in one group to that in the next
+	groupQPNs = 16 // the step from a member's QPN in one group to that in the next
 )
 
 // sinkIndex is the index of a leg of a group.
@@ -43,7 +43,7 @@ func sinkIndex(leg, group int) int { return leg + maxLegs*group }
 
 // sinks count the frames that arrive at the hosts.
 type sinks struct {
-	groups        int // whose frames they count
+	groups        int // the number of groups whose frames count
 	seen, arrived *ebpf.Map
 	programs      []*ebpf.Program
 	links         []link.Link
