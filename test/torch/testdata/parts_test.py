@@ -386,8 +386,9 @@ class Parts(unittest.TestCase):
             with socket.create_connection(("127.0.0.1", j.server.port)) as s:
                 s.sendall(b"\n".join(r.choice(words) for _ in range(r.randint(1, 4))) + b"\n")
                 if r.random() < 0.5:
-                    s.shutdown(socket.SHUT_WR)
                     s.settimeout(5)
+                    with contextlib.suppress(OSError):  # the hub has closed it, or resets it
+                        s.shutdown(socket.SHUT_WR)
                     with contextlib.suppress(ConnectionResetError):
                         while (got := s.recv(1000)) != b"":
                             self.assertNotIn(b"ranks", got)
