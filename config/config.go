@@ -136,14 +136,14 @@ type Config struct {
 	// The fast path: XDP programs replicate the data of groups that flow without loss or
 	// change, and store it for repair. Everything else is left to the workers.
 	//   off      no group takes it.
-	//   auto     those that can do: with local repair, a path MTU up to 2048, and ports that run
+	//   auto     those that can do: with local repair, and ports that run
 	//            XDP natively, without a rate.
 	//   require  as auto, and gleamd does not start if it cannot load the programs; it refuses
 	//            groups that could never take it: without local repair, for example.
 	FastPath FastPath `yaml:"fast_path" choice:"off, auto, require" default:"auto" restart:"the XDP programs are loaded with it"`
 
 	// Memory that stores the packets of all groups on the fast path together, in bytes. They share it by
-	// need: 32 KiB to 2 MiB each, 64 KiB to 4 MiB with a path MTU of 2048. A group that finds no
+	// need: 32 KiB to 2 MiB each, 64 KiB to 4 MiB with a path MTU of 2048 or 4096. A group that finds no
 	// room stays with the workers until one without data gives up its part. It is allocated at
 	// start, unless fast_path is off.
 	FastPathMemory int `yaml:"fast_path_memory" range:"1048576 1073741824" default:"33554432" restart:"its maps are made at start"` // 1 MiB to 1 GiB
