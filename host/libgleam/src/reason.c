@@ -177,7 +177,7 @@ static void value_text(uint8_t reason, uint64_t v, char *text, size_t n)
 		"a member that has moved to another switch: it has to leave, and to join with another queue pair"};
 	static const char *const fasts[] = {NULL, "it needs local repair, and the group is registered without",
 		"its packets have to fit a buffer: register a smaller path MTU", "there are too many receivers, of the group or behind one port",
-		"the member's port does not run XDP natively with frames in one buffer",
+		"the member's port does not run XDP natively, or has frames in several buffers on Linux before 6.6",
 		"the group is registered with target messages, by which XDP does not rewrite WRITEs"};
 	unsigned long long u = v;
 	char took[48];
