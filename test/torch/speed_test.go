@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // Bounds of a broadcast to three at links of 200 Mbit/s.
@@ -23,6 +24,7 @@ const (
 // 64 MiB from rank 0 to three others, by a group and by Gloo: the bytes are equal at all, leave the
 // sender once, and are there earlier.
 func TestSpeed(t *testing.T) {
+	labtest.Part(t, "torch")
 	ranks, rate := speedRanks, speedRate
 	if n, err := strconv.Atoi(os.Getenv("GLEAM_RANKS")); err == nil { // by hand: slower links, so that the CPUs carry more ranks
 		ranks, rate = n, speedRate*speedRanks/n
