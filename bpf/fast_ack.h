@@ -49,9 +49,9 @@ struct fast_acks {
 	__u32 from;		/* the first PSN of the grant */
 	__u32 messages;		/* the source's messages before it */
 	__u32 room;		/* the source may send so much after an ACK: where the limit is closer, user space moves it first */
-	__u32 reach;		/* the limit moves to so many PSNs beyond what all have, */
-	__u32 step;		/* if these are so many more than before, */
-	__u32 ceiling;		/* and not beyond this one, which is user space's */
+	__u32 reach;		/* PSNs from the lowest word to the limit that follows from it */
+	__u32 step;		/* least number of PSNs by which the limit moves */
+	__u32 ceiling;		/* highest limit; user space stores it */
 	__u32 rest2[2];
 };
 

@@ -33,7 +33,7 @@ type Config struct {
 	// a group's DEVMAP, 8 ns for an empty one: exact sizes are the fastest.
 	Sizes      []Size
 	Slots      int // slots of 2 KiB, in the rings of all groups together
-	LargeSlots int // slots of LargeSlotBytes, for packets that are longer
+	LargeSlots int // slots of 4.25 KiB, for packets that are longer
 }
 
 func (c *Config) check() error {

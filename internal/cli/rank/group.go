@@ -159,7 +159,7 @@ func (g *group) follow(joined *endpoint.Group) error {
 	return nil
 }
 
-// admit takes in everybody who comes to the master later, also in place of one whose address it has.
+// admit adds members that connect to the master after the group was made. One with the address of an earlier member replaces it.
 func (g *group) admit(joined *endpoint.Group) {
 	for {
 		err := joined.UpdateFrom(g.h.ctx, g.ln)

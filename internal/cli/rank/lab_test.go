@@ -122,7 +122,7 @@ func (p *process) open(master bool) {
 
 func answered(id uint64) func(answer) bool { return func(a answer) bool { return a.Re == id } }
 
-// Four processes make a group; what one posts is in the others' windows, whoever it is. A process
+// Four processes make a group. Each of them may post, and its bytes are in the windows of the others. A process
 // that ends leaves at once, one that is killed with its helper is evicted, and comes back.
 func TestGroup(t *testing.T) {
 	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 4}})
