@@ -112,17 +112,33 @@ func (g *packetGenerator) start(p pace) (*thread, error) {
 				g.waited.Add(int64(spin(due, stopped)))
 				continue
 			}
-			if due = due.Add(interval); now.Sub(due) > time.Millisecond {
-				due = now
-			}
-			if err := g.send(); err != nil {
+			open, err := g.inWindow(p.window)
+			if err != nil {
 				return err
+			}
+			if open {
+				if due = due.Add(interval); now.Sub(due) > time.Millisecond {
+					due = now
+				}
+				if err := g.send(); err != nil {
+					return err
+				}
 			}
 			if err := g.acknowledge(p); err != nil {
 				return err
 			}
 		}
 	}), nil
+}
+
+// inWindow returns whether the switch has acknowledged so much that another burst may be sent, as in the
+// program generate.
+func (g *packetGenerator) inWindow(window uint32) (bool, error) {
+	if window == 0 {
+		return true, nil
+	}
+	acked, err := lastAt(g.cfg.arrived, 0)
+	return acked == psnNone || rocev2.PSN(g.psn.Load()+burst-1).Sub(rocev2.PSN(acked)) <= int32(window), err
 }
 
 // spin waits until due or stopped, without sleeping, which would take too long.
