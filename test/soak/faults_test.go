@@ -5,6 +5,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -32,60 +33,63 @@ func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 
 // fault makes one fault, and takes it back. It returns false if the fabric cannot be used any more.
 func (r *round) fault(ctx context.Context, rng *rand.Rand) bool {
-	links := inner(r.top)
-	l := links[rng.IntN(len(links))]
-	s := r.top.Switches[rng.IntN(len(r.top.Switches))]
-	away := between(rng, 50*time.Millisecond, 5*time.Second)
-	kind, pulled := rng.IntN(4), rng.IntN(2) == 0
-	name := []string{map[bool]string{true: "loss of the carrier of ", false: "both ends down of "}[pulled] + l.String(), "SIGTERM and restart of " + s, "kill -9 of " + s, "failure of " + s}[kind]
-	if kind == 2 && pulled {
-		away = 0
-	}
-	if kind != 1 && away > 0 {
-		name += fmt.Sprintf(" for %v", away.Round(time.Millisecond))
+	f := r.choose(rng)
+	if f.away > 0 {
+		f.name += fmt.Sprintf(" for %v", f.away.Round(time.Millisecond))
 	}
 	r.setWhole(false)
-	r.note("%s", name)
-	r.count([]string{"links cut", "switches restarted", "switches killed", "switches failed"}[kind])
+	r.note("%s", f.name)
+	r.count(f.counted)
 	repair, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTime)
 	defer cancel()
-	if err := r.breakAndMend(ctx, repair, kind, l, s, away, pulled); err != nil {
-		r.wrong("%s: %v", name, err)
+	err := f.cause(repair)
+	if err == nil && f.mend != nil {
+		sleep(ctx, f.away)
+		err = f.mend(repair)
+	}
+	if err != nil {
+		r.wrong("%s: %v", f.name, err)
 		return false
 	}
 	r.setWhole(true)
-	r.note("%s is over", name)
+	r.note("%s is over", f.name)
 	return true
 }
 
-func (r *round) breakAndMend(ctx, repair context.Context, kind int, l fabric.Link, s string, away time.Duration, pulled bool) error {
+// fault is what fails, and how it comes back.
+type fault struct {
+	name, counted string
+	away          time.Duration               // the time that it is away
+	cause         func(context.Context) error // the failure
+	mend          func(context.Context) error // its end; nil: cause has it
+}
+
+// choose returns one of the faults that the fabric can have.
+func (r *round) choose(rng *rand.Rand) fault {
+	s := r.top.Switches[rng.IntN(len(r.top.Switches))]
 	g := r.bed.Gleamds[s]
-	switch kind {
-	case 0:
-		set := r.bed.SetLink
-		if pulled {
-			set = r.bed.SetCarrier
-		}
-		if err := set(l.A, l.B, false); err != nil {
-			return err
-		}
-		sleep(ctx, away)
-		if err := set(l.A, l.B, true); err != nil {
-			return err
-		}
-		return r.bed.WaitRouted(repair)
-	case 1:
-		return g.Restart(repair)
-	case 2:
-		if err := g.Kill(); err != nil {
-			return err
-		}
-		sleep(ctx, away)
-		return g.Start(repair)
+	away := between(rng, 50*time.Millisecond, 5*time.Second)
+	quick, pulled := away, rng.IntN(2) == 0
+	if pulled {
+		quick = 0
 	}
-	if err := r.bed.Isolate(s); err != nil {
-		return err
+	kinds := []fault{
+		{"SIGTERM and restart of " + s, "switches restarted", 0, g.Restart, nil},
+		{"kill -9 of " + s, "switches killed", quick, func(context.Context) error { return g.Kill() }, g.Start},
+		{"failure of " + s, "switches failed", away, func(context.Context) error { return r.bed.Isolate(s) }, func(ctx context.Context) error { return r.bed.Return(ctx, s) }},
 	}
-	sleep(ctx, away)
-	return r.bed.Return(repair, s)
+	for i, links := range [][]fabric.Link{r.links(false), r.links(true)} {
+		if len(links) == 0 {
+			continue
+		}
+		l := links[rng.IntN(len(links))]
+		name, set := "both ends down of "+l.String(), r.bed.SetLink
+		if pulled || i == 1 { // a host's addresses and routes would go with its interface
+			name, set = "loss of the carrier of "+l.String(), r.bed.SetCarrier
+		}
+		kinds = append(kinds, fault{name, []string{"links cut", "hosts cut"}[i], away,
+			func(context.Context) error { return set(l.A, l.B, false) },
+			func(ctx context.Context) error { return errors.Join(set(l.A, l.B, true), r.bed.WaitRouted(ctx)) }})
+	}
+	return kinds[rng.IntN(len(kinds))]
 }

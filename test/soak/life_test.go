@@ -78,6 +78,7 @@ func (l *life) join(ctx context.Context) bool {
 		l.members = append(l.members, &member{host: l.r.hosts[i]})
 	}
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
+	deadAfter := []time.Duration{0, 200 * time.Millisecond, time.Second}[l.rng.IntN(3)]
 	whole := l.r.wholeFor() > settled
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func (l *life) join(ctx context.Context) bool {
 		}
 		names = append(names, m.Name)
 	}
-	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy}, all)
+	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy, DeadAfter: deadAfter}, all)
 	for i, g := range groups {
 		l.members[i].group = g
 	}

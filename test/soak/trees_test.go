@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 const roundTime = 20 * time.Second
 
 // TestTreesSoak has random groups in random fabrics for GLEAM_SOAK, with real gleamds, while
-// links and switches fail and come back. A completion at a source means that all live members
+// links, hosts and switches fail and come back. A completion at a source means that all live members
 // have the bytes; and a group that does not get on for 5 s has a reason for it. GLEAM_SEED is the
 // seed of the first round. Each round prints its own, from which all its choices follow.
 func TestTreesSoak(t *testing.T) {
@@ -52,14 +53,29 @@ func TestTreesSoak(t *testing.T) {
 	t.Logf("in all: %s", total)
 }
 
-// randomTopology is a leaf-spine, or switches that are joined at random.
+// star is one switch.
+func star(rng *rand.Rand) *fabric.Topology {
+	top := &fabric.Topology{Switches: []string{"s1"}}
+	for i := range 3 + rng.IntN(4) {
+		h := fmt.Sprintf("h%d", i+1)
+		top.Hosts = append(top.Hosts, h)
+		top.Links = append(top.Links, fabric.Link{A: "s1", B: h})
+	}
+	return top
+}
+
+// randomTopology is one switch, a leaf-spine, or switches that are joined at random.
 func randomTopology(rng *rand.Rand) (*fabric.Topology, string) {
 	var top *fabric.Topology
 	var what string
-	if rng.IntN(2) == 0 {
+	switch rng.IntN(3) {
+	case 0:
+		top = star(rng)
+		what = fmt.Sprintf("one switch, %d hosts", len(top.Hosts))
+	case 1:
 		leaves, spines, hosts := 2+rng.IntN(2), 1+rng.IntN(2), 1+rng.IntN(2)
 		top, what = fabric.LeafSpine(leaves, spines, hosts), fmt.Sprintf("leaf-spine of %d and %d, %d hosts each", leaves, spines, hosts)
-	} else {
+	default:
 		top = &fabric.Topology{}
 		n := 2 + rng.IntN(4)
 		for i := range n {
@@ -99,18 +115,14 @@ func linked(t *fabric.Topology, a, b string) bool {
 	return false
 }
 
-// inner are the links between switches.
-func inner(t *fabric.Topology) (links []fabric.Link) {
-	isHost := make(map[string]bool)
-	for _, h := range t.Hosts {
-		isHost[h] = true
-	}
-	for _, l := range t.Links {
-		if !isHost[l.A] && !isHost[l.B] {
-			links = append(links, l)
+// links are the links to hosts, or those between switches.
+func (r *round) links(hosts bool) (all []fabric.Link) {
+	for _, l := range r.top.Links {
+		if hosts == slices.ContainsFunc([]string{l.A, l.B}, func(n string) bool { return slices.Contains(r.top.Hosts, n) }) {
+			all = append(all, l)
 		}
 	}
-	return links
+	return all
 }
 
 // sleep returns false if ctx has ended before.
