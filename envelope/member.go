@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -51,6 +52,9 @@ type Member struct {
 	random random
 	lastTx uint32
 	groups map[netip.Addr]*membership
+	timers timers[*membership]
+
+	hastenedUntil time.Duration // the time by which all groups ask, once one was unknown
 }
 
 type membership struct {
@@ -68,6 +72,7 @@ type membership struct {
 	tx                uint32
 	retry             backoff
 	deadline          time.Duration
+	timer             timer[*membership] // the earliest of its deadlines
 }
 
 // NewMember makes a member. Errors name the faults of the configuration.
@@ -102,7 +107,9 @@ func (m *Member) Join(ms Membership) error {
 	}
 	ms.IP = m.cfg.Local.Addr()
 	g := &membership{Membership: ms, unauthenticAtJoin: m.numUnauthentic()}
+	g.timer.owner = g
 	if old != nil {
+		m.timers.stop(&old.timer)
 		g.epoch, g.ended = old.epoch, true // an ended epoch stays ended
 	}
 	m.groups[ms.Group] = g
@@ -131,7 +138,12 @@ func (m *Member) Problem(group netip.Addr) error {
 }
 
 // Forget deletes all state of a group without a message to the switch.
-func (m *Member) Forget(group netip.Addr) { delete(m.groups, group) }
+func (m *Member) Forget(group netip.Addr) {
+	if g := m.groups[group]; g != nil {
+		m.timers.stop(&g.timer)
+		delete(m.groups, group)
+	}
+}
 
 // Leave asks the switch to remove this member. The outcome is an event, GroupGone with
 // EndReason Left or LeaveFailed. If the switch has never sent a notification, the event
@@ -146,7 +158,7 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 		return nil
 	}
 	if g.epoch == 0 || g.ended {
-		delete(m.groups, group)
+		m.Forget(group)
 		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: g.Key(), EndReason: Left})
 		return nil
 	}
@@ -154,6 +166,7 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 	g.leaving, g.tx, g.deadline = true, m.lastTx, now+m.cfg.Deadline
 	g.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.sendLeave(g, out)
+	m.schedule(g)
 	return nil
 }
 
@@ -167,38 +180,45 @@ func (m *Member) toSwitch(key KeyID, group netip.Addr, epoch, instance uint64, t
 	}, Body: body}, out)
 }
 
-// NextDeadline returns the time at which Advance must be called next.
-func (m *Member) NextDeadline() (time.Duration, bool) {
+// schedule sets the timer of g to the earliest of its deadlines.
+func (m *Member) schedule(g *membership) {
 	var d deadlines
-	for _, g := range m.groups {
-		if g.leaving {
-			d.add(g.retry.next)
-			d.add(g.deadline)
-		}
-		if g.asks() {
-			d.add(g.question.timer.next)
-		}
+	if g.leaving {
+		d.add(g.retry.next)
+		d.add(g.deadline)
 	}
-	return d.at, d.ok
+	if g.asks() {
+		d.add(g.question.timer.next)
+	}
+	if d.ok {
+		m.timers.set(&g.timer, d.at)
+	} else {
+		m.timers.stop(&g.timer)
+	}
 }
+
+// NextDeadline returns the time at which Advance must be called next.
+func (m *Member) NextDeadline() (time.Duration, bool) { return m.timers.next() }
 
 // Advance fires every deadline <= now.
 func (m *Member) Advance(now time.Duration, out *Output) {
 	out.reset()
-	for _, ip := range sortedKeys(m.groups) {
-		g := m.groups[ip]
+	due := m.timers.fired(now)
+	slices.SortFunc(due, func(a, b *membership) int { return a.Group.Compare(b.Group) })
+	for _, g := range due {
 		switch {
 		case g.asks() && now >= g.question.timer.next:
 			m.ask(now, g, out)
 		case !g.leaving:
 		case now >= g.deadline:
 			g.leaving, g.ended = false, true
-			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: ip, Epoch: g.epoch, Member: g.Key(), Err: &Failure{
-				Group: ip, Action: "leave", SwitchSilent: true, After: m.cfg.Deadline,
+			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: g.Group, Epoch: g.epoch, Member: g.Key(), Err: &Failure{
+				Group: g.Group, Action: "leave", SwitchSilent: true, After: m.cfg.Deadline,
 			}})
 		case now >= g.retry.next:
 			g.retry.retry(now, m.cfg.RetryMax, &m.random)
 			m.sendLeave(g, out)
 		}
+		m.schedule(g)
 	}
 }

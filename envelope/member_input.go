@@ -26,33 +26,41 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 		m.drop(WrongSource, out)
 		return
 	}
+	m.handle(now, &msg, out)
+	if g := m.groups[msg.Group]; g != nil {
+		m.schedule(g)
+	}
+}
+
+// handle processes an authentic message of the switch.
+func (m *Member) handle(now time.Duration, msg *Message, out *Output) {
 	switch body := msg.Body.(type) {
 	case *Notify:
-		m.handleNotify(now, &msg, body, out)
+		m.handleNotify(now, msg, body, out)
 	case *Gone:
-		m.handleGone(&msg, body, out)
+		m.handleGone(msg, body, out)
 	case *Notice:
-		m.handleNotice(&msg, body, out)
+		m.handleNotice(msg, body, out)
 	case *Where:
-		m.handleWhere(&msg, body, out)
+		m.handleWhere(msg, body, out)
 	case *Accept:
 		if body.Request == TypeRenew {
-			m.questionAnswered(&msg, nil, out)
+			m.questionAnswered(now, msg, nil, out)
 			return
 		}
-		m.left(&msg, body.Request, nil, out)
+		m.left(msg, body.Request, nil, out)
 	case *Reject:
 		if body.Request == TypeRenew {
-			m.questionAnswered(&msg, &body.Problem, out)
+			m.questionAnswered(now, msg, &body.Problem, out)
 			return
 		}
-		m.left(&msg, body.Request, &body.Problem, out)
+		m.left(msg, body.Request, &body.Problem, out)
 	case *Challenge:
 		if body.Request == TypeRenew {
-			m.questionChallenged(&msg, out)
+			m.questionChallenged(msg, out)
 			return
 		}
-		m.handleChallenge(&msg, body, out)
+		m.handleChallenge(msg, body, out)
 	default:
 		m.drop(WrongRole, out)
 	}

@@ -17,6 +17,13 @@ import (
 // MemberConfig.AskEvery; in larger groups each asks more rarely.
 const membersPerQuestion = 256
 
+// groupsPerQuestion is the number of groups of a host that ask in MemberConfig.AskEvery; each further one asks more
+// rarely, so that a host in thousands of groups sends some tens of questions a second.
+const groupsPerQuestion = 32
+
+// hastenedGap is the time from one hastened question to the next.
+const hastenedGap = 5 * time.Millisecond
+
 // unknownTwice is the number of answers in a row that have to say that the group is unknown: a switch of a
 // tree that has started again may be about to be given the group again.
 const unknownTwice = 2
@@ -30,10 +37,10 @@ type question struct {
 	unknown int // answers in a row that the group is unknown
 }
 
-// startAsking starts the timer of the questions about membership g. The larger its group is, the rarer
-// they are.
+// startAsking starts the timer of the questions about membership g. The larger its group is, and the more
+// groups the host has, the rarer they are.
 func (m *Member) startAsking(now time.Duration, g *membership, members int) {
-	g.question = question{every: m.cfg.AskEvery * time.Duration(1+members/membersPerQuestion)}
+	g.question = question{every: m.cfg.AskEvery * time.Duration(1+members/membersPerQuestion+(len(m.groups)-1)/groupsPerQuestion)}
 	if m.cfg.AskEvery > 0 {
 		g.question.timer.start(now, g.question.every, &m.random)
 	}
@@ -67,7 +74,7 @@ func (m *Member) asked(msg *Message, out *Output) *membership {
 }
 
 // questionAnswered processes the answer to a question; p is nil if the switch knows the group.
-func (m *Member) questionAnswered(msg *Message, p *Problem, out *Output) {
+func (m *Member) questionAnswered(now time.Duration, msg *Message, p *Problem, out *Output) {
 	g := m.asked(msg, out)
 	if g == nil {
 		return
@@ -78,10 +85,31 @@ func (m *Member) questionAnswered(msg *Message, p *Problem, out *Output) {
 		q.unknown, g.instance = 0, msg.Instance
 		return
 	}
+	if len(m.groups) > groupsPerQuestion { // few ask often enough
+		m.hasten(now)
+		q.timer.next = min(q.timer.next, now+2*m.cfg.AskEvery)
+	}
 	if q.unknown++; q.unknown < unknownTwice {
 		return
 	}
 	m.end(g, g.epoch, Forgotten, out)
+}
+
+// hasten brings forward the questions about all groups, one after the other, since a switch that does not know
+// one of them may have started again.
+func (m *Member) hasten(now time.Duration) {
+	if now < m.hastenedUntil {
+		return
+	}
+	at := now + m.cfg.AskEvery
+	for _, ip := range sortedKeys(m.groups) {
+		if g := m.groups[ip]; g.asks() {
+			at += hastenedGap
+			g.question.timer.next = min(g.question.timer.next, at)
+			m.schedule(g)
+		}
+	}
+	m.hastenedUntil = at
 }
 
 // questionChallenged repeats the question for the registrar's new instance.

@@ -50,7 +50,17 @@ type Host struct {
 const (
 	askEvery    = 3 * time.Second // a member; two answers have to say so
 	renewWithin = 2 * time.Second // a master
+	// groupsPerRenewal is the number of groups of a host that are renewed within renewWithin. Each further one is
+	// renewed more rarely, so that a host with thousands of groups sends some tens of Renews a second.
+	groupsPerRenewal = 32
 )
+
+// renewWithin bounds the time between two Renews of the host's next group.
+func (h *Host) renewWithin() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return renewWithin * time.Duration(1+len(h.groups)/groupsPerRenewal)
+}
 
 // NewHost binds ip's UDP port in the network namespace of the calling thread.
 func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {

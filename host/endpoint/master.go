@@ -261,7 +261,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	}
 	hc := g.host.cfg
 	g.master, err = envelope.NewMaster(envelope.MasterConfig{
-		Local: local(conn), Port: hc.Port, Auth: hc.Auth, Seed: rand.Uint64(), MTU: hc.MTU, Deadline: hc.Deadline, RenewWithin: renewWithin,
+		Local: local(conn), Port: hc.Port, Auth: hc.Auth, Seed: rand.Uint64(), MTU: hc.MTU, Deadline: hc.Deadline, RenewWithin: g.host.renewWithin(),
 	}, reg)
 	if err != nil {
 		return errors.Join(err, conn.Close())
