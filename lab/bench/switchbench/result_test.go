@@ -196,24 +196,30 @@ func TestFastTargets(t *testing.T) {
 			{Name: bridgeRow, Payload: 1024, Legs: 3, CPU: 900, In: []float64{160}},
 			{Name: fastRow, Payload: 1024, Legs: 7, CPU: 200, In: []float64{300}},
 			{Name: broadcastRow, Payload: 1024, Legs: 7, CPU: 180, In: []float64{375}},
+			{Name: gleamdRow, Payload: 4096, Legs: 3, CPU: 1000, In: []float64{100}},
+			{Name: fastRow, Payload: 4096, Legs: 3, CPU: 760, In: []float64{100}},
 		},
 		Latency: []Latency{
 			{Name: gleamdRow, Gap: 200, P50: 40, P99: 90}, {Name: gleamdRow, Gap: 30, P50: 1, P99: 1},
-			{Name: fastRow, Gap: 200, P50: 10, P99: 60}, {Name: bridgeRow, Gap: 200, P50: 20, P99: 60},
+			{Name: fastRow, Gap: 200, P50: 10, P99: 60}, {Name: bridgeRow, Gap: 200, P50: 20, P99: 40},
+			{Name: broadcastRow, Gap: 200, P50: 8, P99: 50},
 		},
 	}
 	r.judgeFast()
 	want := []wantedTarget{
 		{"XDP broadcast, 7 receivers", 0.8, false},
 		{"without the store", 0.84, true},
+		{"fast path / gleamd, 4096 B", 0.76, true},
 		{"fast path / XDP broadcast", 0.8, true},
 		{"fast path / gleamd", 4, true},
 		{"bridge multicast flood", 2.5, false},
 		{"CPU time per copy", 0.3, true},
 		{"lost to ACKs", 0.05, true},
-		{"p50", 0.25, true},
 		{"p99", 0.666667, false},
-		{"p99 latency at a frame every 200 µs, fast path / bridge", 1, true},
+		{"p50 latency at a frame every 200 µs, fast path / XDP broadcast", 1.25, false},
+		{"p99 latency at a frame every 200 µs, fast path / XDP broadcast", 1.2, true},
+		{"p50 latency at a frame every 200 µs, fast path / bridge", 0.5, true},
+		{"p99 latency at a frame every 200 µs, fast path / bridge", 1.5, false},
 	}
 	checkTargets(t, r.Targets, want)
 }

@@ -29,6 +29,9 @@ type Target struct {
 // wideCase is the case of the fast path's target with more receivers.
 var wideCase = benchCase{payload: 1024, legs: 7}
 
+// longCase has frames in several buffers.
+var longCase = benchCase{payload: 4096, legs: 3}
+
 // Bounds of the targets.
 const (
 	overBare      = 0.90
@@ -44,6 +47,8 @@ const (
 	fastOverBridge      = 3
 	fastCPU             = 0.4
 	fastLatency         = 0.5
+	fastLatencyOver     = 1.2
+	longFramesCPU       = 1 / 1.3
 )
 
 // judge fills in the targets for which everything was measured.
@@ -80,6 +85,9 @@ func (r *Result) judgeFast() {
 	if alone := r.find(noRepairRow, targetCase); alone != nil {
 		r.ratio("fast path's program without the store / XDP broadcast", alone, broadcastRow, noStoreOverCeiling)
 	}
+	if long, x := r.find(fastRow, longCase), r.find(gleamdRow, longCase); long != nil && x != nil && x.CPU > 0 {
+		r.add("CPU time per copy, fast path / gleamd, 4096 B", long.CPU/x.CPU, longFramesCPU, true)
+	}
 	fast := r.find(fastRow, targetCase)
 	if fast == nil {
 		return
@@ -98,11 +106,13 @@ func (r *Result) judgeFast() {
 		return
 	}
 	if x := r.sparseLatency(gleamdRow); x != nil {
-		r.add("p50 latency at a frame every 200 µs, fast path / gleamd", own.P50/x.P50, fastLatency, true)
 		r.add("p99 latency at a frame every 200 µs, fast path / gleamd", own.P99/x.P99, fastLatency, true)
 	}
-	if x := r.sparseLatency(bridgeRow); x != nil {
-		r.add("p99 latency at a frame every 200 µs, fast path / bridge", own.P99/x.P99, 1, true)
+	for _, to := range []struct{ row, name string }{{broadcastRow, "XDP broadcast"}, {bridgeRow, "bridge"}} {
+		if x := r.sparseLatency(to.row); x != nil {
+			r.add("p50 latency at a frame every 200 µs, fast path / "+to.name, own.P50/x.P50, fastLatencyOver, true)
+			r.add("p99 latency at a frame every 200 µs, fast path / "+to.name, own.P99/x.P99, fastLatencyOver, true)
+		}
 	}
 }
 
