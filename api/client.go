@@ -101,6 +101,12 @@ func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
 	return gs, c.call(ctx, "GET", "/v1/groups", nil, &gs)
 }
 
+// SomeGroups returns the registered groups that q selects, in the order of their addresses. Who asks for many, asks for
+// some with Limit, and for further ones After the last.
+func (c *Client) SomeGroups(ctx context.Context, q *GroupQuery) (gs []Group, err error) {
+	return gs, c.call(ctx, "GET", "/v1/groups?"+q.values().Encode(), nil, &gs)
+}
+
 // EndedGroups returns the last states of groups that are no more, oldest first.
 func (c *Client) EndedGroups(ctx context.Context) (gs []Group, err error) {
 	return gs, c.call(ctx, "GET", "/v1/ended", nil, &gs)

@@ -41,7 +41,7 @@ var eventParams = []param{
 }
 
 var routes = []route{
-	{method: "GET", path: "/v1/groups", summary: "All groups", answer: []Group{}, lines: true, do: (*handler).groups},
+	{method: "GET", path: "/v1/groups", summary: "Groups, in the order of their addresses: all, or those that the parameters select", query: groupParams, answer: []Group{}, lines: true, do: (*handler).groups},
 	{method: "POST", path: "/v1/groups", summary: "Register a group by the numbers of its queue pairs", body: Register{}, do: (*handler).register},
 	{method: "PUT", path: "/v1/groups", summary: "As POST", body: Register{}, do: (*handler).register},
 	{method: "GET", path: "/v1/groups/{group}", summary: "One group", answer: Group{}, do: (*handler).group},

@@ -191,8 +191,12 @@ func write(w http.ResponseWriter, status int, v any) {
 	w.Write(buf.Bytes()) // an error means that the peer has gone
 }
 
-func (h *handler) groups(*http.Request, string) (any, error) {
-	gs, err := h.backend.Groups()
+func (h *handler) groups(r *http.Request, _ string) (any, error) {
+	q, err := parseGroupQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	gs, err := h.backend.Groups(&q)
 	if err != nil {
 		return nil, err
 	}

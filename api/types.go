@@ -336,7 +336,8 @@ func (e *Error) Error() string { return e.Message }
 // methods are safe for concurrent use. An *Error returned by one is passed on with
 // status 409 (404 if Reason is "unknown_group", "unknown_member" or "unknown_port").
 type Backend interface {
-	Groups() ([]Group, error)
+	// Groups returns the groups that q selects, in the order of their addresses; all, if it is nil.
+	Groups(q *GroupQuery) ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
 	// EndedGroups returns the last states of groups that are no more, oldest first:
 	// as many as are remembered. One address may be there several times.

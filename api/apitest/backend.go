@@ -71,15 +71,20 @@ func (b *Backend) Created() []api.CreateGroup {
 }
 
 // Groups implements api.Backend.
-func (b *Backend) Groups() ([]api.Group, error) {
+func (b *Backend) Groups(q *api.GroupQuery) (list []api.Group, _ error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.GroupList), b.Fail
+	for i := range b.GroupList {
+		if g := &b.GroupList[i]; q == nil || q.Selects(g) && (q.Limit == 0 || len(list) < q.Limit) {
+			list = append(list, *g)
+		}
+	}
+	return list, b.Fail
 }
 
 // BusiestGroups returns the first n groups, and how many others there are.
 func (b *Backend) BusiestGroups(n int) ([]api.Group, int, error) {
-	list, err := b.Groups()
+	list, err := b.Groups(nil)
 	return list[:min(n, len(list))], max(0, len(list)-n), err
 }
 

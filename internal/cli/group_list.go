@@ -4,8 +4,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -17,13 +19,28 @@ import (
 func groupListCommand(env *Env) *cobra.Command {
 	var out output
 	var gone bool
+	var member, after string
+	var q api.GroupQuery
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "All groups, one a line",
+		Short:   "Groups, one a line",
+		Long:    "list prints all groups, or those that the flags select, which the switch sends alone.",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			ask := env.client().Groups
+		Example: "  gleam group list --member 10.77.0.2 --state failed\n  gleam group list --limit 100 --after 10.77.254.100",
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			for _, x := range []struct {
+				flag, text string
+				ip         *netip.Addr
+			}{{"member", member, &q.Member}, {"after", after, &q.After}} {
+				if x.text == "" {
+					continue
+				}
+				if *x.ip, err = netip.ParseAddr(x.text); err != nil {
+					return usageError{fmt.Errorf("--%s: %w", x.flag, err)}
+				}
+			}
+			ask := func(ctx context.Context) ([]api.Group, error) { return env.client().SomeGroups(ctx, &q) }
 			if gone {
 				ask = env.client().EndedGroups
 			}
@@ -35,7 +52,16 @@ func groupListCommand(env *Env) *cobra.Command {
 		},
 	}
 	out.addTo(c)
-	c.Flags().BoolVar(&gone, "ended", false, "the last groups that are no more, as they were in the end, oldest first")
+	f := c.Flags()
+	f.StringVar(&member, "member", "", "groups of this host alone")
+	f.Uint16Var(&q.Key, "key-id", 0, "groups that belong to the key with this id alone")
+	f.StringVar(&q.State, "state", "", "groups in this state alone: idle, running or failed")
+	f.IntVar(&q.Limit, "limit", 0, "at most so many groups, in the order of their addresses; 0: all")
+	f.StringVar(&after, "after", "", "groups behind this address alone")
+	f.BoolVar(&gone, "ended", false, "the last groups that are no more, as they were in the end, oldest first")
+	for _, name := range []string{"member", "key-id", "state", "limit", "after"} {
+		c.MarkFlagsMutuallyExclusive("ended", name)
+	}
 	return c
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -27,22 +26,38 @@ var _ api.Backend = (*Engine)(nil)
 const showBatch = 16
 
 // Groups implements api.Backend.
-func (e *Engine) Groups() ([]api.Group, error) {
+func (e *Engine) Groups(q *api.GroupQuery) ([]api.Group, error) {
 	list := []api.Group{}
+	if q == nil {
+		q = &api.GroupQuery{}
+	}
 	var ips []netip.Addr
-	ok := e.control.read(func() { ips = slices.Collect(maps.Keys(e.control.dir.groups)) })
+	ok := e.control.read(func() {
+		for ip := range e.control.dir.groups {
+			if q.After.Less(ip) {
+				ips = append(ips, ip)
+			}
+		}
+	})
+	slices.SortFunc(ips, netip.Addr.Compare)
 	for part := range slices.Chunk(ips, showBatch) {
+		from := len(list)
 		ok = ok && e.control.showGroups(&list, func() (groups []*group) {
 			for _, ip := range part {
 				groups = append(groups, e.control.dir.groups[ip])
 			}
 			return groups
 		})
+		chosen := slices.DeleteFunc(list[from:], func(g api.Group) bool { return !q.Selects(&g) })
+		slices.SortFunc(chosen, func(a, b api.Group) int { return a.IP.Compare(b.IP) })
+		if list = list[:from+len(chosen)]; q.Limit > 0 && len(list) >= q.Limit {
+			list = list[:q.Limit]
+			break
+		}
 	}
 	if !ok {
 		return nil, errStopped
 	}
-	slices.SortFunc(list, func(a, b api.Group) int { return a.IP.Compare(b.IP) })
 	return list, nil
 }
 

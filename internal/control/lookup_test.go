@@ -58,7 +58,7 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 		}
 		f.control.sendOutput()
 	})
-	if g, err := f.Groups(); err != nil || len(g) != 1 {
+	if g, err := f.Groups(nil); err != nil || len(g) != 1 {
 		t.Errorf("groups: %d, %v; want that of the known members", len(g), err)
 	}
 	if d := time.Since(start); d > time.Second {

@@ -32,7 +32,7 @@ var changes = []string{
 func TestReadsChangeNothing(t *testing.T) {
 	packet := &api.ExplainPacket{From: fakeHost(0), Op: "SEND_ONLY"}
 	reads := map[string]func(*fakeSwitch) error{
-		"Groups":        func(f *fakeSwitch) error { _, err := f.Groups(); return err },
+		"Groups":        func(f *fakeSwitch) error { _, err := f.Groups(nil); return err },
 		"Group":         func(f *fakeSwitch) error { _, err := f.Group(fakeGroup(0)); return err },
 		"EndedGroups":   func(f *fakeSwitch) error { _, err := f.EndedGroups(); return err },
 		"BusiestGroups": func(f *fakeSwitch) error { _, _, err := f.BusiestGroups(9); return err },

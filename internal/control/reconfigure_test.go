@@ -58,7 +58,7 @@ func TestReconfigure(t *testing.T) {
 	}); err == nil || !strings.Contains(err.Error(), "2") {
 		t.Error("a group beyond the lowered limit is registered")
 	}
-	if gs, err := f.Groups(); err != nil || len(gs) != 2 {
+	if gs, err := f.Groups(nil); err != nil || len(gs) != 2 {
 		t.Errorf("%d groups, %v", len(gs), err)
 	}
 }
@@ -104,11 +104,11 @@ func TestReconfigurePrefixes(t *testing.T) {
 	}
 	apply(false, 0, "1 groups are in none of these prefixes: 10.77.254.2: end them first", first, "10.9.0.0/24")
 	apply(true, 0, "10.77.0.2, a member of group", first, second, fakeHost(1).String()+"/32")
-	if gs, err := f.Groups(); err != nil || len(gs) != 2 {
+	if gs, err := f.Groups(nil); err != nil || len(gs) != 2 {
 		t.Fatalf("after refusals: %d groups, %v", len(gs), err)
 	}
 	apply(true, 1, "", first, "10.9.0.0/24")
-	if gs, err := f.Groups(); err != nil || len(gs) != 1 || gs[0].IP != fakeGroup(0) {
+	if gs, err := f.Groups(nil); err != nil || len(gs) != 1 || gs[0].IP != fakeGroup(0) {
 		t.Errorf("groups %+v, %v", gs, err)
 	}
 	if gs, err := f.EndedGroups(); err != nil || len(gs) != 1 || gs[0].IP != fakeGroup(1) || gs[0].Ended.Reason != envelope.Withdrawn.String() {

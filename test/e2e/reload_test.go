@@ -83,7 +83,7 @@ func TestReloadDuringATransfer(t *testing.T) {
 	if err := r.engine.Register(third.registration()); err == nil || !strings.Contains(err.Error(), "1") {
 		t.Errorf("a group beyond the lowered limit: %v", err)
 	}
-	if gs, err := r.engine.Groups(); err != nil || len(gs) != 2 {
+	if gs, err := r.engine.Groups(nil); err != nil || len(gs) != 2 {
 		t.Errorf("%d groups, %v", len(gs), err)
 	}
 }
@@ -186,7 +186,7 @@ func TestReloadOfPrefixes(t *testing.T) {
 	if lost, err := r.reload(base, true); err != nil || len(lost.Groups) != 1 || lost.Groups[0] != fresh {
 		t.Fatalf("by force: %+v, %v", lost, err)
 	}
-	if gs, err := r.engine.Groups(); err != nil || len(gs) != 1 || gs[0].IP != r.group {
+	if gs, err := r.engine.Groups(nil); err != nil || len(gs) != 1 || gs[0].IP != r.group {
 		t.Fatalf("groups %+v, %v", gs, err)
 	}
 	if gs, err := r.engine.EndedGroups(); err != nil || len(gs) != 1 || gs[0].Ended.Reason != envelope.Withdrawn.String() {

@@ -54,7 +54,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 		}
 		said[name] = string(b)
 	}
-	list, err := r.engine.Groups()
+	list, err := r.engine.Groups(nil)
 	answer("groups", list, err)
 	one, err := r.engine.Group(r.group)
 	answer("group", one, err)

@@ -260,7 +260,7 @@ func TestWithoutKeysARouterIsAHost(t *testing.T) {
 	if err := a.register("10.9.0.100", "10.9.0.101"); err != nil {
 		t.Fatal(err)
 	}
-	groups, err := a.engine.Groups()
+	groups, err := a.engine.Groups(nil)
 	if err != nil || len(groups) != 1 || len(groups[0].Members) != 2 || groups[0].Members[1].Port != "right" {
 		t.Errorf("%+v, %v", groups, err)
 	}

@@ -73,7 +73,7 @@ func TestTreeOfTwoSwitches(t *testing.T) {
 			m.leave()
 			until(t, "no switch has the group", func() bool {
 				for _, e := range r.engines {
-					if list, err := e.Groups(); err != nil || len(list) > 0 {
+					if list, err := e.Groups(nil); err != nil || len(list) > 0 {
 						return false
 					}
 				}

@@ -72,7 +72,7 @@ func sendAll(rs []*rig, message int) {
 // owners returns how many groups each worker has.
 func (r *rig) owners() []int {
 	r.t.Helper()
-	groups, err := r.engine.Groups()
+	groups, err := r.engine.Groups(nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

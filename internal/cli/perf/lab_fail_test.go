@@ -247,7 +247,7 @@ func TestInterrupt(t *testing.T) {
 			if d := time.Since(start); d > 20*time.Second {
 				t.Errorf("took %v", d)
 			}
-			if list, err := n.engine.Groups(); err != nil || len(list) > 0 {
+			if list, err := n.engine.Groups(nil); err != nil || len(list) > 0 {
 				t.Errorf("groups are left at the switch: %v, %v", list, err)
 			}
 		})

@@ -195,7 +195,7 @@ func TestTestsAndModes(t *testing.T) {
 			}
 		}
 	}
-	if list, err := n.engine.Groups(); err != nil || len(list) > 0 {
+	if list, err := n.engine.Groups(nil); err != nil || len(list) > 0 {
 		t.Errorf("groups are left at the switch: %v, %v", list, err)
 	}
 }
