@@ -187,7 +187,10 @@ func newFakeSwitchWith(t testing.TB, hosts, workers int, more string, prepare ..
 	if !strings.Contains(more, "envelope:") {
 		more += "envelope: {insecure: true}\n"
 	}
-	text := more + "group_prefixes: [10.77.254.0/24]\numem: {frames: 4096}\n" +
+	if !strings.Contains(more, "group_prefixes:") {
+		more += "group_prefixes: [10.77.254.0/24]\n"
+	}
+	text := more + "umem: {frames: 4096}\n" +
 		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
 		"worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1,", workers), ",") + "]}\nports:\n"
 	for i := range hosts {

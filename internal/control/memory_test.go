@@ -1,0 +1,127 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// manyGroup is the address of group n of a test with many groups.
+func manyGroup(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 78, byte(n >> 8), byte(n)})
+}
+
+// manyPrefix is the configuration that has these addresses.
+const manyPrefix = "group_prefixes: [10.78.0.0/16]\nlimits: {groups: 16384}\n"
+
+// registerMany has masters register groups by envelopes, from first on, each with members at the first hosts.
+func (f *fakeSwitch) registerMany(first, groups, members int) {
+	f.t.Helper()
+	for n := first; n < first+groups; n++ {
+		head := envelope.Header{Epoch: 1, Transaction: 1, Total: 1, Group: manyGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
+		body := envelope.GroupBody{GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024, Policy: mcast.Strict}, TotalMembers: members, Lease: 10 * time.Minute}
+		for i := range members {
+			m := f.record(i, api.QPN(0x100+n))
+			body.Members = append(body.Members, record(&m))
+		}
+		head.Instance, head.Epoch = f.challenge(head, &envelope.Register{GroupBody: body})
+		head.Epoch++
+		f.give(head, &envelope.Register{GroupBody: body}, func() { f.left = nil })
+	}
+}
+
+// TestMemoryOfAGroup: the memory of an idle group that a master has registered is bounded, after garbage
+// collection. With -v, the test says which packages have allocated it.
+func TestMemoryOfAGroup(t *testing.T) {
+	const warm, groups = 128, 1024
+	for _, c := range []struct {
+		members      int
+		bytes, count uint64
+	}{{4, 7200, 25}, {16, 18400, 29}} {
+		f := newFakeSwitchWith(t, c.members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n")
+		f.control.do(func() {
+			f.control.dir.hosts.FollowKernel(true)
+			f.know(c.members)
+		})
+		f.registerMany(0, warm, c.members)
+		if rate := runtime.MemProfileRate; testing.Verbose() {
+			runtime.MemProfileRate = 1
+			defer func() { runtime.MemProfileRate = rate }()
+		}
+		bytes, count := heapInUse()
+		rooms := heapByPackage()
+		f.registerMany(warm, groups, c.members)
+		if n, err := f.Groups(); err != nil || len(n) != warm+groups {
+			t.Fatalf("%d groups, %v", len(n), err)
+		}
+		f.log = nil // of the test
+		f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) // what is to be announced is no memory of idle groups
+		bytesNow, countNow := heapInUse()
+		bytes, count = (bytesNow-bytes)/groups, (countNow-count)/groups
+		t.Logf("a group of %d members: %d bytes in %d objects", c.members, bytes, count)
+		if testing.Verbose() {
+			now := heapByPackage()
+			for room, x := range now {
+				now[room] = inUse{x.bytes - rooms[room].bytes, x.objects - rooms[room].objects}
+			}
+			for _, room := range slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Compare(now[b].bytes, now[a].bytes) }) {
+				if x := now[room]; x.bytes >= 8*groups {
+					t.Logf("%8d bytes %6.1f objects  %s", x.bytes/groups, float64(x.objects)/groups, room)
+				}
+			}
+		}
+		if bytes > c.bytes || count > c.count {
+			t.Errorf("a group of %d members takes %d bytes in %d objects, more than %d in %d", c.members, bytes, count, c.bytes, c.count)
+		}
+		f.stop()
+	}
+}
+
+// heapInUse returns the bytes and objects of the heap after garbage collection.
+func heapInUse() (bytes, objects uint64) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, m.HeapObjects
+}
+
+// inUse is memory in use.
+type inUse struct{ bytes, objects int64 }
+
+// heapByPackage returns the memory in use by the package, and the function, that has allocated it.
+func heapByPackage() map[string]inUse {
+	n, _ := runtime.MemProfile(nil, false)
+	records := make([]runtime.MemProfileRecord, n+100)
+	n, _ = runtime.MemProfile(records, false)
+	m := make(map[string]inUse)
+	for i := range records[:n] {
+		r := &records[i]
+		frames := runtime.CallersFrames(r.Stack())
+		for {
+			at, more := frames.Next()
+			if name, ours := strings.CutPrefix(at.Function, "github.com/gleam-rdma/gleam/"); ours || !more {
+				room := path.Join(path.Dir(name), strings.SplitN(path.Base(name), ".", 2)[0])
+				for _, room := range []string{name, room + ", all"} {
+					x := m[room]
+					m[room] = inUse{x.bytes + r.InUseBytes(), x.objects + r.InUseObjects()}
+				}
+				break
+			}
+		}
+	}
+	return m
+}
