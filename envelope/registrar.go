@@ -19,7 +19,8 @@ type Table interface {
 	// Install creates the group, or replaces the one with the same GroupIP. If reg has a
 	// Base, which is the installed epoch, Install only replaces the members and the tree by
 	// those of reg, and the group goes on (mcast.UpdateMembers). Unless it returns VerdictAccepted, nothing has changed. It
-	// must not retain or change reg. key is that of the registration; a local
+	// must not change reg, and may retain of it nothing but its Members, which never
+	// change. key is that of the registration; a local
 	// registration has no Master.
 	Install(reg *Registration, key KeyID) Verdict
 	// Remove removes a group.

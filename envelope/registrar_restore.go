@@ -69,12 +69,13 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 }
 
 // Restore makes s an installed group, with its whole lease from now on. The Table is not
-// called: the caller has installed the group there. Nobody is told.
+// called: the caller has installed the group there, and may retain the Members of s, which never
+// change. Nobody is told.
 func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	r.setTime(now)
 	ip := s.Registration.Group
 	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed, joined: map[MemberKey]uint64{}, gone: map[MemberKey]leftMember{}}
-	g.reg.Members, g.reg.Numbers, g.reg.Tree = slices.Clone(s.Registration.Members), slices.Clone(s.Registration.Numbers), s.Registration.Tree.clone()
+	g.reg.Numbers, g.reg.Tree = slices.Clone(s.Registration.Numbers), s.Registration.Tree.clone()
 	if g.reg.Origin == 0 {
 		g.reg.Origin = g.reg.Epoch
 	}

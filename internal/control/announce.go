@@ -110,7 +110,7 @@ func (c *control) announce(g *group, host netip.Addr) {
 	if !ok {
 		return
 	}
-	at := &g.slots[i].location
+	at := g.slots[i].at()
 	pi := c.plane.PortIndex(at.Ifindex)
 	if pi < 0 {
 		return

@@ -357,7 +357,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		if i >= len(g.slots) || g.slots[i].gone {
 			continue // it is, or will soon be, among the former members
 		}
-		m, r, at := &st.Members[i], &g.slots[i].record, &g.slots[i].location
+		m, r, at := &st.Members[i], g.slots[i].record, g.slots[i].at()
 		am := api.Member{
 			IP: r.IP, QPN: api.QPN(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
 			Pending: pendingName(m.Pending), AckPSN: api.PSN(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,

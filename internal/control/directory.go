@@ -103,13 +103,21 @@ type group struct {
 // slot is the member that the core knows under a MemberID. A member that has gone keeps
 // its slot until another member takes it over.
 type slot struct {
-	record           envelope.MemberRecord
-	number           uint32          // the member's number in the group
-	location         locate.Location // the member's location, if it is here
-	behind           mcast.Neighbor  // the switch that it is behind; NoNeighbour: it is here
+	record           *envelope.MemberRecord // the registrar's
+	location         *locate.Location       // the member's location, if it is here and known; slots share it
+	number           uint32                 // the member's number in the group
+	behind           mcast.Neighbor         // the switch that it is behind; NoNeighbour: it is here
 	leg              mcast.LegID
 	gone             bool
 	mismatchReported [mcast.NumNumbers]bool // numbers that its packets contradict and that the operator was told of
+}
+
+// at returns the member's location; none if it is not known, or the member is not here.
+func (s *slot) at() locate.Location {
+	if s.location == nil {
+		return locate.Location{}
+	}
+	return *s.location
 }
 
 // maxFormerMembers bounds the number of former members that a group remembers.
@@ -340,9 +348,9 @@ func (d *directory) stores(r *envelope.Registration) bool {
 func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mcast.Neighbor) dataplane.Table {
 	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PathMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
 	for i := range slots {
-		m := &slots[i].record
+		m := slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{
-			Origin: d.hosts.Origin(slots[i].location), IP: m.IP, QPN: m.QPN, Leg: slots[i].leg, Gone: slots[i].gone,
+			Origin: d.hosts.Origin(slots[i].at()), IP: m.IP, QPN: m.QPN, Leg: slots[i].leg, Gone: slots[i].gone,
 		})
 	}
 	return t

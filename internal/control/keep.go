@@ -33,10 +33,15 @@ type keeping struct {
 
 // keptGroup is what the file has of a group, beside the registration.
 type keptGroup struct {
-	reported uint32                               // the number of the last positions that were read
-	turn     *statefile.Turn                      // nil: no member has sent yet
-	records  map[netip.Addr]envelope.MemberRecord // the records of the members when turn was read
-	inFile   bool                                 // the file has the group
+	reported uint32                   // the number of the last positions that were read
+	turn     *statefile.Turn          // nil: no member has sent yet
+	records  []*envelope.MemberRecord // the records of the members by slot when turn was read; nil: had gone
+	inFile   bool                     // the file has the group
+}
+
+// hasRecord reports whether a member, now in slot i, had the record r when the turn was read.
+func (k *keptGroup) hasRecord(i int, r *envelope.MemberRecord) bool {
+	return i < len(k.records) && k.records[i] == r || slices.ContainsFunc(k.records, func(x *envelope.MemberRecord) bool { return x != nil && *x == *r })
 }
 
 // positionsUnderWay are positions that are not durable yet.
@@ -196,14 +201,14 @@ func (c *control) readPositions(g *group) bool {
 // noteTurn notes positions that were read.
 func (g *group) noteTurn(p *mcast.Positions) {
 	t := &statefile.Turn{}
-	g.kept.records = make(map[netip.Addr]envelope.MemberRecord)
+	g.kept.records = make([]*envelope.MemberRecord, len(p.Members))
 	for i, at := range p.Members {
 		s := &g.slots[i]
 		if s.gone {
 			continue
 		}
-		r := &s.record
-		g.kept.records[r.IP] = *r
+		r := s.record
+		g.kept.records[i] = r
 		if at.Known {
 			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive, FullHistory: at.FullHistory})
 		}
@@ -260,7 +265,7 @@ func (g *group) presentTurn() *statefile.Turn {
 	for i := range g.slots {
 		s := &g.slots[i]
 		joins := slices.Contains(g.kept.turn.Joining, s.record.IP)
-		if s.record != g.kept.records[s.record.IP] {
+		if !g.kept.hasRecord(i, s.record) {
 			joins = !s.isHere()
 		}
 		if joins && !s.gone {
@@ -269,7 +274,7 @@ func (g *group) presentTurn() *statefile.Turn {
 	}
 	for _, p := range g.kept.turn.Positions {
 		for i := range g.slots {
-			if s := &g.slots[i]; !s.gone && s.record.IP == p.Member && s.record == g.kept.records[p.Member] {
+			if s := &g.slots[i]; !s.gone && s.record.IP == p.Member && g.kept.hasRecord(i, s.record) {
 				t.Positions = append(t.Positions, p)
 				if p.Member == g.kept.turn.Source {
 					t.Source = p.Member

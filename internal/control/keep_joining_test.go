@@ -73,8 +73,11 @@ func TestJoiningIsKept(t *testing.T) {
 		if x := g.presentTurn(); !slices.Equal(x.Joining, at(11, 1)) || len(x.Positions) != len(r.Members)-1 || x.Source != fakeHost(0) {
 			t.Errorf("%+v", x)
 		}
-		g.slots[3].record.QPN++ // another queue pair of host 12 has joined
-		g.slots[4].record.QPN++ // and one of host 1, which is here
+		for _, i := range []int{3, 4} { // other queue pairs of host 12, and of host 1, which is here, have joined
+			other := *g.slots[i].record
+			other.QPN++
+			g.slots[i].record = &other
+		}
 		x := g.presentTurn()
 		if !slices.Equal(x.Joining, at(11, 12)) || len(x.Positions) != len(r.Members)-3 {
 			t.Errorf("%+v", x)

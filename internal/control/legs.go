@@ -22,10 +22,10 @@ func newSlots(r *envelope.Registration, places []locate.Location) (slots []slot,
 	slots = make([]slot, len(r.Members))
 	for i := range slots {
 		s := &slots[i]
-		s.record, s.number, s.behind = r.Members[i], r.Number(i), r.Tree.Leg(i)
+		s.record, s.number, s.behind = &r.Members[i], r.Number(i), r.Tree.Leg(i)
 		s.leg, legs = legFor(legs, s.behind)
 		if s.isHere() {
-			s.location, places = places[0], places[1:]
+			s.location, places = &places[0], places[1:]
 		}
 	}
 	return slots, legs

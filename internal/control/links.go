@@ -182,7 +182,7 @@ func (c *control) checkIsolation(g *group) {
 	var names []string
 	for i := range g.slots {
 		s := &g.slots[i]
-		if pi := c.plane.PortIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.ports[pi].bridgeState.Isolated && !slices.Contains(names, c.ports[pi].Name) {
+		if pi := c.plane.PortIndex(s.at().Ifindex); !s.gone && pi >= 0 && c.ports[pi].bridgeState.Isolated && !slices.Contains(names, c.ports[pi].Name) {
 			names = append(names, c.ports[pi].Name)
 		}
 	}

@@ -46,7 +46,7 @@ func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, l
 	}
 	if g := d.groups[group]; g != nil {
 		if i, in := g.hosts[host]; in {
-			if at := g.slots[i].location; at.Known() {
+			if at := g.slots[i].at(); at.Known() {
 				return at, true
 			}
 			at, _ = h.Place(g.key)
@@ -70,9 +70,11 @@ func (d *directory) setMembers(g *group, slots []slot) (moved []*location.Host) 
 	for i := range slots {
 		if s := &slots[i]; !s.gone && s.isHere() {
 			now[s.record.IP] = i
-			if h, elsewhere := d.hosts.Join(g.reg.Group, g.key, s.record.IP, s.location); elsewhere {
+			h, elsewhere := d.hosts.Join(g.reg.Group, g.key, s.record.IP, s.at())
+			if elsewhere {
 				moved = append(moved, h)
 			}
+			s.location = h.Share(g.key, s.at())
 		}
 	}
 	for ip := range g.hosts {
@@ -98,7 +100,7 @@ func (d *directory) slotGone(g *group, i int) {
 func locationIn(g *group, h *location.Host) locate.Location {
 	if g != nil {
 		if i, in := g.hosts[h.IP()]; in {
-			return g.slots[i].location
+			return g.slots[i].at()
 		}
 	}
 	return h.At()

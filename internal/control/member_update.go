@@ -39,7 +39,7 @@ func (d *directory) newHere(r *envelope.Registration) (*envelope.Registration, e
 	for i := range r.Members {
 		m := &r.Members[i]
 		here := r.Tree.Leg(i) == envelope.NoNeighbour
-		if j := g.numbered(r.Number(i)); j >= 0 && g.slots[j].record == *m {
+		if j := g.numbered(r.Number(i)); j >= 0 && *g.slots[j].record == *m {
 			if here != g.slots[j].isHere() {
 				return nil, rejected(envelope.Problem{Reason: envelope.NotInTrees, Value: uint64(envelope.LimitMove), Member: m.Key()})
 			}
@@ -64,7 +64,7 @@ func (d *directory) adds(r *envelope.Registration) bool {
 		return true
 	}
 	for i := range r.Members {
-		if j := g.numbered(r.Number(i)); j < 0 || g.slots[j].record != r.Members[i] {
+		if j := g.numbered(r.Number(i)); j < 0 || *g.slots[j].record != r.Members[i] {
 			return true
 		}
 	}
@@ -120,8 +120,8 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 	for i := range p.slots {
 		s := &p.slots[i]
 		at, ok := stays[s.number]
-		if ok = ok && r.Members[at] == s.record; !s.gone && !ok {
-			s.gone = true
+		if ok = ok && r.Members[at] == *s.record; !s.gone && !ok {
+			s.leave()
 			p.update.Remove = append(p.update.Remove, mcast.MemberID(i))
 		}
 		switch {
@@ -131,6 +131,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 			away = append(away, i)
 		default:
 			delete(stays, s.number)
+			s.record = &r.Members[at] // an equal one
 			if to := r.Tree.Leg(at); to != s.behind {
 				s.behind = to
 				s.leg, p.legs = legFor(p.legs, to)
@@ -142,7 +143,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 		if _, joins := stays[r.Number(i)]; !joins {
 			continue
 		}
-		s := slot{record: r.Members[i], number: r.Number(i), behind: r.Tree.Leg(i)}
+		s := slot{record: &r.Members[i], number: r.Number(i), behind: r.Tree.Leg(i)}
 		at := len(p.slots)
 		if s.isHere() && len(free) > 0 {
 			at, free = free[0], free[1:]
@@ -156,7 +157,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 			}
 		}
 		if s.isHere() {
-			s.location, places = places[0], places[1:]
+			s.location, places = &places[0], places[1:]
 		}
 		p.slots[at] = s
 		added = append(added, at)
@@ -164,7 +165,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 	p.update.Table, p.update.Stored = d.makeTable(r, p.slots, p.legs), d.stores(r)
 	for _, i := range added {
 		s := &p.slots[i]
-		a := mcast.AddMember{Member: mcast.MemberSpec{MemberRecord: s.record, Number: s.number, Leg: s.leg}, Leg: legSpec(&p.update.Table.Destinations[i])}
+		a := mcast.AddMember{Member: mcast.MemberSpec{MemberRecord: *s.record, Number: s.number, Leg: s.leg}, Leg: legSpec(&p.update.Table.Destinations[i])}
 		if !s.isHere() {
 			a.Leg = d.forwardedSpec(r, s.behind)
 			if i < len(g.slots) {
@@ -181,7 +182,13 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 }
 
 // markGone records that the member in slot i has gone.
-func (g *group) markGone(i int) { g.slots[i].gone = true }
+func (g *group) markGone(i int) { g.slots[i].leave() }
+
+// leave marks the member as gone. Its record is copied, as later registrations do not have it.
+func (s *slot) leave() {
+	record := *s.record
+	s.record, s.gone = &record, true
+}
 
 // rememberFormer records a member that has gone, for operators. port is where it was; "" if that is
 // not known.

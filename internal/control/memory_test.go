@@ -50,7 +50,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 	for _, c := range []struct {
 		members      int
 		bytes, count uint64
-	}{{4, 7200, 25}, {16, 18400, 29}} {
+	}{{4, 6400, 25}, {16, 15100, 29}} {
 		f := newFakeSwitchWith(t, c.members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n")
 		f.control.do(func() {
 			f.control.dir.hosts.FollowKernel(true)
@@ -67,7 +67,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 		if n, err := f.Groups(); err != nil || len(n) != warm+groups {
 			t.Fatalf("%d groups, %v", len(n), err)
 		}
-		f.log = nil // of the test
+		f.log = nil                                                                // of the test
 		f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) // what is to be announced is no memory of idle groups
 		bytesNow, countNow := heapInUse()
 		bytes, count = (bytesNow-bytes)/groups, (countNow-count)/groups

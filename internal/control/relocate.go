@@ -79,11 +79,11 @@ func (c *control) followChanges() {
 func (d *directory) memberMoved(group netip.Addr, h *location.Host, at locate.Location, err error) {
 	g := d.groups[group]
 	i, ok := g.hosts[h.IP()]
-	if !ok || g.slots[i].gone || location.Same(g.slots[i].location, at) {
+	if !ok || g.slots[i].gone || location.Same(g.slots[i].at(), at) {
 		return // evicted, or registered with this location
 	}
 	d.notify(false, "a member's location has changed", "group", group, "member", h.IP(), "location", d.hosts.Text(at), "error", err)
-	g.slots[i].location = at
+	g.slots[i].location = h.Share(g.key, at)
 	d.noteStaleTable(g)
 	d.onMoved(g, h.IP())
 }

@@ -134,7 +134,7 @@ func (c *control) rebindHosts(was, now int) {
 		for group := range h.Groups() {
 			g := c.dir.groups[group]
 			if i, ok := g.hosts[h.IP()]; ok {
-				g.slots[i].location = g.slots[i].location.Rebound(was, now)
+				g.slots[i].location = h.Share(g.key, g.slots[i].at().Rebound(was, now))
 			}
 		}
 	}

@@ -117,9 +117,11 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 	d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 	d.groups[r.Group], d.byID[id] = g, g
 	g.slots, g.legs, g.registeredAt, g.generation = slots, legs, x.RegisteredAt, spec.Generation
-	g.kept.inFile, g.kept.turn, g.kept.records = true, x.Turn, make(map[netip.Addr]envelope.MemberRecord)
-	for _, m := range r.Members {
-		g.kept.records[m.IP] = m
+	g.kept.inFile, g.kept.turn = true, x.Turn
+	if x.Turn != nil {
+		for i := range r.Members {
+			g.kept.records = append(g.kept.records, &r.Members[i])
+		}
 	}
 	d.setSlots(g, r)
 	return g, nil

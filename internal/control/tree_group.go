@@ -153,7 +153,7 @@ func (d *directory) linkMTU(r *envelope.Registration, most int) int {
 // portOf returns the port that frames for the member leave by, -1 if there is none.
 func (d *directory) portOf(s *slot) int {
 	if s.isHere() {
-		return d.plane.PortIndex(s.location.Ifindex)
+		return d.plane.PortIndex(s.at().Ifindex)
 	}
 	if l, ok := d.switches.LinkTo(s.behind); ok {
 		return l.Port

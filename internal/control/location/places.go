@@ -22,6 +22,7 @@ import (
 type place struct {
 	at     locate.Location    // none: the way to held is not known yet, or nothing is
 	held   statefile.Location // the location as the state file has it; the zero value: nobody knows where the host is
+	shared *locate.Location   // the location that was shared last; never changed
 	groups int                // groups of the key that the host is a member of
 }
 
@@ -50,6 +51,19 @@ func (h *Host) placeIn(key envelope.KeyID) *place {
 		h.places[key] = p
 	}
 	return p
+}
+
+// Share returns at for a group of a key, nil for none. Groups that have h at one location share one value,
+// which never changes.
+func (h *Host) Share(key envelope.KeyID, at locate.Location) *locate.Location {
+	if !at.Known() {
+		return nil
+	}
+	p := h.placeIn(key)
+	if p.shared == nil || !p.shared.Equal(&at) {
+		p.shared = &at
+	}
+	return p.shared
 }
 
 // isAt reports whether h is pinned at an interface, or has a place there.
