@@ -325,7 +325,7 @@ func (r *Registrar) goneMeanwhile(g, l *group, gone *Gone) *group {
 	if g != nil && g.hasRecord(&rec) {
 		return g // dropGone takes it off l
 	}
-	l.noteGone(leftMember{rec, gone})
+	l.noteGone(leftMember{rec: rec, body: gone})
 	r.lose(l, i)
 	l.branch.loseMember(i)
 	return nil

@@ -125,6 +125,9 @@ func (g *group) noteGone(m leftMember) {
 	if g.gone == nil {
 		g.gone = map[MemberKey]leftMember{}
 	}
+	if !g.isRebuild() {
+		m.joined = 0
+	}
 	g.gone[m.rec.Key()] = m
 	g.untold = append(g.untold, m.body)
 }

@@ -158,7 +158,7 @@ type Registrar struct {
 	pending      map[pendingKey]*assembly    // incomplete
 	pendingUnder map[KeyID]int               // number of pending, by key
 	epochs       map[netip.Addr]*epochRecord // survives the groups
-	members      map[MemberKey]netip.Addr    // members of installed groups
+	members      memberIndex                 // members of installed groups
 	events       goneEvents
 	eventID      uint32
 	nextHint     time.Duration // the time when the next unauthenticated Reject may be sent
@@ -198,10 +198,9 @@ type group struct {
 	tx       uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
 	segments []digest      // the digests of the Register, to recognize a duplicate
 	lease    timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease
-	// joined is the epoch in which each member's record was registered. The entry
-	// outlives the membership: a Leave of that epoch or a later one is about this group.
-	joined map[MemberKey]uint64
-	// gone are the members that have left in this epoch.
+	// joined is the epoch in which each member's record was registered, by member.
+	joined []uint64
+	// gone are the members that have left in this epoch; nil: none.
 	gone map[MemberKey]leftMember
 	// usedNumbers are records of former members that must not be registered again, oldest
 	// first.
@@ -260,7 +259,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 	return &Registrar{
 		endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, table: t, random: random(cfg.Seed),
 		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{}, pendingUnder: map[KeyID]int{},
-		events: newGoneEvents(), epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
+		events: newGoneEvents(), epochs: map[netip.Addr]*epochRecord{}, members: memberIndex{},
 		treeBooks: newTreeBooks(),
 	}, nil
 }

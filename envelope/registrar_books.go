@@ -5,7 +5,10 @@ package envelope
 
 import (
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Accounts of the groups: their number, the number of each key, and the order in which
@@ -14,6 +17,28 @@ import (
 
 // usage is the number of groups and members registered, or being located, under one key.
 type usage struct{ groups, members int }
+
+// memberIndex finds the group of a member. It has no pointers, as it may have millions of members.
+type memberIndex map[memberID]address
+
+// address is an IP address without a zone.
+type address [16]byte
+
+// memberID is a MemberKey.
+type memberID struct {
+	ip  address
+	qpn rocev2.QPN
+}
+
+func idOf(k MemberKey) memberID { return memberID{k.IP.As16(), k.QPN} }
+
+func (x memberIndex) put(k MemberKey, group netip.Addr) { x[idOf(k)] = group.As16() }
+func (x memberIndex) remove(k MemberKey)                { delete(x, idOf(k)) }
+
+func (x memberIndex) group(k MemberKey) (ip netip.Addr, ok bool) {
+	a, ok := x[idOf(k)]
+	return netip.AddrFrom16(a).Unmap(), ok
+}
 
 // served returns the group that counts at ip: the installed one, or else one whose
 // members are being located; nil if there is neither.
@@ -96,6 +121,9 @@ func (r *Registrar) located(ip netip.Addr) {
 func (r *Registrar) lose(g *group, i int) {
 	r.book(g.reg.Group, -1)
 	g.reg.loseMember(i)
+	if g.joined != nil {
+		g.joined = slices.Delete(g.joined, i, i+1)
+	}
 	r.book(g.reg.Group, 1)
 }
 

@@ -90,7 +90,7 @@ func (r *Registrar) check(g *group) *Problem {
 	}
 	for i := range g.reg.Members {
 		k := g.reg.Members[i].Key()
-		if other, ok := r.members[k]; ok && other != g.reg.Group {
+		if other, ok := r.members.group(k); ok && other != g.reg.Group {
 			return &Problem{Reason: OverlappingMembers, Member: k}
 		}
 		if r.Serves(k.IP) {
@@ -279,12 +279,12 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	old := r.groups[ip]
 	if old != nil {
 		for i := range old.reg.Members {
-			delete(r.members, old.reg.Members[i].Key())
+			r.members.remove(old.reg.Members[i].Key())
 		}
 	}
 	r.put(g)
 	for i := range g.reg.Members {
-		r.members[g.reg.Members[i].Key()] = ip
+		r.members.put(g.reg.Members[i].Key(), ip)
 	}
 	fresh := g.keepConfirmed(old)
 	e := Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members), Began: g.began}

@@ -116,10 +116,13 @@ func (r *Registrar) removeMember(g *group, b *Gone) bool {
 	if i < 0 {
 		return false
 	}
-	g.gone[k] = leftMember{g.reg.Members[i], b}
+	if g.gone == nil {
+		g.gone = map[MemberKey]leftMember{}
+	}
+	g.gone[k] = leftMember{g.reg.Members[i], g.joined[i], b}
 	g.usedNumbers = r.noteUsedNumbers(g, g.usedNumbers, g.reg.Members[i])
 	r.lose(g, i)
-	delete(r.members, k)
+	r.members.remove(k)
 	return true
 }
 
@@ -129,13 +132,17 @@ func (r *Registrar) reportMember(g *group, b *Gone, out *Output) {
 	})
 }
 
-// memberEpoch returns the epoch in which the record of k was registered.
+// memberEpoch returns the epoch in which the record of k was registered, also if k has left: a Leave
+// of that epoch or a later one is about this group.
 func (g *group) memberEpoch(k MemberKey) (epoch uint64, ok bool) {
 	if g == nil {
 		return 0, false
 	}
-	epoch, ok = g.joined[k]
-	return epoch, ok
+	if i := g.reg.Find(k); i >= 0 {
+		return g.joined[i], true
+	}
+	epoch = g.gone[k].joined
+	return epoch, epoch != 0
 }
 
 // delete removes a group, or the incomplete registration that its master has given up. It
@@ -218,7 +225,7 @@ func (r *Registrar) takeOff(g *group, why EndReason, out *Output) {
 	}
 	r.remove(g)
 	for i := range g.reg.Members {
-		delete(r.members, g.reg.Members[i].Key())
+		r.members.remove(g.reg.Members[i].Key())
 	}
 	r.table.Remove(ip, why)
 	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why, Err: lost.err()})

@@ -52,11 +52,9 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 	for _, d := range g.segments {
 		s.Digests = append(s.Digests, d)
 	}
-	for i := range g.reg.Members {
-		s.Joined = append(s.Joined, g.joined[g.reg.Members[i].Key()])
-	}
-	for k, m := range g.gone {
-		s.Former = append(s.Former, SavedFormer{m.rec, g.joined[k], m.body.EndReason, m.body.Code, m.body.PSN})
+	s.Joined = slices.Clone(g.joined)
+	for _, m := range g.gone {
+		s.Former = append(s.Former, SavedFormer{m.rec, m.joined, m.body.EndReason, m.body.Code, m.body.PSN})
 	}
 	slices.SortFunc(s.Former, func(a, b SavedFormer) int { return a.Record.IP.Compare(b.Record.IP) })
 	for i := range g.usedNumbers {
@@ -74,7 +72,7 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	r.setTime(now)
 	ip := s.Registration.Group
-	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed, joined: map[MemberKey]uint64{}, gone: map[MemberKey]leftMember{}}
+	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed, joined: slices.Clone(s.Joined)}
 	g.reg.Numbers, g.reg.Tree = slices.Clone(s.Registration.Numbers), s.Registration.Tree.clone()
 	if g.reg.Origin == 0 {
 		g.reg.Origin = g.reg.Epoch
@@ -104,14 +102,15 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 		g.segments = append(g.segments, d)
 	}
 	for i := range g.reg.Members {
-		g.joined[g.reg.Members[i].Key()] = s.Joined[i]
-		r.members[g.reg.Members[i].Key()] = ip
+		r.members.put(g.reg.Members[i].Key(), ip)
 	}
 	for _, f := range s.Former {
 		if f.Reason != 0 {
 			k := f.Record.Key()
-			g.joined[k] = f.Joined
-			g.gone[k] = leftMember{f.Record, &Gone{Member: k, EndReason: f.Reason, Code: f.Code, PSN: f.PSN}}
+			if g.gone == nil {
+				g.gone = map[MemberKey]leftMember{}
+			}
+			g.gone[k] = leftMember{f.Record, f.Joined, &Gone{Member: k, EndReason: f.Reason, Code: f.Code, PSN: f.PSN}}
 		}
 		g.usedNumbers = append(g.usedNumbers, f.Record)
 	}

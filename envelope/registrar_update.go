@@ -53,10 +53,7 @@ func changedParameter(a, b *Registration) Parameter {
 // keepConfirmed copies from old, if g updates it, the state of the members that stay, and
 // returns the indices of the new members.
 func (g *group) keepConfirmed(old *group) (fresh []int) {
-	g.joined = map[MemberKey]uint64{}
-	if g.gone == nil {
-		g.gone = map[MemberKey]leftMember{}
-	}
+	g.joined = make([]uint64, len(g.reg.Members))
 	if g.reg.Base != 0 {
 		g.failed, g.failure, g.attempts = old.failed, old.failure, old.attempts
 		if g.branch == nil {
@@ -65,8 +62,8 @@ func (g *group) keepConfirmed(old *group) (fresh []int) {
 	}
 	g.attempts = max(g.attempts, g.generation)
 	if g.reg.Base != 0 && g.isRebuild() { // the members that have gone, too
-		for k, e := range old.joined {
-			g.joined[k] = e
+		if g.gone == nil {
+			g.gone = map[MemberKey]leftMember{}
 		}
 		for k, m := range old.gone {
 			g.gone[k] = m
@@ -76,12 +73,12 @@ func (g *group) keepConfirmed(old *group) (fresh []int) {
 		m := &g.reg.Members[i]
 		switch {
 		case g.reg.Base != 0 && old.hasRecord(m):
-			g.joined[m.Key()] = old.joined[m.Key()]
+			g.joined[i] = old.joined[old.reg.Find(m.Key())]
 			continue
 		case g.isFresh(i):
-			g.joined[m.Key()] = g.reg.Epoch
+			g.joined[i] = g.reg.Epoch
 		default: // new at this switch alone
-			g.joined[m.Key()] = g.reg.Origin
+			g.joined[i] = g.reg.Origin
 		}
 		fresh = append(fresh, i)
 	}
@@ -108,8 +105,9 @@ func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
 
 // leftMember is a member that has left since the group's epoch began.
 type leftMember struct {
-	rec  MemberRecord
-	body *Gone
+	rec    MemberRecord
+	joined uint64 // the epoch in which rec was registered; 0: the member left before this epoch was installed
+	body   *Gone
 }
 
 // requeueGone makes sure that a Gone about k reaches the master.

@@ -133,8 +133,17 @@ func registrarState(r *Registrar) string {
 			for _, m := range g.reg.Members {
 				fmt.Fprintf(&s, "%s %s: %v receives %t\n", name, ip, m, m.ReceiveOnly)
 			}
-			for _, k := range slices.SortedFunc(maps.Keys(g.joined), byKey) {
-				fmt.Fprintf(&s, "%s %s: %v since %d\n", name, ip, k, g.joined[k])
+			joined := map[MemberKey]uint64{}
+			for i := range g.joined {
+				joined[g.reg.Members[i].Key()] = g.joined[i]
+			}
+			for k, m := range g.gone {
+				if m.joined != 0 {
+					joined[k] = m.joined
+				}
+			}
+			for _, k := range slices.SortedFunc(maps.Keys(joined), byKey) {
+				fmt.Fprintf(&s, "%s %s: %v since %d\n", name, ip, k, joined[k])
 			}
 			for _, k := range slices.SortedFunc(maps.Keys(g.gone), byKey) {
 				fmt.Fprintf(&s, "%s %s: %v gone, %v\n", name, ip, k, g.gone[k].body.EndReason)
@@ -153,8 +162,13 @@ func registrarState(r *Registrar) string {
 		e := r.epochs[ip]
 		fmt.Fprintf(&s, "epochs %s accepted %d rejected %d %v\n", ip, e.accepted, e.rejected, e.problem.Reason)
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(r.members), byKey) {
-		fmt.Fprintf(&s, "member %v of %s\n", k, r.members[k])
+	members := map[MemberKey]netip.Addr{}
+	for id := range r.members {
+		k := MemberKey{IP: netip.AddrFrom16(id.ip).Unmap(), QPN: id.qpn}
+		members[k], _ = r.members.group(k)
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(members), byKey) {
+		fmt.Fprintf(&s, "member %v of %s\n", k, members[k])
 	}
 	for _, e := range gones(r) {
 		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.to, e.epoch, e.key, saidBy(e.body), e.tries, e.retry.next, e.retry.wait)
