@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 
 // A host whose link comes up has lost its neighbour entries, or asks for the group's
@@ -99,18 +100,21 @@ func (c *control) announcePort(p *port) {
 
 // announceGroup announces g at the locations of its members.
 func (c *control) announceGroup(g *group) {
-	for ip := range g.hosts {
-		c.announce(g, ip)
+	for i := range g.slots {
+		if g.slots[i].joined {
+			c.announceAt(g, g.slots[i].at())
+		}
 	}
 }
 
 // announce announces g at the location that a host has in it.
 func (c *control) announce(g *group, host netip.Addr) {
-	i, ok := g.hosts[host]
-	if !ok {
-		return
+	if i, ok := g.hostSlot(host); ok {
+		c.announceAt(g, g.slots[i].at())
 	}
-	at := g.slots[i].at()
+}
+
+func (c *control) announceAt(g *group, at locate.Location) {
 	pi := c.plane.PortIndex(at.Ifindex)
 	if pi < 0 {
 		return

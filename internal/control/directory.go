@@ -84,7 +84,6 @@ type group struct {
 	reg           envelope.Registration
 	slots         []slot                  // slots by MemberID
 	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here
-	hosts         map[netip.Addr]int      // hosts of the members that are here, each with the index of its slot
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
 	applied       appliedOutcomes
@@ -109,6 +108,7 @@ type slot struct {
 	behind           mcast.Neighbor         // the switch that it is behind; NoNeighbour: it is here
 	leg              mcast.LegID
 	gone             bool
+	joined           bool                   // the host has the group (setMembers)
 	mismatchReported [mcast.NumNumbers]bool // numbers that its packets contradict and that the operator was told of
 }
 
@@ -181,23 +181,24 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	}
 	if d.groups[r.Group] != nil {
 		if g.key != key {
-			d.setMembers(g, nil) // their places are those of the other key
+			d.setMembers(g, g.slots, nil) // their places are those of the other key
 		}
 		d.onEnd(g, &d.scratch, envelope.Replaced)
 	} else {
 		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
 	}
+	was := g.slots
 	g.key, g.slots, g.legs, g.registeredAt, g.former = key, slots, legs, time.Now(), nil
 	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
-	d.setSlots(g, r)
+	d.setSlots(g, was, r)
 	return accepted
 }
 
-// setSlots makes r, whose members g.slots has, the registration of g.
-func (d *directory) setSlots(g *group, r *envelope.Registration) {
+// setSlots makes r, whose members g.slots has, the registration of g. Its slots were was before.
+func (d *directory) setSlots(g *group, was []slot, r *envelope.Registration) {
 	g.setRegistration(r)
-	for _, h := range d.setMembers(g, g.slots) {
+	for _, h := range d.setMembers(g, was, g.slots) {
 		d.hosts.Follow(h, g.key)
 	}
 	g.setRemote()
@@ -262,7 +263,7 @@ func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 		return
 	}
 	delete(d.groups, ip)
-	d.setMembers(g, nil)
+	d.setMembers(g, g.slots, nil)
 	d.setNeighbours(g, nil)
 	d.setRouted(g, nil)
 	d.byID[g.id] = nil

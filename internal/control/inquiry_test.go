@@ -69,9 +69,9 @@ func (f *fakeSwitch) underKey(group int, key envelope.KeyID) {
 	f.control.do(func() {
 		d := f.control.dir
 		g := d.groups[fakeGroup(group)]
-		d.setMembers(g, nil)
+		d.setMembers(g, g.slots, nil)
 		g.key = key
-		d.setMembers(g, g.slots)
+		d.setMembers(g, nil, g.slots)
 	})
 }
 

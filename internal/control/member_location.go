@@ -4,7 +4,9 @@
 package control
 
 import (
+	"iter"
 	"net/netip"
+	"slices"
 
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -45,7 +47,7 @@ func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, l
 		return locate.Location{}, false
 	}
 	if g := d.groups[group]; g != nil {
-		if i, in := g.hosts[host]; in {
+		if i, in := g.hostSlot(host); in {
 			if at := g.slots[i].at(); at.Known() {
 				return at, true
 			}
@@ -62,14 +64,14 @@ func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, l
 	return h.LeftFrom(key, d.now()), false
 }
 
-// setMembers makes the hosts of g those of its slots, with the slots' locations. It must
-// be called when members have joined or gone. It returns the hosts that are elsewhere now than the
+// setMembers makes the hosts of g those of its slots, with the slots' locations, which were was before.
+// It must be called when members have joined or gone. It returns the hosts that are elsewhere now than the
 // other groups of g's key have them.
-func (d *directory) setMembers(g *group, slots []slot) (moved []*location.Host) {
-	now := make(map[netip.Addr]int, len(slots))
+func (d *directory) setMembers(g *group, was, slots []slot) (moved []*location.Host) {
+	now := make(map[netip.Addr]struct{}, len(slots))
 	for i := range slots {
 		if s := &slots[i]; !s.gone && s.isHere() {
-			now[s.record.IP] = i
+			now[s.record.IP] = struct{}{}
 			h, elsewhere := d.hosts.Join(g.reg.Group, g.key, s.record.IP, s.at())
 			if elsewhere {
 				moved = append(moved, h)
@@ -77,29 +79,49 @@ func (d *directory) setMembers(g *group, slots []slot) (moved []*location.Host) 
 			s.location = h.Share(g.key, s.at())
 		}
 	}
-	for ip := range g.hosts {
-		if _, ok := now[ip]; !ok {
-			d.hosts.Leave(g.reg.Group, ip)
+	for i := range was {
+		s := &was[i]
+		if _, ok := now[s.record.IP]; !ok && s.joined {
+			d.hosts.Leave(g.reg.Group, s.record.IP)
 		}
+		s.joined = false
 	}
-	g.hosts = now
+	for i := range slots {
+		slots[i].joined = !slots[i].gone && slots[i].isHere()
+	}
 	return moved
 }
 
 // slotGone removes g from the host of its slot i, whose member has gone.
 func (d *directory) slotGone(g *group, i int) {
-	ip := g.slots[i].record.IP
-	if at, in := g.hosts[ip]; in && at == i {
-		delete(g.hosts, ip)
-		d.hosts.Leave(g.reg.Group, ip)
+	if s := &g.slots[i]; s.joined {
+		s.joined = false
+		d.hosts.Leave(g.reg.Group, s.record.IP)
 	}
+}
+
+// hosts returns the hosts of the members that are here.
+func (g *group) hosts() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for i := range g.slots {
+			if s := &g.slots[i]; s.joined && !yield(s.record.IP) {
+				return
+			}
+		}
+	}
+}
+
+// hostSlot returns the slot of the member at a host that is here; ok is false if there is none.
+func (g *group) hostSlot(ip netip.Addr) (i int, ok bool) {
+	i = slices.IndexFunc(g.slots, func(s slot) bool { return s.joined && s.record.IP == ip })
+	return i, i >= 0
 }
 
 // locationIn returns where h gets what g sends: its location there, or, if it is no member of g, which may
 // be nil, that of the host.
 func locationIn(g *group, h *location.Host) locate.Location {
 	if g != nil {
-		if i, in := g.hosts[h.IP()]; in {
+		if i, in := g.hostSlot(h.IP()); in {
 			return g.slots[i].at()
 		}
 	}

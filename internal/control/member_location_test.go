@@ -102,7 +102,8 @@ func TestLostMemberIsInThePlaceOfItsKey(t *testing.T) {
 		g, h := d.groups[fakeGroup(0)], d.hosts.Of(fakeHost(2))
 		ofKey := h.Pinned()
 		ofKey.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}
-		g.slots[g.hosts[fakeHost(2)]].location = nil
+		i, _ := g.hostSlot(fakeHost(2))
+		g.slots[i].location = nil
 		d.hosts.Join(fakeGroup(0), g.key, h.IP(), ofKey)
 		if at, member := d.memberLocation(fakeGroup(0), fakeHost(2), g.key, false); !member || !bytes.Equal(at.MAC, ofKey.MAC) {
 			t.Errorf("it is at %v, member %v, want %v", at.MAC, member, ofKey.MAC)

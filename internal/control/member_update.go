@@ -94,8 +94,9 @@ func (d *directory) update(r *envelope.Registration, places []locate.Location) e
 	for _, x := range g.newTurns(&d.scratch.Outcomes) { // before slots changes, whose members the outcomes name
 		d.onOutcome(g, &x)
 	}
+	was := g.slots
 	g.slots, g.legs = p.slots, p.legs
-	d.setSlots(g, r)
+	d.setSlots(g, was, r)
 	return accepted
 }
 

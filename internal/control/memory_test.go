@@ -50,7 +50,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 	for _, c := range []struct {
 		members      int
 		bytes, count uint64
-	}{{4, 5800, 23}, {16, 13000, 25}} {
+	}{{4, 5500, 21}, {16, 11700, 22}} {
 		f := newFakeSwitchWith(t, c.members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n")
 		f.control.do(func() {
 			f.control.dir.hosts.FollowKernel(true)

@@ -96,7 +96,7 @@ func (c *control) evictMoved(h *location.Host) {
 		}
 	}
 	for _, g := range groups {
-		i, ok := g.hosts[h.IP()]
+		i, ok := g.hostSlot(h.IP())
 		if !ok || g.slots[i].gone {
 			continue
 		}
@@ -121,7 +121,7 @@ func (c *control) moveByOperator(ip, member netip.Addr, m *api.MoveMember) error
 	if g == nil {
 		return unknownGroup(ip)
 	}
-	if _, in := g.hosts[member]; !in {
+	if _, in := g.hostSlot(member); !in {
 		return &api.Error{Reason: api.ReasonUnknownMember, Message: fmt.Sprintf("%s is not a member of group %s: see `gleam group show %s`", member, ip, ip)}
 	}
 	return c.dir.inquirer.MoveByOperator(c.dir.hosts.Of(member), m)

@@ -23,7 +23,7 @@ var _ = []mutant.Mutant{
 		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.IP()]; is {
+				if _, is := g.hostSlot(h.IP()); is {
 					return at, false
 				}
 			}
@@ -34,7 +34,7 @@ var _ = []mutant.Mutant{
 		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.IP()]; is {
+				if _, is := g.hostSlot(h.IP()); is {
 					return at, false
 				}
 			}
@@ -46,7 +46,7 @@ var _ = []mutant.Mutant{
 		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.IP()]; is {
+				if _, is := g.hostSlot(h.IP()); is {
 					return at, false
 				}
 			}
@@ -57,7 +57,7 @@ var _ = []mutant.Mutant{
 		h := d.hosts.Of(m.Body.packet.Dst.Addr())
 		if h != nil {
 			if g := d.groups[m.Group]; g != nil {
-				if _, is := g.hosts[h.IP()]; is {
+				if _, is := g.hostSlot(h.IP()); is {
 					return at, false
 				}
 			}

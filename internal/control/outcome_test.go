@@ -99,8 +99,8 @@ func TestEvictedHostIsNoMember(t *testing.T) {
 			if groups := slices.Collect(h.Groups()); slices.Contains(groups, fakeGroup(0)) || h.IsMember() != both {
 				t.Errorf("the host of the evicted member is in %v; another group %v", groups, both)
 			}
-			if at, in := g.hosts[fakeHost(2)]; in || len(g.hosts) != 2 {
-				t.Errorf("the group has %v, the evicted one at %d", g.hosts, at)
+			if at, in := g.hostSlot(fakeHost(2)); in || len(slices.Collect(g.hosts())) != 2 {
+				t.Errorf("the group has %v, the evicted one at %d", slices.Collect(g.hosts()), at)
 			}
 			if was, _ := f.control.dir.memberLocation(fakeGroup(0), fakeHost(2), 0, true); was.Ifindex == 0 {
 				t.Error("envelopes of the former member are not recognised")

@@ -78,7 +78,7 @@ func (c *control) followChanges() {
 // with the next refreshTables.
 func (d *directory) memberMoved(group netip.Addr, h *location.Host, at locate.Location, err error) {
 	g := d.groups[group]
-	i, ok := g.hosts[h.IP()]
+	i, ok := g.hostSlot(h.IP())
 	if !ok || g.slots[i].gone || location.Same(g.slots[i].at(), at) {
 		return // evicted, or registered with this location
 	}

@@ -133,7 +133,7 @@ func (c *control) rebindHosts(was, now int) {
 	for _, h := range c.dir.hosts.Rebind(was, now) {
 		for group := range h.Groups() {
 			g := c.dir.groups[group]
-			if i, ok := g.hosts[h.IP()]; ok {
+			if i, ok := g.hostSlot(h.IP()); ok {
 				g.slots[i].location = h.Share(g.key, g.slots[i].at().Rebound(was, now))
 			}
 		}

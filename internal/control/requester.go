@@ -38,7 +38,7 @@ func (c *control) origin(m *message) (at dataplane.Origin, ok bool) {
 	h := d.hosts.Of(m.Body.packet.Dst.Addr())
 	if h != nil {
 		if g := d.groups[m.Group]; g != nil {
-			if _, is := g.hosts[h.IP()]; is {
+			if _, is := g.hostSlot(h.IP()); is {
 				return at, false
 			}
 		}

@@ -84,7 +84,7 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	if err != nil {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
-	for ip := range g.hosts {
+	for ip := range g.hosts() {
 		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // the host may have moved meanwhile
 	}
 	c.checkPMTU(g)
@@ -123,7 +123,7 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 			g.kept.records = append(g.kept.records, &r.Members[i])
 		}
 	}
-	d.setSlots(g, r)
+	d.setSlots(g, nil, r)
 	return g, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -91,15 +92,15 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		if !reflect.DeepEqual(spec.Legs, want) {
 			t.Errorf("the core's legs %+v, want %+v", spec.Legs, want)
 		}
-		if len(g.hosts) != 2 || d.hosts.Len() != 2 {
-			t.Errorf("%d hosts of the group, %d of the switch; want those here", len(g.hosts), d.hosts.Len())
+		if n := len(slices.Collect(g.hosts())); n != 2 || d.hosts.Len() != 2 {
+			t.Errorf("%d hosts of the group, %d of the switch; want those here", n, d.hosts.Len())
 		}
 		d.hosts.SetPinner(pinnerFunc(func(ip netip.Addr) {
 			if ip != fakeHost(0) && ip != fakeHost(1) {
 				t.Errorf("%v is pinned", ip)
 			}
 		}))
-		d.setMembers(g, g.slots)
+		d.setMembers(g, g.slots, g.slots)
 		f.control.announceGroup(g)
 		for x := range f.control.departures.announcer.queued {
 			if x.Port > 1 {
