@@ -212,7 +212,7 @@ func (w *worker) makeTable(t *Table) groupTable {
 	if t.Legs != nil {
 		legs = len(t.Legs)
 	}
-	x.legs = make([]leg, legs)
+	x.legs, x.members = make([]leg, legs), make([]member, len(t.Destinations))
 	for i := range t.Legs {
 		if l := &t.Legs[i]; l.Neighbour != 0 {
 			x.legs[i] = leg{kind: mcast.Forwarded, port: l.Port, neighbour: l.Neighbour, vlan: w.ports[l.Port].vlan}
@@ -225,7 +225,7 @@ func (w *worker) makeTable(t *Table) groupTable {
 		if t.Legs != nil {
 			at = d.Leg
 		}
-		x.members = append(x.members, member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone})
+		x.members[i] = member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone}
 		if l := &x.legs[at]; l.kind == mcast.Connected {
 			*l = leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: d.IP, qpn: d.QPN}
 		}

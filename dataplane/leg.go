@@ -22,18 +22,18 @@ const minFrame = 60
 // leg holds the headers for the copies of one leg. The control plane sets the first part;
 // the rest belongs to the worker.
 type leg struct {
-	kind      mcast.LegKind
-	port      int            // index in worker.ports; -1 while the location is not known
-	neighbour mcast.Neighbor // Forwarded only; its MAC address is the port's to know
-	mac       rocev2.MAC     // Connected only, like ip and qpn
-	vlan      uint16         // VID; 0: untagged
-	ip        netip.Addr
+	port      int        // index in worker.ports; -1 while the location is not known
+	ip        netip.Addr // Connected only, like mac and qpn
 	qpn       rocev2.QPN
-	live      int // members behind it that have not left and were not evicted
+	neighbour mcast.Neighbor // Forwarded only; its MAC address is the port's to know
+	mac       rocev2.MAC
+	vlan      uint16 // VID; 0: untagged
+	kind      mcast.LegKind
+	live      uint16 // members behind it that have not left and were not evicted
 	// ---- used by the worker only
-	deltaSource netip.Addr // the source for which delta was computed
-	optLen      int        // the length of that source's IPv4 options
+	optLen      int16      // the length of that source's IPv4 options
 	delta       uint32     // rocev2.LegDelta from that source's headers to this leg's
+	deltaSource netip.Addr // the source for which delta was computed
 	ipv4Pair    uint64     // source and destination of an IPv4 copy, as in the header
 }
 
@@ -146,13 +146,13 @@ func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, ops *rocev2.Operators) (icrc uint32) {
 	hl := f.L4Offset() - f.L3Offset()
 	src := f.Src()
-	optLen := 0
+	optLen := int16(0)
 	if !f.IsIPv6() {
-		optLen = hl - rocev2.IPv4Len
+		optLen = int16(hl - rocev2.IPv4Len)
 	}
 	if l.deltaSource != src || l.optLen != optLen {
 		l.deltaSource, l.optLen = src, optLen
-		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, optLen)
+		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, int(optLen))
 		l.ipv4Pair = ipv4Pair(g.ip, l.ip)
 	}
 	tail := f.Tail()
