@@ -62,8 +62,14 @@ func (c *control) reportDelay(g *group, d dataplane.Delay) {
 // reportBlamed reports which members cost g time, and why, and which do so no more, where that has
 // changed.
 func (c *control) reportBlamed(g *group, b *dataplane.Blamed) {
-	was := g.applied.blamed
-	g.applied.blamed = *b
+	if g.applied.blamed == nil {
+		if b.Count == 0 {
+			return
+		}
+		g.applied.blamed = &dataplane.Blamed{}
+	}
+	was := *g.applied.blamed
+	*g.applied.blamed = *b
 	for i := range was.Count {
 		if v := &was.Members[i]; b.Cause(v.Member) == blame.None {
 			c.addDelayEvent(g, v.Member, api.Event{Kind: api.EventResumed, Reason: fmt.Sprintf("%s: it costs the group no time any more, after %v",

@@ -50,7 +50,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 	for _, c := range []struct {
 		members      int
 		bytes, count uint64
-	}{{4, 5500, 21}, {16, 11700, 22}} {
+	}{{4, 5000, 19}, {16, 10700, 20}} {
 		f := newFakeSwitchWith(t, c.members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n")
 		f.control.do(func() {
 			f.control.dir.hosts.FollowKernel(true)

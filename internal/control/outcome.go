@@ -23,7 +23,7 @@ type appliedOutcomes struct {
 	failed          bool
 	source          envelope.MemberKey // the source of the last turn that was applied; zero if there was none
 	delay           dataplane.Delay    // the delay that was reported last
-	blamed          dataplane.Blamed   // likewise
+	blamed          *dataplane.Blamed  // likewise; nil: nobody
 	failure         string             // why
 }
 

@@ -113,7 +113,7 @@ func in(key envelope.KeyID) groupMatch {
 func (x *Hosts) move(h *Host, at locate.Location, err error, match groupMatch) {
 	all := true
 	for group, key := range h.groups {
-		all = all && match(group, key)
+		all = all && match(group.ip(), key)
 	}
 	if all || !h.pinned.Known() {
 		x.pinAt(h, at)
@@ -137,7 +137,8 @@ func (x *Hosts) pinAt(h *Host, at locate.Location) {
 // of their keys. A host that the kernel has lost keeps its places.
 func (x *Hosts) setGroupLocations(h *Host, at locate.Location, err error, match groupMatch) {
 	moved := false
-	for group, key := range h.groups {
+	for id, key := range h.groups {
+		group := id.ip()
 		if p := h.placeIn(key); at.Known() && match(group, key) && !Same(p.at, at) {
 			x.setPlace(h, p, at)
 			moved = true

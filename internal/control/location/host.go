@@ -18,32 +18,32 @@ import (
 // address that a registration or an envelope is about, a guest.
 type Host struct {
 	ip              netip.Addr
-	location        locate.Location               // the zero value if there is none
-	answer          locate.Location               // the location by the kernel's last answer, whether or not h is taken to be there
-	dependsOn       locate.Location               // dependencies of the last answer, which may have been that the host is being resolved
-	pinned          locate.Location               // the last valid location while it is a member, or has connections; location may have been lost since
-	connected       bool                          // true: it has connections by RDMA-CM
-	seenElsewhereAt time.Duration                 // the time when seenElsewhere was recorded
-	seenElsewhere   *dataplane.Origin             // the last origin other than its location that it did not confirm a move to
-	hops            []NextHop                     // the next hops on the way to it, if it is behind other switches
-	groups          map[netip.Addr]envelope.KeyID // the groups that it is a member of, with their keys
-	places          map[envelope.KeyID]*place     // places by the keys of groups
-	left            map[envelope.KeyID]leftPlace  // places by the keys of groups that it has left, and of no others
-	routed          map[netip.Addr]struct{}       // groups that have it below, behind another switch
-	queued          bool                          // true: it is in hosts.queue
-	urgent          bool                          // true: it is in hosts.urgent
-	lookupPending   bool                          // a lookup has been submitted
-	lookupAgain     bool                          // something has changed since the lookup was submitted
-	reresolve       bool                          // the next lookup has the kernel ask all hosts for it
-	reresolvedAt    time.Duration                 // the time when the last such lookup was wanted
-	answered        bool                          // true: there was an answer: lookupErr, at time answeredAt
-	lookupErr       error                         // the error of the last answer
-	answeredAt      time.Duration                 // the time when that answer came
-	attempts        int                           // lookups in sequence without a location
-	retryAt         time.Duration                 // the time when the lookup is repeated, if attempts > 0
-	retryIndex      int                           // index in hosts.unanswered, or -1
-	onGuestList     bool                          // true: it is in hosts.guests
-	lastUsed        time.Duration                 // last use by a registration or an envelope
+	location        locate.Location              // the zero value if there is none
+	answer          locate.Location              // the location by the kernel's last answer, whether or not h is taken to be there
+	dependsOn       locate.Location              // dependencies of the last answer, which may have been that the host is being resolved
+	pinned          locate.Location              // the last valid location while it is a member, or has connections; location may have been lost since
+	connected       bool                         // true: it has connections by RDMA-CM
+	seenElsewhereAt time.Duration                // the time when seenElsewhere was recorded
+	seenElsewhere   *dataplane.Origin            // the last origin other than its location that it did not confirm a move to
+	hops            []NextHop                    // the next hops on the way to it, if it is behind other switches
+	groups          map[address]envelope.KeyID   // the groups that it is a member of, with their keys; of millions of members, so without pointers
+	places          map[envelope.KeyID]*place    // places by the keys of groups
+	left            map[envelope.KeyID]leftPlace // places by the keys of groups that it has left, and of no others
+	routed          map[netip.Addr]struct{}      // groups that have it below, behind another switch
+	queued          bool                         // true: it is in hosts.queue
+	urgent          bool                         // true: it is in hosts.urgent
+	lookupPending   bool                         // a lookup has been submitted
+	lookupAgain     bool                         // something has changed since the lookup was submitted
+	reresolve       bool                         // the next lookup has the kernel ask all hosts for it
+	reresolvedAt    time.Duration                // the time when the last such lookup was wanted
+	answered        bool                         // true: there was an answer: lookupErr, at time answeredAt
+	lookupErr       error                        // the error of the last answer
+	answeredAt      time.Duration                // the time when that answer came
+	attempts        int                          // lookups in sequence without a location
+	retryAt         time.Duration                // the time when the lookup is repeated, if attempts > 0
+	retryIndex      int                          // index in hosts.unanswered, or -1
+	onGuestList     bool                         // true: it is in hosts.guests
+	lastUsed        time.Duration                // last use by a registration or an envelope
 
 	waitingGroups map[netip.Addr]Missing            // the answers that registrations wait for, by group
 	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key
@@ -84,7 +84,20 @@ func (h *Host) Place(key envelope.KeyID) (at locate.Location, ok bool) {
 }
 
 // Groups returns the groups that h is a member of.
-func (h *Host) Groups() iter.Seq[netip.Addr] { return maps.Keys(h.groups) }
+func (h *Host) Groups() iter.Seq[netip.Addr] { return h.eachGroup }
+
+func (h *Host) eachGroup(yield func(netip.Addr) bool) {
+	for group := range h.groups {
+		if !yield(group.ip()) {
+			return
+		}
+	}
+}
+
+// address is an IP address without a zone.
+type address [16]byte
+
+func (a address) ip() netip.Addr { return netip.AddrFrom16(a).Unmap() }
 
 // Below returns the groups that have h below, behind another switch.
 func (h *Host) Below() iter.Seq[netip.Addr] { return maps.Keys(h.routed) }

@@ -114,7 +114,7 @@ func (x *Hosts) Behind(ifindex int) iter.Seq[*Host] { return maps.Keys(x.byLink[
 func (x *Hosts) GroupsBehind(ifindex int) iter.Seq[netip.Addr] {
 	seen := make(map[netip.Addr]struct{})
 	for h := range x.byLink[ifindex] {
-		for group := range h.groups {
+		for group := range h.eachGroup {
 			seen[group] = struct{}{}
 		}
 	}
@@ -162,8 +162,8 @@ func (x *Hosts) Join(group netip.Addr, key envelope.KeyID, ip netip.Addr, at loc
 	}
 	first := len(h.groups) == 0
 	p := h.placeIn(key)
-	if _, had := h.groups[group]; !had {
-		h.groups[group] = key
+	if _, had := h.groups[group.As16()]; !had {
+		h.groups[group.As16()] = key
 		delete(h.left, key)
 		p.groups++
 	}
@@ -185,7 +185,7 @@ func (x *Hosts) Join(group netip.Addr, key envelope.KeyID, ip netip.Addr, at loc
 }
 
 func (x *Hosts) add(ip netip.Addr) *Host {
-	h := &Host{ip: ip, retryIndex: -1, groups: make(map[netip.Addr]envelope.KeyID), places: make(map[envelope.KeyID]*place), left: make(map[envelope.KeyID]leftPlace), waitingGroups: make(map[netip.Addr]Missing), proven: make(map[envelope.KeyID]provenLocation)}
+	h := &Host{ip: ip, retryIndex: -1, groups: make(map[address]envelope.KeyID), places: make(map[envelope.KeyID]*place), left: make(map[envelope.KeyID]leftPlace), waitingGroups: make(map[netip.Addr]Missing), proven: make(map[envelope.KeyID]provenLocation)}
 	x.byIP[ip] = h
 	if x.routes != nil {
 		x.routes.Subscribe(ip)
@@ -197,8 +197,8 @@ func (x *Hosts) add(ip netip.Addr) *Host {
 // former members still get envelopes at their locations.
 func (x *Hosts) Leave(group, ip netip.Addr) {
 	h := x.byIP[ip]
-	key := h.groups[group]
-	delete(h.groups, group)
+	key := h.groups[group.As16()]
+	delete(h.groups, group.As16())
 	if p := h.places[key]; p.groups > 1 {
 		p.groups--
 	} else {

@@ -119,7 +119,7 @@ func (m *Inquirer) startInquiry(h *Host, s dataplane.Origin) {
 		q.notSentReason = "no route leads there"
 		return
 	}
-	for group := range h.groups {
+	for group := range h.eachGroup {
 		key, ok := m.registrar.Key(group)
 		if !ok || slices.ContainsFunc(q.parts, func(a inquiryPart) bool { return a.key == key }) {
 			continue
@@ -210,8 +210,8 @@ func (m *Inquirer) relocate(h *Host, s dataplane.Origin, why string, match group
 	if !at.Known() {
 		return
 	}
-	for group, key := range h.groups {
-		if match(group, key) {
+	for id, key := range h.groups {
+		if group := id.ip(); match(group, key) {
 			m.act.Moved(group, h.ip, m.hosts.Text(at)+": "+why)
 		}
 	}

@@ -120,7 +120,7 @@ func (x *Hosts) UnknownPlace(group, ip netip.Addr) string {
 	if h == nil {
 		return ""
 	}
-	key, in := h.groups[group]
+	key, in := h.groups[group.As16()]
 	if p := h.places[key]; !in || p.at.Known() {
 		return ""
 	}
