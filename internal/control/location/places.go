@@ -61,7 +61,8 @@ func (h *Host) Share(key envelope.KeyID, at locate.Location) *locate.Location {
 	}
 	p := h.placeIn(key)
 	if p.shared == nil || !p.shared.Equal(&at) {
-		p.shared = &at
+		p.shared = new(locate.Location)
+		*p.shared = at
 	}
 	return p.shared
 }
