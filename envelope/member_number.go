@@ -41,7 +41,7 @@ func (r *Registration) loseMember(i int) {
 	if r.Numbers != nil || i < len(r.Members)-1 {
 		r.setNumbers(slices.Delete(r.numbers(), i, i+1))
 	}
-	r.Members = slices.Concat(r.Members[:i], r.Members[i+1:]) // a Table may have the present ones
+	r.Members = append(r.Members[:i:i], r.Members[i+1:]...) // a Table may have the present ones
 	if t := r.Tree; t != nil {
 		t.Legs = slices.Delete(t.Legs, i, i+1)
 	}

@@ -6,7 +6,6 @@ package control
 import (
 	"iter"
 	"net/netip"
-	"slices"
 
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -113,8 +112,12 @@ func (g *group) hosts() iter.Seq[netip.Addr] {
 
 // hostSlot returns the slot of the member at a host that is here; ok is false if there is none.
 func (g *group) hostSlot(ip netip.Addr) (i int, ok bool) {
-	i = slices.IndexFunc(g.slots, func(s slot) bool { return s.joined && s.record.IP == ip })
-	return i, i >= 0
+	for i := range g.slots {
+		if s := &g.slots[i]; s.joined && s.record.IP == ip {
+			return i, true
+		}
+	}
+	return -1, false
 }
 
 // locationIn returns where h gets what g sends: its location there, or, if it is no member of g, which may

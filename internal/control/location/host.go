@@ -84,12 +84,12 @@ func (h *Host) Place(key envelope.KeyID) (at locate.Location, ok bool) {
 }
 
 // Groups returns the groups that h is a member of.
-func (h *Host) Groups() iter.Seq[netip.Addr] { return h.eachGroup }
-
-func (h *Host) eachGroup(yield func(netip.Addr) bool) {
-	for group := range h.groups {
-		if !yield(group.ip()) {
-			return
+func (h *Host) Groups() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for group := range h.groups {
+			if !yield(group.ip()) {
+				return
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (x *Hosts) Behind(ifindex int) iter.Seq[*Host] { return maps.Keys(x.byLink[
 func (x *Hosts) GroupsBehind(ifindex int) iter.Seq[netip.Addr] {
 	seen := make(map[netip.Addr]struct{})
 	for h := range x.byLink[ifindex] {
-		for group := range h.eachGroup {
+		for group := range h.Groups() {
 			seen[group] = struct{}{}
 		}
 	}

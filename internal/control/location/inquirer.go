@@ -119,7 +119,7 @@ func (m *Inquirer) startInquiry(h *Host, s dataplane.Origin) {
 		q.notSentReason = "no route leads there"
 		return
 	}
-	for group := range h.eachGroup {
+	for group := range h.Groups() {
 		key, ok := m.registrar.Key(group)
 		if !ok || slices.ContainsFunc(q.parts, func(a inquiryPart) bool { return a.key == key }) {
 			continue
