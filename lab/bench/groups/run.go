@@ -100,6 +100,7 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 		return err
 	}
 	r.res.MemoryBefore, r.res.MemoryAfter = before, after
+	fmt.Fprintf(r.log, "gleamd's memory: %.1f MB, and %.1f MB with %d groups\n", float64(before)/1e6, float64(after)/1e6, r.opts.Groups)
 	list, err := r.bed.Client.Groups(ctx)
 	if err != nil {
 		return err
