@@ -64,7 +64,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 		bytes, count := heapInUse()
 		rooms := heapByPackage()
 		f.registerMany(warm, groups, c.members)
-		if n, err := f.Groups(); err != nil || len(n) != warm+groups {
+		if n, err := f.Groups(nil); err != nil || len(n) != warm+groups {
 			t.Fatalf("%d groups, %v", len(n), err)
 		}
 		f.log = nil                                                                // of the test
