@@ -13,7 +13,7 @@ import (
 func TestPrefetchOfUnknownGroups(t *testing.T) {
 	s := mcast.New(mcast.Limits{})
 	for _, feedback := range []bool{false, true} {
-		if sum := s.Group(7).Prefetch(feedback); sum != 0 {
+		if sum := s.Group(7).Prefetch() + s.Group(7).PrefetchParts(feedback); sum != 0 {
 			t.Errorf("Prefetch of a group that is not there: %d; want 0", sum)
 		}
 	}

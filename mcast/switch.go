@@ -364,16 +364,25 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 }
 
 // Prefetch reads what a packet of a group touches first, for drivers that know the groups of the next
-// packets: reads for several packets overlap, while those of Input wait for each other. feedback is
-// of packets that have one leg to find, by address. The sum has no meaning; it keeps the reads.
-func (v Group) Prefetch(feedback bool) (sum uint64) {
+// packets: reads for several packets overlap, while those of Input wait for each other. The sum has no
+// meaning; it keeps the reads.
+func (v Group) Prefetch() uint64 {
 	g := v.g
 	if g == nil {
 		return 0
 	}
 	// A field in each line of the group that a packet reads.
-	sum = uint64(g.src.member) + uint64(g.agg.acked) + uint64(g.fwd.nxt) + uint64(g.recv.count) + uint64(len(g.acks)) + g.counters.DataIn +
+	return uint64(g.src.member) + uint64(g.agg.acked) + uint64(g.fwd.nxt) + uint64(g.recv.count) + uint64(len(g.acks)) + g.counters.DataIn +
 		uint64(g.rtt.psn) + uint64(len(g.activity)) + uint64(len(g.byIP.slots)) + uint64(g.turn.silentSince) + uint64(g.due[probeRound])
+}
+
+// PrefetchParts is Prefetch of what a group refers to, for when the group itself has been read: no read
+// waits for another one of the same packet. feedback is of packets that have one leg to find, by address.
+func (v Group) PrefetchParts(feedback bool) (sum uint64) {
+	g := v.g
+	if g == nil {
+		return 0
+	}
 	if len(g.acks) > 0 {
 		sum += uint64(g.acks[0].acked)
 	}

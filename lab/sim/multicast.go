@@ -60,18 +60,9 @@ func groupAddr(n int32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(100 + n>>24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// neighbor returns the number of the neighbour behind a port of a switch: its own number
-// plus 1, or 0 if that is a host.
-func (s *Simulation) neighbor(n int32, port uint32) mcast.Neighbor {
-	if s.isHost(s.ports[port].peer) {
-		return 0
-	}
-	return mcast.Neighbor(port-s.firstPort[n]) + 1
-}
-
 // toCore gives a packet of a group to the switch at which it has arrived.
 func (p *Partition) toCore(e *event) {
-	sw := p.s.switches[int(p.s.ports[e.in].node)-p.s.cfg.Topology.Hosts]
+	sw := p.s.switches[int(p.s.at[e.in].node)-p.s.cfg.Topology.Hosts]
 	switch {
 	case !sw.has(e.dst):
 		p.result.NoRoute++
@@ -104,9 +95,9 @@ func (p *Partition) passCNP(g *groupTable, e *event) {
 // input gives a packet to a core. ok is false if its ICRC had to be right, and is not.
 func (p *Partition) input(sw *groupSwitch, e *event) (h mcast.Handle, ok bool) {
 	s := p.s
-	n := s.ports[e.in].node
+	at := s.at[e.in]
 	in := mcast.Packet{
-		Src: hostAddr(topology.Node(e.src)), Port: mcast.Port(e.in - s.firstPort[n]), Neighbor: s.neighbor(n, e.in),
+		Src: hostAddr(topology.Node(e.src)), Port: mcast.Port(e.in - s.firstPort[at.node]), Neighbor: at.neighbor,
 		Op: e.opcode(), PSN: e.seq(), DestQP: groupQPN, BECN: e.flags&becn != 0,
 	}
 	if e.isFeedback() {
@@ -251,10 +242,10 @@ func (p *Partition) reportArrived(e *event) {
 		p.result.Damaged++
 		return
 	}
-	n := s.ports[e.in].node
-	sw := s.switches[int(n)-s.cfg.Topology.Hosts]
+	at := s.at[e.in]
+	sw := s.switches[int(at.node)-s.cfg.Topology.Hosts]
 	p.serving = sw
-	sw.core.InputReport(p.clock(), mcast.GroupID(e.dst), s.neighbor(n, e.in), &r.Message, &p.coreOut)
+	sw.core.InputReport(p.clock(), mcast.GroupID(e.dst), at.neighbor, &r.Message, &p.coreOut)
 	p.carryOutCore(sw)
 }
 

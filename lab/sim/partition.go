@@ -113,7 +113,7 @@ func (p *Partition) serve(e *event) {
 	}
 	switch e.kind {
 	case unicast:
-		if int(e.dst) == int(p.s.ports[e.in].node) {
+		if int(e.dst) == int(p.s.at[e.in].node) {
 			p.unicastArrived(e)
 		} else {
 			p.forwardUnicast(e)

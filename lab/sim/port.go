@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/gleam-rdma/gleam/lab/sim/topology"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // port is the sending end of one direction of a link. Packets leave in the order in which they
@@ -32,6 +33,13 @@ type port struct {
 	trainUntil Time // the time when the last packet of the last train came
 
 	tap *tap // nil: it is not observed
+}
+
+// portAt is what an arrival needs of a port: less than a line of a cache, since it is the first thing
+// that each arrival reads.
+type portAt struct {
+	node     int32          // the node that it belongs to
+	neighbor mcast.Neighbor // the number of the switch at the other end; 0: a host
 }
 
 // class is what ports of the same kind of link have in common.

@@ -15,13 +15,26 @@ import (
 // prefetchBatch is the number of events whose state is read together.
 const prefetchBatch = 16
 
-// prefetch reads the state that the next events will touch. It changes nothing that counts.
+// ahead is where the state of a next event is.
+type aheadOf struct {
+	conn     *conn
+	group    mcast.Group
+	table    *groupTable // nil: the event is none of a group at a switch
+	feedback bool
+}
+
+// prefetch reads the state that the next events will touch, of all of them what others refer to first.
+// It changes nothing that counts.
 func (p *Partition) prefetch() {
+	var all [prefetchBatch]aheadOf
 	q, s := p.queue, p.s
-	for _, o := range q.order[q.next:min(q.next+prefetchBatch, len(q.order))] {
-		switch e := &q.today[o.i]; e.kind {
+	near := q.order[q.next:min(q.next+prefetchBatch, len(q.order))]
+	n := len(near)
+	for i := range n {
+		x := &all[i]
+		switch e := &q.today[near[i].i]; e.kind {
 		case unicast:
-			if s.ports[e.in].node != int32(e.dst) {
+			if s.at[e.in].node != int32(e.dst) {
 				break
 			}
 			ends := endsID(topology.Node(e.src), topology.Node(e.dst), e.channel) | fromHost
@@ -29,19 +42,32 @@ func (p *Partition) prefetch() {
 				ends = endsID(topology.Node(e.dst), topology.Node(e.src), e.channel)
 			}
 			if n, ok := p.byEnds.get(ends); ok {
-				p.touched += p.conns[n].qp.Prefetch()
+				x.conn = p.conns[n]
 			}
 		case toSwitch:
-			n := s.ports[e.in].node
-			sw := s.switches[int(n)-s.cfg.Topology.Hosts]
-			p.touched += sw.core.Group(mcast.GroupID(e.dst)).Prefetch(e.isFeedback())
-			if g := &sw.groups[e.dst]; len(g.legs) > 0 {
-				p.touched += uint64(s.ports[g.legs[0].port].freeAt)
-				p.touched += uint64(g.legOf[0])
-			}
+			sw := s.switches[int(s.at[e.in].node)-s.cfg.Topology.Hosts]
+			x.group, x.table, x.feedback = sw.core.Group(mcast.GroupID(e.dst)), &sw.groups[e.dst], e.isFeedback()
 		case toMember:
-			c := p.conns[e.dst]
-			p.touched += c.qp.Prefetch()
+			x.conn = p.conns[e.dst]
 		}
 	}
+	var sum uint64
+	for i := range all[:n] {
+		if x := &all[i]; x.conn != nil {
+			sum += uint64(x.conn.number) + uint64(x.conn.alarm.first)
+		} else if x.table != nil {
+			sum += x.group.Prefetch() + uint64(len(x.table.legs))
+		}
+	}
+	for i := range all[:n] {
+		if x := &all[i]; x.conn != nil {
+			sum += x.conn.qp.Prefetch()
+		} else if x.table != nil {
+			sum += x.group.PrefetchParts(x.feedback)
+			if g := x.table; len(g.legs) > 0 {
+				sum += uint64(s.ports[g.legs[0].port].freeAt) + uint64(g.legOf[0])
+			}
+		}
+	}
+	p.touched += sum
 }

@@ -6,7 +6,6 @@ package sim
 import (
 	"cmp"
 	"math/bits"
-	"slices"
 )
 
 // queue holds the events of a partition and returns them in order: a calendar queue. Events
@@ -19,6 +18,7 @@ type queue struct {
 	today []event
 	order []place // the events of today that are still to come, from next on
 	next  int
+	spare []place // the memory of the other half of a sort
 
 	buckets [numBuckets]int32 // the newest chunk of each; -1: none
 	full    [numBuckets / 64]uint64
@@ -51,6 +51,7 @@ const (
 	minShift    = 8
 	maxShift    = 30
 	reviewEvery = 1 << 15 // events between two choices of the width
+	fewPlaces   = 32      // events that are sorted by insertion alone
 	crowded     = 48      // events of a bucket that make a smaller width worth while
 )
 
@@ -221,9 +222,8 @@ func (q *queue) nextDay(until Time) bool {
 
 // sort puts the events of today in order.
 func (q *queue) sort() {
-	if len(q.order) > 16 {
-		slices.SortFunc(q.order, q.compare)
-		return
+	if len(q.order) > fewPlaces {
+		q.radixSort()
 	}
 	for i := 1; i < len(q.order); i++ {
 		p, k := q.order[i], i
@@ -233,6 +233,60 @@ func (q *queue) sort() {
 		}
 		q.order[k] = p
 	}
+}
+
+// radixSort puts the events of today in the order of time and port, byte by byte of those that differ.
+func (q *queue) radixSort() {
+	if cap(q.spare) < len(q.order) {
+		q.spare = make([]place, cap(q.order))
+	}
+	from, to := q.order, q.spare[:len(q.order)]
+	var ats Time
+	var ins uint32
+	for i := range from {
+		ats |= from[i].at ^ from[0].at
+		ins |= from[i].in ^ from[0].in
+	}
+	for shift := uint(0); ins>>shift != 0; shift += 8 {
+		if uint8(ins>>shift) != 0 {
+			radixPass(from, to, shift, false)
+			from, to = to, from
+		}
+	}
+	for shift := uint(0); ats>>shift != 0; shift += 8 {
+		if uint8(ats>>shift) != 0 {
+			radixPass(from, to, shift, true)
+			from, to = to, from
+		}
+	}
+	q.order, q.spare = from, to
+}
+
+// radixPass puts places in the order of one byte of their times or ports, and leaves those with the same
+// one in their order.
+func radixPass(from, to []place, shift uint, times bool) {
+	var next [256]uint32
+	for i := range from {
+		next[from[i].digit(shift, times)]++
+	}
+	sum := uint32(0)
+	for d, n := range next {
+		next[d] = sum
+		sum += n
+	}
+	for i := range from {
+		d := from[i].digit(shift, times)
+		to[next[d]] = from[i]
+		next[d]++
+	}
+}
+
+// digit returns a byte of the time or of the port.
+func (p *place) digit(shift uint, time bool) uint8 {
+	if time {
+		return uint8(p.at >> shift)
+	}
+	return uint8(p.in >> shift)
 }
 
 // firstFull returns the number of the first bucket after day that is not empty.

@@ -220,7 +220,7 @@ func (p *Partition) adjacenciesChanged(f *topology.Failure) {
 					continue
 				}
 				p.serving = sw
-				if err := sw.core.SetSession(p.clock(), mcast.GroupID(id), s.neighbor(node, n), s.session(n), &p.coreOut); err == nil {
+				if err := sw.core.SetSession(p.clock(), mcast.GroupID(id), s.at[n].neighbor, s.session(n), &p.coreOut); err == nil {
 					p.carryOutCore(sw)
 				} // else the leg has lost its members
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/lab/sim/topology"
 	"github.com/gleam-rdma/gleam/lab/sim/workload"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Simulation is a network and what its hosts do. New makes one.
@@ -29,6 +30,7 @@ type Simulation struct {
 
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
+	at        []portAt // ports by number, as who receives a packet knows them
 	firstPort []uint32
 	hosts     []host
 	switches  []*groupSwitch // switches by node, from the first switch on; nil: it serves no group
@@ -108,6 +110,14 @@ func (s *Simulation) build() {
 				s.lookahead = min(s.lookahead, p.delay+p.timeOf(frameBytes))
 			}
 		}
+	}
+	s.at = make([]portAt, len(s.ports))
+	for n := range s.at {
+		x := portAt{node: s.ports[n].node}
+		if !s.isHost(s.ports[n].peer) {
+			x.neighbor = mcast.Neighbor(uint32(n)-s.firstPort[x.node]) + 1
+		}
+		s.at[n] = x
 	}
 	s.hosts = make([]host, t.Hosts)
 	for h := range s.hosts {

@@ -29,7 +29,7 @@ func (p *Partition) unicastArrived(e *event) {
 // and its direction.
 func (p *Partition) forwardUnicast(e *event) {
 	s := p.s
-	n := s.ports[e.in].node
+	n := s.at[e.in].node
 	hops := p.routes.NextHops(topology.Node(n), topology.Node(e.dst))
 	switch len(hops) {
 	case 0:
