@@ -51,6 +51,8 @@ type Config struct {
 	// SwitchAckEvery is the mcast.GroupSpec.AckEvery of every group. By default the hosts alone ask, each 64
 	// packets. Not with trains.
 	SwitchAckEvery uint32
+	// DeadAfter is the silence after which a receiver is removed from its groups; 0: it is waited for.
+	DeadAfter time.Duration
 	// RepairRoom is the most packets that wait at a port when one is sent again; default 4 at a host's port and
 	// 32 at one to another switch. gleamd fills the queue of a port that has a rate of its own.
 	RepairRoom int

@@ -272,6 +272,9 @@ func (s *Simulation) put(t tree, x *branch, place mcast.TreeSpec) error {
 		ID: x.id(), IP: groupAddr(x.group), GroupParams: mcast.GroupParams{QPN: groupQPN, PathMTU: s.cfg.PathMTU}, SourceTimeout: -1,
 		Repair: s.cfg.Repair, AckEvery: s.cfg.SwitchAckEvery, Tree: place,
 	}
+	if s.cfg.DeadAfter > 0 {
+		spec.Policy, spec.DeadAfter = mcast.Evict, s.cfg.DeadAfter
+	}
 	table := groupTable{hosts: hosts}
 	at := map[mcast.Neighbor]mcast.LegID{}
 	for i, h := range hosts {

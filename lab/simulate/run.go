@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/sim"
 	"github.com/gleam-rdma/gleam/lab/sim/parallel"
 	"github.com/gleam-rdma/gleam/lab/sim/topology"
+	"github.com/gleam-rdma/gleam/lab/sim/workload"
 	"github.com/gleam-rdma/gleam/lab/simulate/spec"
 )
 
@@ -264,11 +265,14 @@ func phaseResult(s *sim.Simulation, ph *spec.Phase, r *sim.Result, rec *record, 
 		Events: r.Events, Hops: r.Hops, NoRoute: r.NoRoute, Damaged: r.Damaged, Hash: fmt.Sprintf("%016x", r.Hash),
 	}
 	for n := range t.Hosts + t.Switches {
-		for _, st := range s.PortStats(topology.Node(n)) {
+		for i, st := range s.PortStats(topology.Node(n)) {
 			out.Dropped += st.Dropped
 			out.Lost += st.Lost
 			out.Marked += st.Marked
 			out.Queue = max(out.Queue, micro(st.Longest))
+			if min(n, int(t.Ports(topology.Node(n))[i].Peer)) >= t.Hosts {
+				out.Fabric = max(out.Fabric, st.Bytes)
+			}
 		}
 	}
 	for i := range ph.Programs {
@@ -279,6 +283,12 @@ func phaseResult(s *sim.Simulation, ph *spec.Phase, r *sim.Result, rec *record, 
 		}
 		if w := rec.writes[i]; w != nil {
 			one.Writes = w.result(s, len(ph.Programs) == 1)
+		}
+		if w, ok := p.Program.(*workload.Sync); ok {
+			one.Whole = w.Whole()
+			for _, h := range w.Trainers() {
+				one.Sent = max(one.Sent, s.PortStats(h)[0].Bytes)
+			}
 		}
 		one.Analytic = micro(formula(p, &ph.Config))
 		if i == 0 {

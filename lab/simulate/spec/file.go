@@ -76,8 +76,10 @@ type fileSwitches struct {
 	// CNPs are those that go to the source: filtered, or all.
 	CNPs string `yaml:"cnps,omitempty"`
 	// Detect is the time from a failure until the switches know of it.
-	Detect string     `yaml:"detect,omitempty"`
-	Fix    fileRepair `yaml:"repair"`
+	Detect string `yaml:"detect,omitempty"`
+	// DeadAfter is the silence after which a receiver is removed from its groups; never: it is waited for.
+	DeadAfter string     `yaml:"dead_after,omitempty"`
+	Fix       fileRepair `yaml:"repair"`
 }
 
 type fileECN struct {
@@ -158,6 +160,10 @@ type fileProgram struct {
 	Writes   string `yaml:"writes,omitempty"`
 	Depth    string `yaml:"depth,omitempty"`
 
+	Trainers  string `yaml:"trainers,omitempty"` // weights
+	Receivers string `yaml:"receivers,omitempty"`
+	Parts     string `yaml:"parts,omitempty"`
+
 	Hosts     string `yaml:"hosts,omitempty"`     // permutation, incast
 	Placement string `yaml:"placement,omitempty"` // contiguous, random or pods
 	At        string `yaml:"at,omitempty"`
@@ -225,7 +231,7 @@ func (f *file) setDefaults() {
 // configuration has the address of one without them.
 func (f *file) later() []laterKey {
 	h := &f.Hosts
-	return []laterKey{{&h.Operation, "send"}, {&h.Receives, "1"}, {&h.ReceiveDelay, "0"}, {&h.RNRTimer, "640us"}, {&h.Rate, "none"}, {&f.Switches.CNPs, "filtered"}, {&f.Switches.Fix.Room, "auto"}}
+	return []laterKey{{&h.Operation, "send"}, {&h.Receives, "1"}, {&h.ReceiveDelay, "0"}, {&h.RNRTimer, "640us"}, {&h.Rate, "none"}, {&f.Switches.CNPs, "filtered"}, {&f.Switches.DeadAfter, "never"}, {&f.Switches.Fix.Room, "auto"}}
 }
 
 type laterKey struct {
@@ -263,6 +269,9 @@ func (p *fileProgram) setDefaults(def func(*string, string)) {
 	case "storage":
 		def(&p.Replicas, "3")
 		def(&p.Depth, "1")
+	case "weights":
+		def(&p.Chunk, itoa(workload.DefaultNCCLChunk))
+		def(&p.Parts, "1")
 	case "permutation", "incast":
 		def(&p.At, "0")
 	}

@@ -56,6 +56,9 @@ func (p *Point) checkSwitches() {
 			r.fail("switches.detect", s.Detect, "want more than 0")
 		}
 	}
+	if s.DeadAfter != "never" {
+		p.cfg.DeadAfter = r.duration("switches.dead_after", s.DeadAfter)
+	}
 	p.cfg.Repair.Bytes = r.bytes("switches.repair.group_bytes", s.Fix.GroupBytes)
 	p.cfg.RepairBytes = r.bytes("switches.repair.switch_bytes", s.Fix.SwitchBytes)
 	if p.cfg.Repair.Bytes > 0 {

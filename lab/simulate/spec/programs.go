@@ -35,6 +35,7 @@ var keysOf = map[string][]string{
 	"mpi":         {"algorithm", "bytes", "communicators", "ranks", "along", "rendezvous", "overhead"},
 	"nccl":        {"algorithm", "bytes", "communicators", "ranks", "along", "chunk", "overhead"},
 	"storage":     {"algorithm", "bytes", "clients", "replicas", "writes", "depth", "overhead"},
+	"weights":     {"algorithm", "bytes", "trainers", "receivers", "parts", "chunk"},
 	"permutation": {"bytes", "hosts", "at"},
 	"incast":      {"bytes", "hosts", "at"},
 	"trace":       {"path"},
@@ -73,7 +74,7 @@ func (r *reader) checkProgram(key string, f *fileProgram) {
 		return
 	}
 	has := map[string]string{"algorithm": f.Algorithm, "bytes": f.Bytes, "communicators": f.Communicators, "ranks": f.Ranks, "along": f.Along, "chunks": f.Chunks, "chunk": f.Chunk,
-		"clients": f.Clients, "replicas": f.Replicas, "writes": f.Writes, "depth": f.Depth, "hosts": f.Hosts, "at": f.At, "path": f.Path}
+		"clients": f.Clients, "replicas": f.Replicas, "writes": f.Writes, "depth": f.Depth, "trainers": f.Trainers, "receivers": f.Receivers, "parts": f.Parts, "hosts": f.Hosts, "at": f.At, "path": f.Path}
 	if f.Synchronous {
 		has["synchronous"] = "true"
 	}
@@ -138,6 +139,15 @@ func (b *builder) build() (Program, error) {
 			return out, b.err()
 		}
 		out.Program, err = s.New(b.replicas(out.Communicators, out.Ranks))
+	case "weights":
+		w := workload.Weights{Algorithm: f.Algorithm, Bytes: out.Bytes, Trainers: b.count(b.key+".trainers", f.Trainers, topology.MaxHosts), Receivers: b.count(b.key+".receivers", f.Receivers, topology.MaxHosts),
+			Parts: b.count(b.key+".parts", f.Parts, topology.MaxHosts), Chunk: b.bytes(b.key+".chunk", f.Chunk)}
+		out.Ranks = w.Trainers + w.Receivers
+		var hosts []topology.Node
+		if hosts, err = b.place(out.Ranks); err != nil {
+			return out, err
+		}
+		out.Program, err = w.New(hosts)
 	case "permutation", "incast":
 		out.Ranks = b.count(b.key+".hosts", f.Hosts, b.t.Hosts)
 		var hosts []topology.Node
