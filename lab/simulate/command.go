@@ -27,7 +27,7 @@ func Command(env *cli.Env) *cobra.Command {
 		Long: `sim runs the switch's core and the hosts' queue pairs in simulated time, on networks
 of up to 65,536 hosts. A YAML file says what: docs/SIMULATION.md explains its keys.`,
 	}
-	c.AddCommand(runCommand(env), sweepCommand(env), mergeCommand(env), reportCommand(env), topologyCommand(env), paperCommand(env), benchCommand(env))
+	c.AddCommand(runCommand(env), sweepCommand(env), mergeCommand(env), reportCommand(env), topologyCommand(env), paperCommand(env), weightsCommand(env), benchCommand(env))
 	return c
 }
 
