@@ -26,7 +26,6 @@ var weightsFile []byte
 
 // What the points of weights.yaml have in common.
 const (
-	shardBytes    = 2e6   // of each trainer
 	weightsRate   = 200e9 // bit/s of each link
 	weightsChunk  = 64 << 10
 	hostsPerLeaf  = 8
@@ -62,6 +61,7 @@ func weightsCommand(env *cli.Env) *cobra.Command {
 	var o common
 	var out cli.Output
 	var largest int
+	var shard string
 	c := &cobra.Command{
 		Use:   "weights",
 		Short: "Simulate the ways of new weights from trainers to receivers",
@@ -71,8 +71,12 @@ for each part of a shard; without loss, with a loss of 1e-4 on each link, and wi
 that dies. A formula beside each time gives that of 1 TB from 256 trainers to 2,048 receivers.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.watchdog = 20 * time.Millisecond // what waits for the dead ends soon
-			s, err := runWeights(c.Context(), o.options(env), largest)
+			o.watchdog = 200 * time.Millisecond // what waits for the dead ends soon
+			bytes, err := workload.ParseBytes(shard)
+			if err != nil {
+				return cli.UsageErrorf("--shard: %w", err)
+			}
+			s, err := runWeights(c.Context(), o.options(env), largest, float64(bytes))
 			if err != nil {
 				return err
 			}
@@ -81,19 +85,20 @@ that dies. A formula beside each time gives that of 1 TB from 256 trainers to 2,
 	}
 	f := c.Flags()
 	f.IntVar(&largest, "trainers", 32, "most trainers that are simulated: 8, 16 or 32")
+	f.StringVar(&shard, "shard", "2MB", "bytes of each trainer")
 	f.IntVar(&o.partitions, "partitions", runtime.GOMAXPROCS(0), "number of partitions simulated at the same time")
 	f.BoolVar(&o.silent, "no-progress", false, "no progress lines")
 	out.AddTo(c)
 	return c
 }
 
-// runWeights simulates all points with at most so many trainers.
-func runWeights(ctx context.Context, o options, largest int) (*weightsStudy, error) {
+// runWeights simulates all points with at most so many trainers, each with a shard.
+func runWeights(ctx context.Context, o options, largest int, shard float64) (*weightsStudy, error) {
 	s := &weightsStudy{}
 	add := func(trainers, receivers, parts int, cases ...string) error {
 		for _, way := range workload.WeightsAlgorithms {
 			for _, which := range cases {
-				x := sync{Trainers: trainers, Receivers: receivers, Parts: parts, Way: way, Case: which, bytes: shardBytes * float64(trainers), chunk: weightsChunk}
+				x := sync{Trainers: trainers, Receivers: receivers, Parts: parts, Way: way, Case: which, bytes: shard * float64(trainers), chunk: weightsChunk}
 				if way == "shard-groups" && parts == 1 {
 					continue // they are the groups of whole shards
 				}
@@ -177,13 +182,14 @@ func (x *sync) formula() (time, sent float64) {
 	on := func(bytes float64) float64 { // the µs that bytes take on a link
 		return bytes * (weightsPacket + headerBytes) / weightsPacket * 8 / weightsRate * 1e6
 	}
+	chunk := on(math.Min(x.chunk, shard/float64(x.Parts)))
 	const lag = 4 // µs: the delays of the four links between hosts at two leaves
 	first := lag + 4*on(weightsPacket)
 	switch x.Way {
 	case "ring": // the nearest chain begins so many receivers before
-		first = float64(max(n/x.Trainers, 1)) * (lag + on(x.chunk))
+		first = float64(max(n/x.Trainers, 1)) * (lag + chunk)
 	case "tree":
-		first = float64(bits.Len(uint(n))) * (lag + 2*on(x.chunk))
+		first = float64(bits.Len(uint(n))) * (lag + 2*chunk)
 	case "p2p":
 		shard *= float64(n)
 	case "group":
