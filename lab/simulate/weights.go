@@ -137,10 +137,14 @@ func (x *sync) simulate(ctx context.Context, o options) error {
 	set := map[string]string{
 		"algorithm": x.Way, "trainers": strconv.Itoa(x.Trainers), "receivers": strconv.Itoa(x.Receivers), "parts": strconv.Itoa(x.Parts),
 		"leaves": strconv.Itoa((x.Trainers + x.Receivers + hostsPerLeaf - 1) / hostsPerLeaf), "bytes": strconv.Itoa(int(x.bytes)),
-		"rate": "none", "window": "256", "loss": "0", "failures": "[]",
+		"rate": "none", "window": "64", "loss": "0", "failures": "[]",
 	}
-	if x.grouped() { // a receiver gets all shards at a time, so each trainer has its part of a link
+	// Hosts send no more than the others' links carry, with room for little in queues: there is no congestion control.
+	switch {
+	case x.grouped(): // a receiver gets all shards at a time
 		set["rate"], set["window"] = strconv.Itoa(int(weightsRate)/x.Trainers)+"bit", "32"
+	case x.Way == "p2p": // all receivers read at a time
+		set["rate"], set["window"] = strconv.Itoa(int(weightsRate)/x.Receivers)+"bit", "16"
 	}
 	switch x.Case {
 	case "loss":
