@@ -52,7 +52,7 @@ type Phase struct {
 	Lost      uint64    `json:"lost"`    // packets lost on links
 	Marked    uint64    `json:"marked"`
 	Queue     float64   `json:"longest_queue_us"`
-	Fabric    uint64    `json:"busiest_fabric_link_bytes,omitempty"` // of links between switches, with headers
+	Fabric    uint64    `json:"busiest_fabric_link_bytes,omitempty"` // the bytes of a link between switches, with headers
 	Hash      string    `json:"hash"`
 	Programs  []Program `json:"programs"`
 }
@@ -71,7 +71,7 @@ type Program struct {
 	Max       float64 `json:"flow_max_us"`
 	Writes    *Writes `json:"writes,omitempty"` // the writes of storage
 	Sent      uint64  `json:"busiest_trainer_link_bytes,omitempty"`
-	Whole     int     `json:"receivers_with_all,omitempty"` // of weights
+	Whole     int     `json:"receivers_with_all,omitempty"` // the number of receivers of weights that have all
 }
 
 // addMode notes how packets of another phase were simulated.

@@ -33,8 +33,8 @@ const (
 	weightsPacket = 4096.0
 )
 
-// sync is one way of the weights: a point, or by the formula alone.
-type sync struct {
+// weightsPoint is one way of the weights: a point, or by the formula alone.
+type weightsPoint struct {
 	Trainers  int     `json:"trainers"`
 	Receivers int     `json:"receivers"`
 	Parts     int     `json:"parts"` // a receiver wants one of so many parts of each shard
@@ -42,7 +42,7 @@ type sync struct {
 	Case      string  `json:"case"` // clean, loss or dead
 	Time      float64 `json:"jct_us,omitempty"`
 	Formula   float64 `json:"formula_us"`
-	Known     float64 `json:"completed_us,omitempty"` // when the last trainer knew
+	Known     float64 `json:"completed_us,omitempty"` // the time when the last trainer knew
 	Sent      float64 `json:"trainer_link_bytes"`
 	Fabric    uint64  `json:"fabric_link_bytes,omitempty"`
 	Whole     int     `json:"receivers_with_all,omitempty"`
@@ -53,8 +53,8 @@ type sync struct {
 
 // weightsStudy is what gleam sim weights prints.
 type weightsStudy struct {
-	Points []sync `json:"points"`
-	Full   []sync `json:"full"` // 1 TB from 256 trainers to 2,048 receivers, by the formula
+	Points []weightsPoint `json:"points"`
+	Full   []weightsPoint `json:"full"` // 1 TB from 256 trainers to 2,048 receivers, by the formula
 }
 
 func weightsCommand(env *cli.Env) *cobra.Command {
@@ -98,7 +98,7 @@ func runWeights(ctx context.Context, o options, largest int, shard float64) (*we
 	add := func(trainers, receivers, parts int, cases ...string) error {
 		for _, way := range workload.WeightsAlgorithms {
 			for _, which := range cases {
-				x := sync{Trainers: trainers, Receivers: receivers, Parts: parts, Way: way, Case: which, bytes: shard * float64(trainers), chunk: weightsChunk}
+				x := weightsPoint{Trainers: trainers, Receivers: receivers, Parts: parts, Way: way, Case: which, bytes: shard * float64(trainers), chunk: weightsChunk}
 				if way == "shard-groups" && parts == 1 {
 					continue // they are the groups of whole shards
 				}
@@ -124,7 +124,7 @@ func runWeights(ctx context.Context, o options, largest int, shard float64) (*we
 		if x.Trainers != largest || x.Case != "clean" || x.Receivers == x.Trainers {
 			continue
 		}
-		full := sync{Trainers: 256, Receivers: 2048, Parts: x.Parts, Way: x.Way, Case: "clean", bytes: 1e12, chunk: workload.DefaultNCCLChunk}
+		full := weightsPoint{Trainers: 256, Receivers: 2048, Parts: x.Parts, Way: x.Way, Case: "clean", bytes: 1e12, chunk: workload.DefaultNCCLChunk}
 		full.Formula, full.Sent = full.formula()
 		s.Full = append(s.Full, full)
 	}
@@ -132,7 +132,7 @@ func runWeights(ctx context.Context, o options, largest int, shard float64) (*we
 }
 
 // simulate runs the point.
-func (x *sync) simulate(ctx context.Context, o options) error {
+func (x *weightsPoint) simulate(ctx context.Context, o options) error {
 	x.Formula, _ = x.formula()
 	set := map[string]string{
 		"algorithm": x.Way, "trainers": strconv.Itoa(x.Trainers), "receivers": strconv.Itoa(x.Receivers), "parts": strconv.Itoa(x.Parts),
@@ -176,11 +176,11 @@ func (x *sync) simulate(ctx context.Context, o options) error {
 	return nil
 }
 
-func (x *sync) grouped() bool { return x.Way == "group" || x.Way == "shard-groups" }
+func (x *weightsPoint) grouped() bool { return x.Way == "group" || x.Way == "shard-groups" }
 
 // formula returns the time in µs, and the bytes on a trainer's link: what the busiest host's link carries, and
 // the time until the first chunk is there. It knows no losses, and no two flows that share a link of the fabric.
-func (x *sync) formula() (time, sent float64) {
+func (x *weightsPoint) formula() (time, sent float64) {
 	shard, part := x.bytes/float64(x.Trainers), x.bytes/float64(x.Parts) // of a trainer, and of a receiver
 	n := x.Receivers / x.Parts
 	on := func(bytes float64) float64 { // the µs that bytes take on a link
