@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -187,4 +189,48 @@ func maxOf(all []float64) (m float64) {
 		m = max(m, x)
 	}
 	return m
+}
+
+// A rank that is stopped, and so reads nothing, is out after GLEAM_LAG, and the others go on; with policy strict all have Lost.
+func TestLag(t *testing.T) {
+	for _, policy := range []string{"evict", "strict"} {
+		t.Run(policy, func(t *testing.T) {
+			j := newJob(t, 4, killRate, "GLEAM_POLICY="+policy, "GLEAM_LAG=700", "GLEAM_WINDOW=4")
+			j.startAll("updates", killBytes, "0")
+			w := &watch{job: j}
+			w.update(3)
+			if err := j.ranks[2].Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			lost := make(map[int]string)
+			for stopped := true; len(lost) == 0 || policy == "strict" && len(lost) < 4; {
+				l := j.next(hung)
+				switch {
+				case l.word == "lost":
+					lost[l.rank] = l.values[0].(string)
+				case l.word == "update" && l.values[2] != true:
+					t.Fatal(l)
+				case l.word == "update" && l.rank == 0:
+					w.members = len(l.values[3].([]any))
+				}
+				if stopped && (w.members == 3 || len(lost) == 3) {
+					t.Logf("out %.2f s after the stop", time.Since(begin).Seconds())
+					if err := j.ranks[2].Signal(syscall.SIGCONT); err != nil {
+						t.Fatal(err)
+					}
+					stopped = false
+				}
+			}
+			for rank, text := range lost {
+				if !strings.Contains(text, "it has not read for") || policy == "evict" && rank != 2 {
+					t.Errorf("rank %d: %s", rank, text)
+				}
+			}
+			if policy == "evict" {
+				w.cut = 2
+				w.update(3)
+			}
+		})
+	}
 }

@@ -82,10 +82,10 @@ class FakeHelper:
 class Job:
     """Ranks in one process, with a server."""
 
-    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0):
+    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0, lag=0):
         self.fabric, self.size, self.strict, self.slots, self.keep, self.tensors = Fabric(), size, strict, slots, keep, tensors
         self.helpers, self.removed = {}, []
-        self.server = hub.Server("127.0.0.1", "secret", size, self.removed.append)
+        self.server = hub.Server("127.0.0.1", "secret", size, self.remove, lag)
         self.channels = [self.channel(r, works=r != lame) for r in range(size)]
 
     def channel(self, rank, back=False, works=True):
@@ -111,6 +111,12 @@ class Job:
             t.join(30)
             assert not t.is_alive(), "a rank hangs"
         return [results[r] for r in ranks]
+
+    def remove(self, p, why=""):
+        self.removed.append(p.ip)
+        if why:
+            self.fabric.ports.pop(p.rank)
+            threading.Thread(target=lambda: self.server.removed(p, why, True)).start()
 
     def kill(self, rank):
         self.fabric.ports.pop(rank, None)
@@ -282,7 +288,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(j.each(lambda c: c.barrier(), [0, 1]), [None, None])
 
     def test_token(self):
-        server = hub.Server("127.0.0.1", "secret", 2, lambda ip: None)
+        server = hub.Server("127.0.0.1", "secret", 2, lambda p: None)
         self.addCleanup(server.close)
         for token, want in (("guess", b""), ("secret", b"{")):
             with socket.create_connection(("127.0.0.1", server.port)) as s:
@@ -335,6 +341,30 @@ class Parts(unittest.TestCase):
         j.channels[2].rejoin()
         with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank came back"):
             j.channels[2].broadcast([memoryview(bytearray(10))], 1)
+
+    def test_lag(self):
+        """A rank that holds the source is out after the bound, and is told; one that reads each now and then is not."""
+        for strict in (False, True):
+            j = self.job(3, strict=strict, lag=0.5)
+            j.each(lambda c: c.open())
+
+            def run(c):
+                if c.rank == 2:
+                    time.sleep(0.3)
+                    c.broadcast([memoryview(bytearray(12 * SLOT))], 0)
+                    time.sleep(1.2)
+                begin = time.monotonic()
+                for size in (12, 100)[c.rank == 2:]:
+                    c.broadcast([memoryview(bytearray(size * SLOT))], 0)
+                return time.monotonic() - begin
+            got = j.each(run)
+            late = r"it has not read for (5\d\d|6\d\d|7\d\d|8\d\d) ms"
+            for r in (0, 1, 2)[0 if strict else 2:]:
+                self.assertIsInstance(got[r], channel.Lost)
+                self.assertRegex(str(got[r]), late)
+            if not strict:
+                self.assertLess(max(got[:2]), 1.4)
+                self.assertEqual(j.channels[0].members, [0, 1])
 
     def test_strict(self):
         j = self.job(3, strict=True)
@@ -410,7 +440,7 @@ class Parts(unittest.TestCase):
     def test_names(self):
         """The documented kinds of messages are those that are taken."""
         kinds = {n[3:] for n in dir(hub.Hub) if n.startswith("on_")}
-        self.assertEqual(kinds, {"hello", "want", "in", "fail", "start", "sent", "ate", "have", "bar", "label", "ask", "bye"})
+        self.assertEqual(kinds, {"hello", "want", "in", "fail", "start", "held", "sent", "ate", "have", "bar", "label", "ask", "bye"})
         for k in kinds:
             self.assertRegex(hub.__doc__, r"\b%s\b" % k)
         json.dumps(sorted(kinds))

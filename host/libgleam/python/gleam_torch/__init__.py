@@ -119,7 +119,7 @@ class Group(Base):
         ip, server = own_address(), None
         if self.my_rank == 0:
             token = secrets.token_hex(16)
-            server = Server(ip, token, self.world, self.remove)
+            server = Server(ip, token, self.world, self.remove, int(setting("LAG", "0")) / 1000)
             self.store.set(KEY, json.dumps([ip, server.port, token]))
             self.store.add(KEY + "/there", 1)
         begin = time.monotonic()
@@ -132,15 +132,17 @@ class Group(Base):
         return Channel(self.my_rank, self.world, (host, port), token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
                        int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds())
 
-    def remove(self, ip):
-        """Takes an address out of the group, unless a new process has it meanwhile. Rank 0's."""
+    def remove(self, p, why=""):
+        """Takes a peer's address out of the group; one that is lost has no new process that has it meanwhile. Rank 0's."""
         def run():
-            c = self.made
-            if c and c.helper and not any(p.ip == ip for p in list(c.server.hub.peers.values())):
+            c, done = self.made, True
+            if c and c.helper and (why or not any(q.ip == p.ip for q in list(c.server.hub.peers.values()))):
                 try:
-                    c.helper.ask("remove", c.g, member=ip)
+                    c.helper.ask("remove", c.g, member=p.ip)
                 except RuntimeError:
-                    pass  # the switch has done it already
+                    done = False  # the switch has done it already, and says so
+            if why:
+                c.server.removed(p, why, done)
         threading.Thread(target=run, daemon=True).start()
 
     def gloo(self):

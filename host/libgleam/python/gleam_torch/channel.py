@@ -312,8 +312,12 @@ class Channel:
             self.wait(lambda: self.go >= n)
         self.done = m
         for number, parts in enumerate(messages, m):
+            need = m + 1 if places else number + 1 - self.slots  # what all have to have read
             with self.changed:
-                self.wait(lambda: number - self.done < DEPTH and (self.ate > m if places else number - self.ate < self.slots))
+                self.wait(lambda: number - self.done < DEPTH and (places or self.done >= need))
+                if self.ate < need:
+                    self.tell(t="held", m=need)
+                    self.wait(lambda: self.ate >= need)
             at = length = 0
             if places:
                 b, begin, stop = parts[0]

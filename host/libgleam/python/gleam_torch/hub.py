@@ -10,6 +10,7 @@ A broadcast has a number n, from 1, and k messages from number m on. To the Hub:
     want {ok, why, at}      the group is wanted; at (rank 0): where the helper has members join
     in {}, fail {why}       the helper has joined, or has not
     start {n, m, k}         the source asks to begin; the answer is go {n}
+    held {m}                the source waits for ranks that have not read all before m, which they have in memory
     sent {m}                the source has completions of all messages before m
     ate {m}, have {n}       the rank has read all before m; has all of broadcast n
     bar {n, j}              the rank is at barrier j after broadcast n; the answer, when all are, is the same
@@ -37,6 +38,7 @@ class Peer:
         self.rank = self.ip = self.keeper = self.want = None
         self.ready = self.joined = False  # it counts; its helper has joined
         self.entry, self.ate, self.version = 1, 0, 0
+        self.moved, self.leaving = 0.0, False  # when ate became more; it is being removed, and counts until then
 
     def send(self, **m):
         raise NotImplementedError
@@ -46,10 +48,12 @@ class Peer:
 
 
 class Hub:
-    """The decisions, without sockets. remove(ip) takes an address out of the group, and returns at once."""
+    """The decisions, without sockets. remove(p) takes a peer's address out of the group, and returns at once; with a
+    reason p is lost when that is done."""
 
-    def __init__(self, size, remove, clock=time.time):
-        self.size, self.remove, self.clock = size, remove, clock
+    def __init__(self, size, remove, lag=0, clock=time.time):
+        self.size, self.remove, self.lag, self.clock = size, remove, lag, clock  # lag: seconds; 0 is never
+        self.held, self.held_at = 0, 0.0  # the source waits until all have read what is before message held
         self.peers, self.seen = {}, set()  # by rank; ranks that have said hello
         self.state = "gather"  # then joining, and made or gloo
         self.at = None
@@ -135,16 +139,32 @@ class Hub:
 
     def on_start(self, p, m):
         self.started, self.next, self.source = m["n"], m["m"] + m["k"], p.rank
+        self.held = 0
         p.send(t="go", n=m["n"])
 
     def on_sent(self, p, m):
-        self.sent, self.source = m["m"], None
+        self.sent, self.source, self.held = m["m"], None, 0
         p.ate = max(p.ate, m["m"])
         self.credit(True)
 
     def on_ate(self, p, m):
-        p.ate = max(p.ate, m["m"])
+        if m["m"] > p.ate:
+            p.ate, p.moved = m["m"], self.clock()
         self.credit()
+
+    def on_held(self, p, m):
+        self.held, self.held_at = m["m"], self.clock()
+
+    def late(self):
+        """Takes out who has held the source for longer than lag."""
+        for p in self.ready():
+            since = self.clock() - max(self.held_at, p.moved)
+            if self.lag and p.ate < self.held and p.rank != self.source and since >= self.lag and not p.leaving:
+                why, p.leaving = "it has not read for %d ms" % (1000 * since), True
+                if p.rank == 0:
+                    self.lose(p, "lost", why)
+                else:  # nothing is written over what it may still read: the source goes on when it is out
+                    self.remove(p, why)
 
     def credit(self, tell=False):
         ate = min((q.ate for q in self.ready()), default=self.ate)
@@ -188,14 +208,16 @@ class Hub:
             return
         del self.peers[p.rank]
         if p.ip and self.state == "made" and p.rank != 0:
-            self.remove(p.ip)
+            self.remove(p)
         if kind == "lost":
             p.send(t="over", why="this rank is out of the group: " + why)
         was_ready, p.ready = p.ready, False
         if not was_ready:
             return
         self.changed(kind, p, why)
-        if self.source == p.rank:
+        if p.rank == 0 and kind == "lost":
+            self.end("rank 0, which leads the group, is lost: " + why)
+        elif self.source == p.rank:
             self.end("rank %d, the source of broadcast %d, is lost: %s" % (p.rank, self.started, why))
         elif kind == "lost" and self.state in ("gather", "joining"):
             self.end("rank %d is lost before the group was made: %s" % (p.rank, why))
@@ -250,8 +272,8 @@ class Connection(Peer):
 class Server:
     """A Hub with connections, on a thread of its own."""
 
-    def __init__(self, ip, token, size, remove):
-        self.token, self.hub, self.lock = token, Hub(size, remove), threading.RLock()
+    def __init__(self, ip, token, size, remove, lag=0):
+        self.token, self.hub, self.lock = token, Hub(size, remove, lag), threading.RLock()
         family = socket.AF_INET6 if ":" in ip else socket.AF_INET
         self.listener = socket.create_server((ip, 0), family=family, backlog=1024)
         self.port = self.listener.getsockname()[1]
@@ -272,6 +294,12 @@ class Server:
         with self.lock:
             self.hub.evicted(ip, why)
 
+    def removed(self, p, why, done):
+        with self.lock:
+            p.leaving = False
+            if done:
+                self.hub.lose(p, "lost", why)
+
     def close(self):
         self.closing = True
         self.wake()
@@ -283,8 +311,9 @@ class Server:
             s.register(self.woken, selectors.EVENT_READ)
             ping = time.monotonic()
             while True:
-                ready = s.select(PING)
+                ready = s.select(min(PING, self.hub.lag / 4 or PING))
                 with self.lock:
+                    self.hub.late()
                     if time.monotonic() > ping + PING:
                         ping = time.monotonic()
                         for c in self.connections:
