@@ -38,6 +38,7 @@ func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) 
 	}
 	reg := m.reg
 	reg.Members = slices.Clone(members)
+	reg.Exclusive = false
 	reg.Base, reg.Lease = m.reg.Epoch, m.segments[0].Lease
 	reg.Epoch = max(m.reg.Epoch, m.usedEpoch) + 1
 	if p := reg.Validate(); p != nil {

@@ -258,3 +258,40 @@ func TestWhatASwitchSendsIsNoRequest(t *testing.T) {
 		t.Errorf("%d messages", seen)
 	}
 }
+
+// TestExclusiveReplacesNothing: an exclusive registration of a group that is there, or is being
+// located, is rejected and changes nothing, uses no epoch up, and is served once the group has ended.
+// What the exclusive master repeats or updates is its own group.
+func TestExclusiveReplacesNothing(t *testing.T) {
+	for _, phase := range []string{"installed", "being located"} {
+		a := newAsker(t, RegistrarConfig{})
+		first := epoch(sample(1, 3), 5)
+		first.Exclusive = true
+		if phase == "being located" {
+			a.w.table.verdict[first.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: first.Members[1].Key()}}
+		}
+		a.register(first)
+		calls := len(a.w.table.calls)
+		other := epoch(sample(1, 2), 9)
+		other.Exclusive = true
+		if r := a.reason(a.register(other)); r != GroupExists {
+			t.Errorf("%s: another one: %v", phase, r)
+		}
+		if out := a.register(first); out.Drop != DuplicateMsg {
+			t.Errorf("%s: the first one, repeated: drop %v", phase, out.Drop)
+		}
+		if n := a.w.sw.newest(first.Group); n != 5 || len(a.w.table.calls) != calls {
+			t.Errorf("%s: epoch %d, calls %v", phase, n, a.w.table.calls[calls:])
+		}
+		a.ask(a.head(first.Group, 5), &Delete{})
+		delete(a.w.table.verdict, first.Group)
+		if r := a.reason(a.register(other)); r != NoReason {
+			t.Errorf("%s: another one, afterwards: %v", phase, r)
+		}
+		update := other
+		update.Epoch, update.Base, update.Members = 10, 9, sample(1, 3).Members
+		if r := a.reason(a.register(update)); r != NoReason {
+			t.Errorf("%s: an update: %v", phase, r)
+		}
+	}
+}

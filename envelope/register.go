@@ -24,6 +24,7 @@ type GroupBody struct {
 	Base         uint64       // Registration.Base, 0 for none
 	TargetKey    uint32       // Registration.TargetKey, 0 for none
 	NoRepair     bool         // Registration.NoRepair
+	Exclusive    bool         // Registration.Exclusive; in a Register alone
 	Members      []MemberRecord
 }
 
@@ -55,6 +56,7 @@ const (
 	groupPolicy   = 0x04 // details of the policy follow
 	groupTarget   = 0x08 // the target key follows
 	groupNoRepair = 0x10 // the switch must not repair losses itself
+	groupOnly     = 0x20 // the switch must not replace a group
 	baseLen       = 8
 	targetKeyLen  = 4
 	policyLen     = 15
@@ -108,6 +110,9 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 	if g.NoRepair {
 		flags |= groupNoRepair
 	}
+	if g.Exclusive {
+		flags |= groupOnly
+	}
 	be := binary.BigEndian
 	b = append(b, flags, byte(g.Policy))
 	b = append24(b, uint32(g.QPN))
@@ -135,10 +140,10 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 
 func parseGroup(r *reader, v6 bool) GroupBody {
 	flags := r.u8()
-	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget|groupNoRepair) != 0 {
+	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget|groupNoRepair|groupOnly) != 0 {
 		r.fail("group flags")
 	}
-	g := GroupBody{NoRepair: flags&groupNoRepair != 0}
+	g := GroupBody{NoRepair: flags&groupNoRepair != 0, Exclusive: flags&groupOnly != 0}
 	g.Policy, g.QPN, g.PathMTU, g.TotalMembers = mcast.Policy(r.u8()), rocev2.QPN(r.u24()), int(r.u16()), int(r.u16())
 	g.DeadAfter, g.Lease = r.duration(), r.duration()
 	if flags&groupWindow != 0 {
@@ -170,14 +175,14 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 // sameGroup reports whether a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
 	return a.GroupParams == b.GroupParams && a.TotalMembers == b.TotalMembers && a.Lease == b.Lease && a.Window == b.Window &&
-		a.Base == b.Base && a.TargetKey == b.TargetKey && a.NoRepair == b.NoRepair
+		a.Base == b.Base && a.TargetKey == b.TargetKey && a.NoRepair == b.NoRepair && a.Exclusive == b.Exclusive
 }
 
 // groupBody returns the body for r with the given members.
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
 		GroupParams: r.GroupParams, TotalMembers: len(r.Members), Lease: r.Lease, Window: r.Window,
-		Base: r.Base, TargetKey: r.TargetKey, NoRepair: r.NoRepair, Members: ms,
+		Base: r.Base, TargetKey: r.TargetKey, NoRepair: r.NoRepair, Exclusive: r.Exclusive, Members: ms,
 	}
 }
 

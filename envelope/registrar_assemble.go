@@ -50,6 +50,10 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 		r.drop(DuplicateMsg, out) // it is answered when its members are located
 		return
 	}
+	if body.Exclusive && body.Base == 0 && (r.groups[m.Group] != nil || r.locating[m.Group] != nil) {
+		r.rejectRequest(&m.Header, Problem{Reason: GroupExists}, out)
+		return
+	}
 	if newest := r.newest(m.Group); m.Epoch <= newest {
 		p := Problem{Reason: StaleEpoch, Value: newest}
 		if e := r.epochs[m.Group]; e != nil && m.Epoch == e.rejected && e.rejected > e.accepted {

@@ -34,7 +34,9 @@ type Registration struct {
 	// TargetKey, if not 0, is the R_Key of target messages, which name the memory for the
 	// next WRITEs with this key (R41, AppendTargets). Not with Quorum.
 	TargetKey uint32
-	NoRepair  bool           // the switch must not repair losses from its own store
+	NoRepair  bool // the switch must not repair losses from its own store
+	// Exclusive refuses a registration that would replace a group. An update has no use for it.
+	Exclusive bool
 	Members   []MemberRecord // two or more
 	Master    netip.AddrPort // address for answers, events and confirmations; zero for a local group
 	// The registrar sets the following for Install; a master leaves them zero.

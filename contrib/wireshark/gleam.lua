@@ -35,7 +35,8 @@ local reasons = {"unknown member location", "path MTU mismatch", "table full", "
 	"a switch of the tree does not answer", "the routes lead to a switch from two sides", "too many switches one behind another", "not possible where members are at several switches",
 	"a switch of the tree does not have the group's key", "the group was registered by way of another switch: its master has to ask there", "another master registers the group at the same time",
 	"the switch serves only groups that can take its fast path (fast_path: require)",
-	"the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them"}
+	"the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them",
+	"another registration has this group address, and this one was not to replace it: take another address"}
 local extensions = {"API address"}
 
 -- Fields by name, made at their first mention below; all are of one table so that none has two types.
@@ -63,7 +64,7 @@ fields(envelope, "gleam.", {
 	{"group", "GroupIP", "ip4"}, {"group6", "GroupIP", "ip6"}, {"reply_to", "ReplyTo", "ip4"}, {"reply_to6", "ReplyTo", "ip6"}, {"reply_port", "ReplyTo port", "u16", D},
 	{"mac", "HMAC-SHA-256", "bytes"}, {"request", "Type of the request", "u8", D, types},
 	{"content", "What follows", "u8", H}, {"content.window", "Group window", "bool", 0x01}, {"content.update", "Update of an epoch", "bool", 0x02},
-	{"content.policy", "Details of the policy", "bool", 0x04}, {"content.target_key", "Target key", "bool", 0x08}, {"content.no_repair", "No local repair", "bool", 0x10},
+	{"content.policy", "Details of the policy", "bool", 0x04}, {"content.target_key", "Target key", "bool", 0x08}, {"content.no_repair", "No local repair", "bool", 0x10}, {"content.exclusive", "No replacement", "bool", 0x20},
 	{"policy", "Policy", "u8", D, policies}, {"virtual_qpn", "Virtual QPN", "u24", H}, {"path_mtu", "Path MTU", "u16", D}, {"members", "Members", "u16", D},
 	{"dead_after", "dead_after (ns)", "u64", D}, {"lease", "Lease (ns)", "u64", D}, {"base_epoch", "Epoch that is updated", "u64", D},
 	{"quorum", "Quorum", "u16", D}, {"lag_psns", "Lag limit (PSNs)", "u24", D}, {"lag_time", "Lag limit (ns)", "u64", D},
@@ -224,7 +225,7 @@ end
 
 -- register reads the body of Register and Notify, and returns a text and the number of its records.
 local function register(c)
-	local flags = c:bits("content", "window", "update", "policy", "target_key", "no_repair")
+	local flags = c:bits("content", "window", "update", "policy", "target_key", "no_repair", "exclusive")
 	c:u8("policy"); c:u24("virtual_qpn"); c:u16("path_mtu")
 	c:u16("members")
 	local text = ""

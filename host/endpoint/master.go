@@ -63,6 +63,9 @@ type MasterConfig struct {
 	// NoRepair leaves the repair of losses to the sources. Otherwise the switch repairs
 	// losses from its own memory where it can.
 	NoRepair bool
+	// Exclusive refuses to replace a group that has GroupIP: the error is an *envelope.Problem
+	// of GroupExists. Otherwise the newer one has it.
+	Exclusive bool
 
 	ReadyTimeout time.Duration // bounds the wait until members have connected their queue pairs [10 s]
 }
@@ -248,6 +251,7 @@ func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
 	reg := envelope.Registration{
 		Group: g.info.IP, Epoch: cfg.Epoch, GroupParams: cfg.params(), Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
+		Exclusive: cfg.Exclusive,
 	}
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))

@@ -121,7 +121,7 @@ func (g *group) make(ctx context.Context, r *request) error {
 	joined, err := endpoint.Master(ctx, endpoint.MasterConfig{
 		Local: l, Listener: g.ln, Members: r.Members, OtherNetwork: g.h.otherNetwork, GroupIP: r.IP,
 		PathMTU: cmp.Or(mtu, rocev2.DefaultPathMTU), Policy: mcast.Evict, DeadAfter: time.Duration(r.DeadAfterMS) * time.Millisecond,
-		SenderTimeout: g.h.qpTimeout, SenderRetries: 7, WindowBase: windowBase,
+		SenderTimeout: g.h.qpTimeout, SenderRetries: 7, WindowBase: windowBase, Exclusive: true,
 	})
 	if err != nil {
 		return err
