@@ -17,7 +17,7 @@ import unittest
 package = types.ModuleType("gleam_torch")  # without torch
 package.__path__ = [os.path.join(sys.argv.pop(), "gleam_torch")]
 sys.modules["gleam_torch"] = package
-from gleam_torch import channel, hub  # noqa: E402  pylint: disable=wrong-import-position
+from gleam_torch import channel, hub, meet, server  # noqa: E402  pylint: disable=wrong-import-position
 
 SLOT = channel.SLOT = 1 << 10
 channel.GRACE = 1
@@ -28,6 +28,7 @@ class Fabric:
 
     def __init__(self):
         self.ports, self.lock, self.posts = {}, threading.Lock(), 0
+        self.taken = 0
         self.open, self.mixed, self.completions = [], False, queue.SimpleQueue()
         threading.Thread(target=self.complete, daemon=True).start()
 
@@ -51,6 +52,26 @@ class Fabric:
         self.completions.put((source, number))
 
 
+class Store:
+    """torch's, in memory."""
+
+    def __init__(self):
+        self.values, self.lock, self.lost = {}, threading.Lock(), False
+
+    def add(self, key, n):
+        with self.lock:
+            if self.lost:
+                raise RuntimeError("connection reset")
+            self.values[key] = self.values.get(key, 0) + n
+            return self.values[key]
+
+    def set(self, key, value):
+        self.values[key] = value
+
+    def get(self, key):
+        return self.values[key]
+
+
 class FakeHelper:
     def __init__(self, fabric, rank, works=True):
         self.fabric, self.rank, self.works, self.removed, self.stuck = fabric, rank, works, [], None
@@ -67,6 +88,9 @@ class FakeHelper:
         elif self.stuck:
             self.stuck.wait(20)
             raise RuntimeError("it took too long")
+        elif op == "make" and self.fabric.taken:
+            self.fabric.taken -= 1
+            raise RuntimeError("another registration has this group address: take another address")
         else:
             with self.fabric.lock:
                 self.fabric.ports[self.rank] = self
@@ -82,17 +106,25 @@ class FakeHelper:
 class Job:
     """Ranks in one process, with a server."""
 
-    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0, lag=0):
+    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0, lag=0, again=False):
         self.fabric, self.size, self.strict, self.slots, self.keep, self.tensors = Fabric(), size, strict, slots, keep, tensors
         self.helpers, self.removed = {}, []
-        self.server = hub.Server("127.0.0.1", "secret", size, self.remove, lag)
+        self.meeting = meet.Meeting(Store())
+        self.server = server.Server("127.0.0.1", "secret", size, self.remove, lag, again=again)
+        self.meeting.publish(1, ("127.0.0.1", self.server.port), "secret")
         self.channels = [self.channel(r, works=r != lame) for r in range(size)]
 
     def channel(self, rank, back=False, works=True):
         self.helpers[rank] = FakeHelper(self.fabric, rank, works)
-        settings = {"ip": "127.0.0.1", "group": "10.0.0.1", "dead_after": 1, "keep": self.keep}
-        return channel.Channel(rank, self.size, ("127.0.0.1", self.server.port), "secret", lambda: self.helpers[rank], self.strict, self.slots, self.tensors,
-                               settings, self.server if rank == 0 else None, back, 20)
+        settings = {"ip": "127.0.0.1", "group": lambda: "10.0.0.1", "dead_after": 1, "keep": self.keep}
+        hubs = self.meeting.latest()
+
+        def serve(c, number):
+            s = server.Server("127.0.0.1", "secret", self.size, self.remove, again=True, number=number << 16, lead=c.rank, expected={*c.members, c.rank} - set(c.gone))
+            self.server = s
+            return s, ("127.0.0.1", s.port), "secret"
+        return channel.Channel(rank, self.size, self.meeting.place(hubs)[0], "secret", lambda: self.helpers[rank], self.strict, self.slots, self.tensors, settings,
+                               self.server if rank == 0 and not back else None, back, 20, lambda c, n, turn: self.meeting.next(n, turn, lambda k: serve(c, k)), hubs)
 
     def each(self, f, ranks=None):
         """Runs f(channel) for all ranks at once; returns results, exceptions among them."""
@@ -120,11 +152,14 @@ class Job:
 
     def kill(self, rank):
         self.fabric.ports.pop(rank, None)
+        if self.channels[rank].server:  # a process that is killed
+            self.channels[rank].server.hub.gone = True
         self.channels[rank].sock.shutdown(socket.SHUT_RDWR)
 
     def close(self):
-        self.each(lambda c: c.close(), range(1, self.size))
-        self.channels[0].close()
+        lead = self.server.hub.lead
+        self.each(lambda c: c.close(), [r for r in range(self.size) if r != lead])
+        self.channels[lead].close()
 
 
 def data(seed, size):
@@ -288,10 +323,10 @@ class Parts(unittest.TestCase):
         self.assertEqual(j.each(lambda c: c.barrier(), [0, 1]), [None, None])
 
     def test_token(self):
-        server = hub.Server("127.0.0.1", "secret", 2, lambda p: None)
-        self.addCleanup(server.close)
+        there = server.Server("127.0.0.1", "secret", 2, lambda p: None)
+        self.addCleanup(there.close)
         for token, want in (("guess", b""), ("secret", b"{")):
-            with socket.create_connection(("127.0.0.1", server.port)) as s:
+            with socket.create_connection(("127.0.0.1", there.port)) as s:
                 s.sendall(json.dumps({"t": "hello", "token": token, "rank": 0, "ip": "", "keeper": [], "back": False}).encode() + b"\n")
                 s.settimeout(5)
                 got = b""
@@ -339,7 +374,7 @@ class Parts(unittest.TestCase):
             time.sleep(0.01)
         j.channels[2] = j.channel(2, back=True)
         j.channels[2].rejoin()
-        with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank came back"):
+        with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank was in"):
             j.channels[2].broadcast([memoryview(bytearray(10))], 1)
 
     def test_lag(self):
@@ -365,6 +400,113 @@ class Parts(unittest.TestCase):
             if not strict:
                 self.assertLess(max(got[:2]), 1.4)
                 self.assertEqual(j.channels[0].members, [0, 1])
+
+    def anew(self, j, killed, source, others):
+        """A rank is killed in a broadcast: Lost at all others, once; then broadcasts and barriers go on, and versions say what each has."""
+        def first(c):
+            c.open()
+            b = bytearray(data(1, 30 * SLOT) if c.rank == 0 else 30 * SLOT)
+            c.broadcast([memoryview(b)], 0)
+            c.barrier()
+            return b == data(1, 30 * SLOT)
+        self.assertEqual(j.each(first), [True] * 4)
+        idle = others[-1]
+
+        def during(c):
+            if c.rank == killed:
+                c.open()
+                if killed == source:
+                    c.tell(t="start", n=2, m=30, k=20)
+                    time.sleep(0.2)
+                else:
+                    time.sleep(0.2)
+                j.kill(c.rank)
+                return "killed"
+            if c.rank == idle:
+                time.sleep(1)  # has not called when the group ends
+            try:
+                c.open()
+                c.broadcast([memoryview(bytearray(data(2, 20 * SLOT)))], source)
+            except channel.Lost as err:
+                return str(err)
+            return "no error"
+        said = j.each(during)
+        for text in (said[r] for r in others):
+            self.assertIn("rank %d" % killed, text, said)
+        lead, root = others[0], others[1]
+
+        def after(c):
+            versions = [c.have]
+            for i in (1, 2):
+                self.assertTrue(c.open())
+                b = bytearray(data(i, 25 * SLOT) if c.rank == root else 25 * SLOT)
+                c.broadcast([memoryview(b)], root)
+                c.barrier()
+                versions.append((c.have, c.ask(rank=c.rank)["version"], b == data(i, 25 * SLOT)))
+            return versions, c.lead, c.members
+        got = j.each(after, others)
+        self.assertEqual(got, [([1, (2, 2, True), (3, 3, True)], lead, others)] * len(others))
+        j.each(lambda c: c.close(), [killed])
+
+        j.channels[killed] = j.channel(killed, back=True)  # which may lead later
+        self.assertEqual(j.channels[killed].rejoin(), 3)
+        late = bytearray(25 * SLOT)
+        self.assertIn(j.channels[killed].fetch([memoryview(late)], 3), others)
+        self.assertEqual(late, data(2, 25 * SLOT))
+
+    def test_source_killed(self):
+        self.anew(self.job(4, again=True), 1, 1, [0, 2, 3])
+
+    def test_leader_killed(self):
+        self.anew(self.job(4, again=True), 0, 1, [1, 2, 3])
+
+    def test_leaders_killed(self):
+        """One leader after the other, until one rank is alone; it goes on when another comes back."""
+        j = self.job(4, again=True)
+
+        def step(c):
+            for _ in range(2):
+                try:
+                    c.open()
+                    c.broadcast([memoryview(bytearray(100))], 3)
+                    c.barrier()
+                    return c.n
+                except channel.Lost:
+                    continue
+            return None
+        self.assertEqual(j.each(step), [1] * 4)
+        for n in (0, 1):
+            j.kill(n)
+            self.assertEqual(j.each(step, range(n + 1, 4)), [n + 2] * (3 - n))
+        j.kill(2)
+        j.each(lambda c: c.close(), [0, 1, 2])
+        alone = threading.Thread(target=step, args=(j.channels[3],))
+        alone.start()
+        while j.server.hub.lead != 3:
+            time.sleep(0.01)
+        j.channels[1] = j.channel(1, back=True)
+        self.assertEqual(j.channels[1].rejoin(), 3)
+        self.assertEqual(j.each(lambda c: (c.broadcast([memoryview(bytearray(100))], 3), c.barrier(), c.n)[2], [1]), [4])
+        alone.join(10)
+        self.assertFalse(alone.is_alive())
+
+    def test_no_store(self):
+        """A leader and torch's Store are lost: nothing comes after."""
+        j = self.job(3, again=True)
+        j.each(lambda c: (c.open(), c.barrier()))
+        j.meeting.store.lost = True
+        j.kill(0)
+        for err in j.each(lambda c: (c.open(), c.barrier()), [1, 2]) + j.each(lambda c: (c.open(), c.barrier()), [1, 2]):
+            self.assertIsInstance(err, channel.Lost)
+            self.assertIn("without torch's Store", str(err))
+
+    def test_address_taken(self):
+        """Another job has the GroupIP: the group is made with another one."""
+        for again in (True, False):
+            j = self.job(3, again=again)
+            j.fabric.taken = 3
+            self.assertEqual(j.each(lambda c: (c.open(), c.barrier())[0]), [True] * 3)
+            self.assertEqual(j.server.hub.number, 4)
 
     def test_strict(self):
         j = self.job(3, strict=True)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import random
 import sys
 import time
 
@@ -190,6 +191,46 @@ def errors(root):
         say("barrier", str(err))
 
 
+def store():
+    """torch's Store, as torchrun has it, in a process that lives on."""
+    keep = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), None, True, wait_for_workers=False)
+    say("there", keep.port)
+    while not os.path.exists(os.environ["STOP"]):
+        time.sleep(0.05)
+    time.sleep(1)
+
+
+def anew(root, size, back):
+    """Broadcasts from root until it is Lost, and then from the last rank, until that one finds the file STOP."""
+    count, root = int(size) // 4, int(root)
+    if int(back):
+        say("back", gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD))
+        root = WORLD - 1
+    else:
+        dist.init_process_group("gleam")
+    head, body = torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)
+    times = 0
+    while not head[1]:
+        if RANK == root:
+            head[0], head[1] = random.getrandbits(30), os.path.exists(os.environ["STOP"])
+            body.copy_(pattern(int(head[0]), count))
+        begin, had = time.monotonic(), gleam_torch.version()
+        try:
+            gleam_torch.broadcast([head, body], root)
+        except gleam_torch.Lost as err:
+            say("lost", str(err), time.time(), had == gleam_torch.version(), had)
+            root, times = WORLD - 1, times + 1
+            if times > 3:
+                return
+            continue
+        seconds, n = time.monotonic() - begin, gleam_torch.version()
+        say("update", n, seconds, bool((body == pattern(int(head[0]), count)).all()), gleam_torch.members(), n == had + 1 or n == had + 2, int(head[0]), root)
+    dist.barrier()
+    members = gleam_torch.members()
+    say("end", [gleam_torch.version(r) for r in members], members)
+    dist.barrier()
+
+
 def gloo():
     """The same broadcasts by Gloo, whose timeout is 10 s."""
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=10))
@@ -226,4 +267,4 @@ def waits():
         say("lost", str(err), time.time())
 
 
-{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits, "store": store, "anew": anew}[sys.argv[1]](*sys.argv[2:])

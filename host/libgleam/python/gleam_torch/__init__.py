@@ -13,14 +13,12 @@ import collections
 import ctypes
 import hashlib
 import ipaddress
-import json
 import os
 import random
 import secrets
 import socket
 import struct
 import threading
-import time
 from datetime import timedelta
 
 import torch
@@ -28,14 +26,15 @@ import torch.distributed as dist
 
 from .channel import SLOT, Channel, Lost
 from .helper import Helper
-from .hub import Server
+from .meet import Meeting
+from .server import Server
 from .work import Job
 
 __all__ = ["Lost", "broadcast", "catch_up", "empty", "events", "members", "rejoin", "set_version", "summary", "version"]
 
 # From some 2.x on a backend is a subclass of BackendBase; before it replaces the process group.
 Base = getattr(dist, "BackendBase", dist.ProcessGroup)
-KEY = "gleam_torch/hub"
+KEY = "gleam_torch/job"
 open_groups, back = [], []
 lock, owner = threading.Lock(), os.getpid()
 the_helper = []
@@ -79,7 +78,7 @@ def helper():
 def group_ip(token):
     """An address out of GLEAM_GROUPS: the job's first one by chance, and the next ones for its other groups."""
     store = dist.distributed_c10d._get_default_store()  # pylint: disable=protected-access
-    job = store.compare_set(KEY + "/job", "", token)
+    job = store.compare_set(KEY, "", token)
     net = ipaddress.ip_network(setting("GROUPS", "10.77.254.0/24"))
     number = int.from_bytes(hashlib.sha256(job).digest()[:8], "big") + store.add(KEY + "/groups", 1)
     return str(net[1 + number % max(net.num_addresses - 2, 1)] if net.num_addresses > 1 else net[0])
@@ -96,6 +95,7 @@ class Group(Base):
 
     def __init__(self, store, rank, size, timeout, ranks):
         super().__init__(rank, size)
+        self.meeting = back[0] if back else Meeting(store)
         self.store, self.my_rank, self.world, self.limit = store, rank, size, timeout
         self.ranks = list(ranks) or list(range(size))
         self.policy = setting("POLICY", "strict")
@@ -116,27 +116,28 @@ class Group(Base):
             return self.made
 
     def connect(self):
-        ip, server = own_address(), None
-        if self.my_rank == 0:
-            token = secrets.token_hex(16)
-            server = Server(ip, token, self.world, self.remove, int(setting("LAG", "0")) / 1000)
-            self.store.set(KEY, json.dumps([ip, server.port, token]))
-            self.store.add(KEY + "/there", 1)
-        begin = time.monotonic()
-        while self.store.add(KEY + "/there", 0) < 1:  # a get that waits would hold up every other thread
-            if time.monotonic() > begin + self.limit.total_seconds():
-                raise RuntimeError("rank 0 of the group has not come")
-            time.sleep(0.005)
-        host, port, token = json.loads(self.store.get(KEY))
-        settings = {"ip": ip, "group": group_ip(token) if server else None, "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16"))}
-        return Channel(self.my_rank, self.world, (host, port), token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
-                       int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds())
+        ip, server, number = own_address(), None, self.meeting.latest() if self.returned else 1
+        if self.my_rank == 0 and not self.returned:
+            server, at, token = self.serve(secrets.token_hex(16))
+            self.meeting.publish(1, at, token)
+        at, token = self.meeting.wait(number, self.limit.total_seconds())
+
+        def meet(c, number, turn):
+            return self.meeting.next(number, turn, lambda n: self.serve(token, number=n << 16, lead=self.my_rank, expected={*c.members, self.my_rank} - set(c.gone)))
+        settings = {"ip": ip, "group": lambda: group_ip(token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16"))}
+        return Channel(self.my_rank, self.world, at, token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
+                       int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds(), meet, number)
+
+    def serve(self, token, **hub):
+        """A Hub in this process: (server, place, token)."""
+        server = Server(own_address(), token, self.world, self.remove, int(setting("LAG", "0")) / 1000, again=self.policy == "evict", **hub)
+        return server, (own_address(), server.port), token
 
     def remove(self, p, why=""):
         """Takes a peer's address out of the group; one that is lost has no new process that has it meanwhile. Rank 0's."""
         def run():
             c, done = self.made, True
-            if c and c.helper and (why or not any(q.ip == p.ip for q in list(c.server.hub.peers.values()))):
+            if c and c.helper and c.server and (why or not any(q.ip == p.ip for q in list(c.server.hub.peers.values()))):
                 try:
                     c.helper.ask("remove", c.g, member=p.ip)
                 except RuntimeError:
@@ -296,7 +297,7 @@ def version(rank=None, label=None, group=None):
     pg = of(group)
     c = pg.channel()
     if rank is None and label is None:
-        return c.n
+        return c.have
     if label is not None:
         return c.ask(label=label)["label"]
     return c.ask(rank=pg.ranks.index(rank))["version"]
@@ -305,7 +306,7 @@ def version(rank=None, label=None, group=None):
 def set_version(label, group=None):
     """Names the last broadcast."""
     c = of(group).channel()
-    c.tell(t="label", n=c.n, label=label)
+    c.tell(t="label", n=c.have, label=label)
 
 
 def events(group=None):
@@ -349,16 +350,14 @@ def rejoin(host, port, rank, world, timeout=timedelta(minutes=30)):
     tcp = dist.TCPStore(host, port, None, False, timeout)
     # The store of this rank alone, in which the others have come already. Torch 2 has other prefixes, and another key.
     mine = dist.PrefixStore("gleam_torch/%d/%d" % (rank, random.getrandbits(48)), tcp)
-    for theirs, here in zip(places(dist.PrefixStore("default_pg", tcp)), places(mine)):
-        if theirs.add(KEY + "/there", 0) > 0:
-            here.set(KEY, theirs.get(KEY))
-            here.add(KEY + "/there", 1)
+    for theirs in places(dist.PrefixStore("default_pg", tcp)):
+        if Meeting(theirs).latest():
+            back.append(Meeting(theirs))
             break
     else:
         raise RuntimeError("the ranks at %s:%d have no group" % (host, port))
     for number in "01":
         mine.add("store_based_barrier_key:" + number, world - 1)
-    back.append(True)
     try:
         dist.init_process_group("gleam", store=mine, rank=rank, world_size=world, timeout=timeout)
     finally:

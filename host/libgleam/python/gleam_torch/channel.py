@@ -8,7 +8,6 @@ modulo SLOTS of all members' rings. Its completion says that it is in the memory
 they have read it: so each rank tells the Hub how far it has read, at least each quarter of a ring,
 and no source is more than a ring ahead of the last. Nobody waits for a rendezvous otherwise.
 """
-import collections
 import itertools
 import json
 import os
@@ -18,11 +17,14 @@ import socket
 import threading
 import time
 
-from . import hub
+from . import keep
+from .link import Link
 
 SLOT = 1 << 20
 DEPTH = 32  # posts that are not complete
 NAME = 0.25  # seconds for rank 0 to say who is lost, where the switch has said before that the group has failed
+ANEW = 20  # seconds for a Hub after one that is lost
+TAKEN = "take another address"  # what the switch says of a GroupIP that another group has
 GRACE = 5  # seconds for what all have, but this process has not seen yet
 
 
@@ -46,109 +48,67 @@ def pieces(lengths, size):
         yield message
 
 
-class Channel:
-    """One group. helper() returns this process's Helper; at is the Hub's host and port."""
+class Channel(Link):
+    """A group, and those that are made anew after it. helper() returns this process's Helper; at is the Hub's host and
+    port; meet(channel, hubs, turn) finds or makes the one after it, as Meeting.next does."""
 
-    def __init__(self, rank, size, at, token, helper, strict, slots, tensors, settings, server=None, back=False, timeout=1800):
+    def __init__(self, rank, size, at, token, helper, strict, slots, tensors, settings, server=None, back=False, timeout=1800, meet=None, hubs=1):
         self.rank, self.size, self.token, self.helper_of, self.strict = rank, size, token, helper, strict
         self.slots, self.settings, self.server, self.timeout = slots, settings, server, timeout
         self.ring = slots * SLOT
         self.bytes, self.allotted = self.ring + tensors, self.ring
         self.changed = threading.Condition()
         self.members, self.gone, self.log = [], {}, []
-        self.n = self.m = self.read = self.barriers = 0  # broadcasts and messages so far; read: as the Hub knows
-        self.last = None  # the source before
-        self.ate = self.sent = self.done = self.go = 0
-        self.got, self.told, self.released = {}, {}, set()
-        self.over = self.out = self.why_gloo = ""
-        self.out_at = 0.0  # the time from which on out counts
-        self.joining = self.entry = None
-        self.helper = self.g = self.memory = None
-        self.kept = collections.deque(maxlen=settings["keep"])  # (n, buffers, owners, unchanged)
+        self.n = self.have = 0  # the last broadcast; the last that this rank has in full
+        self.told, self.why_gloo = {}, ""
+        self.helper = self.g = None
+        self.meet, self.hubs, self.lead, self.closing = meet, hubs, 0, False  # hubs: the present one's number
+        self.fresh(1)
         self.ids = itertools.count(1)
-        self.keeper = socket.create_server((settings["ip"], 0), family=socket.AF_INET6 if ":" in settings["ip"] else socket.AF_INET)
-        threading.Thread(target=self.keep, daemon=True, name="gleam-keeper").start()
-        self.sock = socket.create_connection(at, 30)
-        self.sock.settimeout(None)
-        hub.alive(self.sock)
+        self.keeper = keep.Keeper(settings["ip"], settings["keep"], token)
+        self.lock, self.sock = threading.Lock(), None
+        self.connect(at, back)
         os.register_at_fork(after_in_child=self.forget)
-        self.lock = threading.Lock()
-        self.tell(t="hello", token=token, rank=rank, ip=settings["ip"], keeper=self.keeper.getsockname()[:2], back=back)
         self.work = queue.SimpleQueue()
         self.threads = [threading.Thread(target=f, daemon=True, name="gleam-" + f.__name__) for f in (self.listen, self.act)]
         for t in self.threads:
             t.start()
 
-    # What comes from the Hub and from the helper.
+    def fresh(self, number):
+        """Begins with the group of a number, of which nothing has come yet."""
+        if self.helper and self.g:
+            threading.Thread(target=self.helper.leave, args=(self.g,), daemon=True).start()
+        self.number, self.next = number, 0  # next: the number of the group that is to be made anew
+        self.m = self.read = self.barriers = 0  # messages so far; read: as the Hub knows
+        self.last = self.after = None  # the source before; the broadcast before the barriers
+        self.ate = self.sent = self.done = self.go = 0
+        self.got, self.released = {}, set()
+        self.over = self.out = ""
+        self.out_at, self.raised, self.final = 0.0, False, False  # the time from which on out counts; Lost has been raised; nothing comes after
+        self.joining = self.entry = self.g = self.memory = None
+        self.allotted = self.ring
 
-    def tell(self, **m):
-        try:
-            with self.lock:
-                self.sock.sendall(json.dumps(m).encode() + b"\n")
-        except OSError:
-            pass  # listen says so
+    # What comes from the helper.
 
-    def listen(self):
-        try:
-            for line in self.sock.makefile("rb"):
-                if line == b"\n":
-                    continue
-                m = json.loads(line)
-                with self.changed:
-                    getattr(self, "on_" + m["t"])(m)
-                    self.changed.notify_all()
-        except OSError:
-            pass
+    def taker(self):
+        number = self.number
+        return lambda m: self.take(m, number)
+
+    def take(self, m, number):
+        """What the helper says of the group of a number."""
+        end = m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m
+        if self.server and number == self.number:
+            if m.get("event") == "evicted" and "member" in m:
+                self.server.evicted(m["member"], "the switch has removed it: " + m["text"])
+            elif end:
+                self.server.failed(number, "the group: %s: %s" % (m["event"], m.get("text", "")))
         with self.changed:
-            self.out_at = 1e-9  # nobody says more
-            self.out = self.out or "the connection to rank 0 of the group has ended: its process, or this rank's place in the group, is lost"
-            self.changed.notify_all()
-
-    def on_join(self, m):
-        self.joining = m
-
-    def on_gloo(self, m):
-        self.why_gloo = m["why"]
-
-    def on_ready(self, m):
-        self.entry, self.n, self.m, self.read = m["n"], m["n"] - 1, m["m"], m["m"]
-
-    def on_credit(self, m):
-        self.ate, self.sent = m["ate"], m["sent"]
-
-    def on_go(self, m):
-        self.go = m["n"]
-
-    def on_members(self, m):
-        self.members = m["ranks"]
-        if m["event"]:
-            when, kind, rank, why = m["event"]
-            self.log.append((when, kind, rank, why))
-            if kind == "joined":
-                self.gone.pop(rank, None)
-                if rank == self.rank:  # which has not heard of those before
-                    self.gone.update((r, ("lost", "before this rank came back")) for r in range(self.size) if r not in self.members)
-            else:
-                self.gone[rank] = (kind, why)
-
-    def on_bar(self, m):
-        self.released.add((m["n"], m["j"]))
-
-    def on_told(self, m):
-        self.told[m["id"]] = m
-
-    def on_over(self, m):
-        self.over = self.over or m["why"]
-
-    def take(self, m):
-        """What the helper says of the group."""
-        if m.get("event") == "evicted" and "member" in m and self.server:
-            self.server.evicted(m["member"], "the switch has removed it: " + m["text"])
-        with self.changed:
+            if number != self.number:
+                return
             if "done" in m:
                 self.done = max(self.done, max(m["done"]) % (1 << 40) + 1)
             self.got.update(m.get("got", ()))  # also the rest of a broadcast that this rank is not in, for which nobody asks
-            if m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m:
+            if end:
                 self.out = self.out or "the group: %s: %s" % (m["event"], m.get("text", ""))
                 self.out_at = self.out_at or time.monotonic() + NAME
             self.changed.notify_all()
@@ -176,11 +136,13 @@ class Channel:
         while not condition():
             why = self.cause(root, end)
             if why:
+                self.raised = bool(self.over or self.out)
                 raise Lost(why)
             now = time.monotonic()
             if self.out and grace is None:
                 grace = now + GRACE
             if grace and now > grace:
+                self.raised = True
                 raise Lost(self.out)
             if now > deadline:
                 raise RuntimeError("no end after %d s, the process group's timeout" % self.timeout)
@@ -189,48 +151,59 @@ class Channel:
     # The group's beginning and end.
 
     def open(self):
-        """Joins the group; returns False if all go on by Gloo, with the reason in why_gloo. All ranks call it."""
-        if self.helper or self.why_gloo:
-            return not self.why_gloo
-        if self.size == 1:
-            self.entry = 1
-            return True
-        at = why = None
-        try:
-            self.helper = self.helper_of()
-            self.g, self.memory, at = self.helper.window(self.bytes, self.rank == 0, self.take)
-        except (RuntimeError, OSError) as err:
-            why = str(err)
-        self.tell(t="want", ok=not why, why=why, at=at)
-        self.enter()
+        """Joins the group; returns False if all go on by Gloo, with the reason in why_gloo. All ranks call it. Where a
+        group has ended it raises Lost, unless a call before has; the call after that joins the one that is made anew."""
+        with self.changed:
+            if (self.over or self.out) and not self.final and not self.strict:
+                self.changed.wait_for(lambda: self.next or self.final, ANEW)
+            if self.next:
+                why, raised = self.over or self.out, self.raised
+                self.fresh(self.next)
+                if why and not raised:
+                    raise Lost(why)
+        if not self.entry and not self.why_gloo:
+            self.enter()
         return not self.why_gloo
 
     def enter(self):
-        with self.changed:
-            self.wait(lambda: self.joining or self.why_gloo)
-        if not self.why_gloo:
-            threading.Thread(target=self.join, daemon=True, name="gleam-join").start()  # which may wait for one that is lost
+        if self.size == 1:
+            self.entry = 1
+            return
+        while not self.entry and not self.why_gloo:
             with self.changed:
-                self.wait(lambda: self.entry or self.why_gloo)
+                if self.next:  # another member has died meanwhile, or another job has the group's address
+                    self.fresh(self.next)
+            at = why = None
+            try:
+                self.helper = self.helper_of()
+                self.g, self.memory, at = self.helper.window(self.bytes, self.server is not None, self.taker())
+            except (RuntimeError, OSError) as err:
+                why = str(err)
+            self.tell(t="want", ok=not why, why=why, at=at, n=self.have)
+            with self.changed:
+                self.wait(lambda: self.joining or self.why_gloo or self.next)
+                if self.joining and not self.next:
+                    threading.Thread(target=self.join, args=(self.joining, self.g, self.number), daemon=True, name="gleam-join").start()  # which may wait for one that is lost
+                    self.wait(lambda: self.entry or self.why_gloo or self.next)
         if self.why_gloo and self.g:
             self.helper.leave(self.g)
 
-    def join(self):
+    def join(self, m, g, number):
         s = self.settings
         try:
-            if self.rank == 0:
-                self.helper.ask("make", self.g, ip=s["group"], members=self.joining["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), timeout_ms=30000)
+            if self.server:
+                self.helper.ask("make", g, ip=s["group"](), members=m["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), timeout_ms=30000)
             else:
-                self.helper.ask("join", self.g, master=self.joining["at"], timeout_ms=30000)
-            self.tell(t="in")
+                self.helper.ask("join", g, master=m["at"], timeout_ms=30000)
+            m = {"t": "in"}
         except RuntimeError as err:
-            self.tell(t="fail", why=str(err))
+            m = {"t": "fail", "why": str(err), "taken": TAKEN in str(err)}
+        self.put(json.dumps(dict(m, e=number)).encode() + b"\n")
 
     def rejoin(self):
         """Comes back into the group; returns the number of the last broadcast without this rank."""
-        self.helper = self.helper_of()
-        self.g, self.memory, _ = self.helper.window(self.bytes, False, self.take)
         self.enter()
+        self.have = self.n
         return self.n
 
     def forget(self):
@@ -238,6 +211,7 @@ class Channel:
             s.close()
 
     def close(self):
+        self.closing = True
         self.work.put(None)
         if self.threads[1] is not threading.current_thread():
             self.threads[1].join(10)
@@ -288,7 +262,7 @@ class Channel:
             self.whole()
         n, m, end = self.n + 1, self.m, self.m + len(messages)
         if root != self.rank:
-            self.kept = collections.deque((k for k in self.kept if not k[2] & owners), self.kept.maxlen)
+            self.keeper.drop(owners)
         if self.size > 1 and messages:
             if places is not None:  # what is there now is not needed any more: message m, which takes no slot, counts as read
                 self.read = m + 1
@@ -297,10 +271,10 @@ class Channel:
                 self.send(n, m, messages, buffers, places)
             else:
                 self.receive(m, messages, buffers, places, root)
-        self.n, self.m, self.last = n, end, root
+        self.n, self.m, self.last, self.have = n, end, root, n
         if self.size > 1:
             self.tell(t="have", n=n)
-        self.kept.append((n, buffers, owners, unchanged()))
+        self.keeper.add(n, buffers, owners, unchanged())
 
     def send(self, n, m, messages, buffers, places):
         end = m + len(messages)
@@ -330,6 +304,7 @@ class Channel:
             try:
                 self.helper.post(self.g, number, at, length)
             except RuntimeError as err:
+                self.raised = True
                 raise Lost(str(err)) from err
             if number - self.read >= self.slots // 4:  # a source reads nothing
                 self.read = number
@@ -360,7 +335,7 @@ class Channel:
     def barrier(self):
         with self.changed:
             self.whole()
-        self.barriers = self.barriers + 1 if getattr(self, "after", None) == self.n else 1
+        self.barriers = self.barriers + 1 if self.after == self.n else 1
         self.after = self.n
         key = (self.n, self.barriers)
         self.tell(t="bar", n=key[0], j=key[1])
@@ -373,35 +348,15 @@ class Channel:
     def ask(self, **m):
         if self.size == 1:
             return {"version": self.n, "label": None, "keepers": []}
-        number = next(self.ids)
-        self.tell(t="ask", id=number, **m)
-        with self.changed:
-            self.wait(lambda: number in self.told)
-            return self.told.pop(number)
-
-    def keep(self):
-        """The thread that gives kept broadcasts to those who ask: token and number, then lengths and bytes."""
         while True:
-            try:
-                sock, _ = self.keeper.accept()
-            except OSError:
-                return
-            with sock:
-                try:
-                    sock.settimeout(5)
-                    token, n = sock.makefile("rb").readline(200).split()
-                    sock.settimeout(30)
-                    found = [k for k in list(self.kept) if k[0] == int(n)] if token.decode() == self.token else []
-                    if not found:
-                        sock.sendall(b"null\n")
-                        continue
-                    _, buffers, _, unchanged = found[0]
-                    sock.sendall(json.dumps([len(b) for b in buffers]).encode() + b"\n")
-                    for b in buffers:
-                        sock.sendall(b)
-                    sock.sendall(b"+" if unchanged() and any(k is found[0] for k in list(self.kept)) else b"-")
-                except (OSError, ValueError):
-                    continue
+            number, hubs = next(self.ids), self.hubs
+            self.tell(t="ask", id=number, **m)
+            with self.changed:
+                self.changed.wait_for(lambda: number in self.told or self.final or self.hubs != hubs, ANEW)  # pylint: disable=cell-var-from-loop
+                if number in self.told:
+                    return self.told.pop(number)
+                if self.hubs == hubs:
+                    raise Lost(self.over or self.out or "rank %d of the group does not answer" % self.lead)
 
     def fetch(self, buffers, n):
         """Fills buffers with broadcast n from a member that has kept it; returns the rank of that one."""
@@ -409,15 +364,8 @@ class Channel:
         random.shuffle(keepers)
         for rank, (host, port, *_) in keepers:
             try:
-                with socket.create_connection((host, port), 10) as sock, sock.makefile("rb") as f:
-                    sock.sendall(b"%s %d\n" % (self.token.encode(), n))
-                    lengths = json.loads(f.readline(1 << 20))
-                    if lengths is None:
-                        continue
-                    if lengths != [len(b) for b in buffers]:
-                        raise RuntimeError("broadcast %d has tensors of %s bytes" % (n, lengths))
-                    if all(f.readinto(b) == len(b) for b in buffers) and f.read(1) == b"+":
-                        return rank
+                if keep.fetch((host, port), self.token, n, buffers):
+                    return rank
             except (OSError, ValueError):
                 continue
         raise RuntimeError("no member has broadcast %d any more: GLEAM_KEEP says how many are kept, and tensors that were changed are not" % n)

@@ -1,14 +1,18 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in a group, and how far each is. Rank 0 of the group has the Hub; every rank, rank 0 too,
-has a connection to it, which ends with the rank's process. Messages are lines of JSON; "t" is
-their kind. Data goes by the group alone.
+"""Who is in a group, and how far each is. The leader, rank 0 of the group at first, has the Hub; every
+rank, the leader too, has a connection to it, which ends with the rank's process. Messages are lines
+of JSON; "t" is their kind. Data goes by the group alone.
+
+With policy evict a group that ends is made anew, under a higher number, which is "e" of what the
+ranks say: over {why, number} has each of them begin with it. Where the leader is lost, the next one
+makes a Hub with a higher number, to which the others say hello.
 
 A broadcast has a number n, from 1, and k messages from number m on. To the Hub:
 
-    hello {token, rank, ip, keeper, back}   the first line; back: of a lost rank's new process
-    want {ok, why, at}      the group is wanted; at (rank 0): where the helper has members join
-    in {}, fail {why}       the helper has joined, or has not
+    hello {token, rank, ip, keeper, back, n}   the first line; back: of a lost rank's new process; n: the last broadcast in full
+    want {ok, why, at, n}   the group is wanted; at (the leader): where the helper has members join
+    in {}, fail {why, taken}   the helper has joined, or has not; taken: another group has the address
     start {n, m, k}         the source asks to begin; the answer is go {n}
     held {m}                the source waits for ranks that have not read all before m, which they have in memory
     sent {m}                the source has completions of all messages before m
@@ -17,18 +21,15 @@ A broadcast has a number n, from 1, and k messages from number m on. To the Hub:
     label {n, label}, ask {id, rank, label, n}, bye {}
 
 From it, beside the answers: join {at, members}, gloo {why}, ready {n, m} (the rank is in from
-broadcast n on, which begins with m), credit {ate, sent}, members {ranks, event}, over {why}.
+broadcast n on, which begins with m), credit {ate, sent}, members {ranks, lead, event}, over {why,
+number} (0: nothing comes after), again {number} (that is the number of the group that is being made, or is there).
 """
-import json
-import selectors
-import socket
-import struct
-import threading
 import time
 
-MAX_LINE = 1 << 16  # bytes of a line
-MAX_BEHIND = 1 << 20  # bytes that a rank may be behind with reading
-PING = 0.25  # seconds between empty lines to all: where nobody acknowledges one for a second, the host is gone
+GATHER = 4.0  # seconds for the ranks that live to find a Hub after one that is lost
+TELL = 0.25  # seconds for the cause, where the switch has said before that the group has failed
+TRIES = 16  # GroupIPs
+OF_A_GROUP = ("want", "in", "fail", "start", "held", "sent", "ate", "bar")  # what counts for the group of its number alone
 
 
 class Peer:
@@ -51,16 +52,40 @@ class Hub:
     """The decisions, without sockets. remove(p) takes a peer's address out of the group, and returns at once; with a
     reason p is lost when that is done."""
 
-    def __init__(self, size, remove, lag=0, clock=time.time):
+    def __init__(self, size, remove, lag=0, clock=time.time, again=False, number=1, lead=0, expected=None):
         self.size, self.remove, self.lag, self.clock = size, remove, lag, clock  # lag: seconds; 0 is never
-        self.held, self.held_at = 0, 0.0  # the source waits until all have read what is before message held
+        self.held_at = 0.0  # since when source waits until all have read what is before message held
         self.peers, self.seen = {}, set()  # by rank; ranks that have said hello
+        self.again, self.number, self.lead = again, number, lead
+        self.expected = set(range(size)) if expected is None else set(expected)  # those that the group waits for
+        self.gather_until = None if expected is None else self.clock() + GATHER
+        self.was_made = expected is not None  # after that there is no way back to Gloo
+        self.tries, self.labels, self.over, self.gone = 0, {}, "", False  # gone: the Hub ends with its leader
+        self.fresh()
+
+    def fresh(self):
+        """Begins with the group of a number."""
         self.state = "gather"  # then joining, and made or gloo
-        self.at = None
-        self.started = self.next = self.sent = self.ate = 0  # broadcasts; messages
+        self.at, self.failing = None, None  # failing: (when, what to do then)
+        self.started = self.next = self.sent = self.ate = self.held = 0  # broadcasts; messages
         self.source = None  # the rank of a broadcast under way
-        self.barriers, self.labels = {}, {}
-        self.over = ""
+        self.barriers = {}
+        for p in self.peers.values():
+            p.want, p.joined, p.leaving, p.entry, p.ate = None, False, False, 1, 0
+
+    def anew(self, why, quiet=False):
+        """Has the group made once more, under the next number; with quiet nobody has used this one."""
+        self.number += 1
+        for p in list(self.peers.values()):
+            if not p.ready:
+                del self.peers[p.rank]
+                p.send(t="over", number=0, why="the group has ended before this rank was in: " + why)
+        self.expected = set(self.peers)
+        self.fresh()
+        if quiet:
+            self.tell(t="again", number=self.number)
+        else:
+            self.tell(t="over", number=self.number, why=why)
 
     def ready(self):
         return [p for p in self.peers.values() if p.ready]
@@ -72,47 +97,65 @@ class Hub:
     def end(self, why):
         if not self.over:
             self.over = why
-            self.tell(t="over", why=why)
+            self.tell(t="over", number=0, why=why)
 
     def receive(self, p, m):
         """Takes a message; a wrong one raises an exception, and the caller closes p."""
         if p.rank is None and m["t"] != "hello":
             raise ValueError("no hello")
-        getattr(self, "on_" + m["t"])(p, m)
+        if m["t"] not in OF_A_GROUP or m["e"] == self.number:
+            getattr(self, "on_" + m["t"])(p, m)
 
     def on_hello(self, p, m):
         rank = m["rank"]
         if p.rank is not None or type(rank) is not int or not 0 <= rank < self.size:
             raise ValueError("rank")
         old = self.peers.get(rank)
-        if self.over or bool(m["back"]) != (rank in self.seen) or m["back"] and (self.state != "made" or rank == 0):
-            p.send(t="over", why=self.over or "rank %d cannot %s" % (rank, "come back" if m["back"] else "join twice"))
+        if m["back"]:
+            fits = rank != self.lead and (self.was_made or rank in self.seen) and (self.state == "made" or self.was_made and self.state == "gather")
+        else:
+            fits = self.state == "gather" and rank not in self.seen
+        if self.over or not fits:
+            p.send(t="over", number=0, why=self.over or "rank %d cannot %s" % (rank, "come back" if m["back"] else "join twice"))
             return
         if old:
             self.lose(old, "lost", "another process has taken its place")
-        p.rank, p.ip, p.keeper = rank, m["ip"], m["keeper"]
-        p.ready = not m["back"]
+        p.rank, p.ip, p.keeper, p.version = rank, m["ip"], m["keeper"], m.get("n", 0)
+        p.ready = not (m["back"] and self.state == "made")
         self.peers[rank] = p
         self.seen.add(rank)
-        if m["back"]:
-            p.send(t="join", at=self.at, members=0)
-        else:
+        if self.was_made and m["e"] != self.number:
+            p.send(t="again", number=self.number)
+        if p.ready and m["back"]:
+            self.changed("joined", p)
+        elif p.ready and not self.was_made or self.complete():
             self.changed(None)
 
     def complete(self):
-        return len(self.seen) == self.size
+        return self.expected <= self.seen
 
     def on_want(self, p, m):
         p.want = m
+        if self.state == "made" and not p.ready:
+            p.send(t="join", at=self.at, members=0)
+            return
         self.at = m.get("at") or self.at
-        if not self.complete() or any(q.want is None for q in self.ready()):
+        if self.was_made and not m["ok"]:
+            self.lose(p, "lost", m["why"])
+        elif self.was_made and p.ready:
+            p.version = m["n"]
+        self.begin()
+
+    def begin(self):
+        """Has all make the group, if all are there and want it."""
+        if self.state != "gather" or not self.complete() or not self.peers or any(q.want is None for q in self.ready()):
             return
         why = next(("rank %d: %s" % (q.rank, q.want["why"]) for q in self.ready() if not q.want["ok"]), "")
         if why:
             self.by_gloo(why)
-        elif self.state == "gather":
+        elif len(self.peers) > 1:  # one alone makes no group: it waits for those that come back
             self.state = "joining"
-            self.tell(t="join", at=self.at, members=self.size - 1)
+            self.tell(t="join", at=self.at, members=len(self.peers) - 1)
 
     def by_gloo(self, why):
         if self.state != "made":
@@ -122,8 +165,24 @@ class Hub:
     def on_fail(self, p, m):
         if self.state == "made":
             self.lose(p, "lost", m["why"])
+        elif m.get("taken") and self.tries < TRIES:
+            self.tries += 1
+            self.anew(m["why"], True)
+        elif p.rank == self.lead:
+            self.give_up(p, m["why"])
+        elif not self.failing:  # the leader may know better
+            self.failing = self.clock() + 1, lambda: self.give_up(p, m["why"])
+
+    def give_up(self, p, why):
+        if self.was_made:
+            self.lose(p, "lost", why)
         else:
-            self.by_gloo("rank %d: %s" % (p.rank, m["why"]))
+            self.by_gloo("rank %d: %s" % (p.rank, why))
+
+    def failed(self, number, why):
+        """The leader's helper says that the group has ended; who is lost is heard about at the same time."""
+        if self.again and number == self.number and self.state == "made" and not self.failing:
+            self.failing = self.clock() + TELL, lambda: self.anew(why)
 
     def on_in(self, p, m):
         p.joined = True
@@ -134,8 +193,9 @@ class Hub:
             p.send(t="ready", n=p.entry, m=p.ate)
             self.changed("joined", p)
         elif self.state == "joining" and all(q.joined for q in self.ready()):
-            self.state = "made"
-            self.tell(t="ready", n=1, m=0)
+            self.state, self.was_made, self.tries, self.failing = "made", True, 0, None
+            self.started = max(q.version for q in self.ready())
+            self.tell(t="ready", n=self.started + 1, m=0)
 
     def on_start(self, p, m):
         self.started, self.next, self.source = m["n"], m["m"] + m["k"], p.rank
@@ -155,13 +215,23 @@ class Hub:
     def on_held(self, p, m):
         self.held, self.held_at = m["m"], self.clock()
 
-    def late(self):
-        """Takes out who has held the source for longer than lag."""
+    def tick(self):
+        """What is done when time has passed: also takes out who has held the source for longer than lag."""
+        if self.failing and self.clock() > self.failing[0]:
+            then, self.failing = self.failing[1], None
+            then()
+        if self.gather_until and (self.complete() or self.clock() > self.gather_until):
+            self.gather_until, missing = None, self.expected - self.seen
+            self.expected -= missing
+            for rank in missing:
+                self.tell(t="members", lead=self.lead, ranks=sorted(q.rank for q in self.ready()), event=[self.clock(), "lost", rank, "it has not come to the group's number %d" % self.number])
+            self.changed(None)
+            self.begin()
         for p in self.ready():
             since = self.clock() - max(self.held_at, p.moved)
             if self.lag and p.ate < self.held and p.rank != self.source and since >= self.lag and not p.leaving:
                 why, p.leaving = "it has not read for %d ms" % (1000 * since), True
-                if p.rank == 0:
+                if p.rank == self.lead:
                     self.lose(p, "lost", why)
                 else:  # nothing is written over what it may still read: the source goes on when it is out
                     self.remove(p, why)
@@ -207,20 +277,30 @@ class Hub:
         if self.peers.get(p.rank) is not p:
             return
         del self.peers[p.rank]
-        if p.ip and self.state == "made" and p.rank != 0:
+        if p.ip and self.state == "made" and p.rank != self.lead:
             self.remove(p)
         if kind == "lost":
-            p.send(t="over", why="this rank is out of the group: " + why)
+            p.send(t="over", number=0, why="this rank is out of the group: " + why)
         was_ready, p.ready = p.ready, False
         if not was_ready:
             return
-        self.changed(kind, p, why)
-        if p.rank == 0 and kind == "lost":
-            self.end("rank 0, which leads the group, is lost: " + why)
+        self.expected.discard(p.rank)
+        end = self.anew if self.again else self.end
+        if p.rank == self.lead:  # another one leads after it, unless it has left
+            if kind == "lost" and self.again:
+                self.gone = True
+            else:
+                self.end("rank %d, which leads the group, %s" % (p.rank, "is lost: " + why if why else "has left"))
         elif self.source == p.rank:
-            self.end("rank %d, the source of broadcast %d, is lost: %s" % (p.rank, self.started, why))
-        elif kind == "lost" and self.state in ("gather", "joining"):
+            end("rank %d, the source of broadcast %d, is lost: %s" % (p.rank, self.started, why))
+        elif kind == "lost" and not self.was_made and self.state in ("gather", "joining"):
             self.end("rank %d is lost before the group was made: %s" % (p.rank, why))
+        elif self.was_made and self.state == "joining":
+            self.anew(why, True)
+        if self.gone:
+            return
+        self.changed(kind, p, why)
+        self.begin()
         self.credit()
         self.release()
 
@@ -231,148 +311,4 @@ class Hub:
 
     def changed(self, kind, p=None, why=""):
         event = [self.clock(), kind, p.rank, why] if kind else None
-        self.tell(t="members", ranks=sorted(q.rank for q in self.ready()), event=event)
-
-
-def alive(sock):
-    """Has the kernel notice within a second or two that the host at the other end is gone."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 1), (socket.TCP_USER_TIMEOUT, 1000)):
-        sock.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-class Connection(Peer):
-    """A Peer with a socket that is never waited for."""
-
-    def __init__(self, sock, server):
-        super().__init__()
-        self.sock, self.server, self.read, self.unsent, self.dead = sock, server, b"", b"", False
-
-    def send(self, **m):
-        self.put(json.dumps(m, separators=(",", ":")).encode() + b"\n")
-
-    def put(self, data):
-        if not self.dead:
-            self.unsent += data
-            self.flush()
-
-    def flush(self):
-        try:
-            self.unsent = self.unsent[self.sock.send(self.unsent):]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.dead = True
-        self.dead = self.dead or len(self.unsent) > MAX_BEHIND
-        if self.unsent or self.dead:
-            self.server.wake()
-
-
-class Server:
-    """A Hub with connections, on a thread of its own."""
-
-    def __init__(self, ip, token, size, remove, lag=0):
-        self.token, self.hub, self.lock = token, Hub(size, remove, lag), threading.RLock()
-        family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-        self.listener = socket.create_server((ip, 0), family=family, backlog=1024)
-        self.port = self.listener.getsockname()[1]
-        self.waker, self.woken = socket.socketpair()
-        for s in (self.listener, self.waker, self.woken):
-            s.setblocking(False)
-        self.connections, self.closing = set(), False
-        self.thread = threading.Thread(target=self.run, daemon=True, name="gleam-hub")
-        self.thread.start()
-
-    def wake(self):
-        try:
-            self.waker.send(b"x")
-        except OSError:
-            pass  # it is awake, or has ended
-
-    def evicted(self, ip, why):
-        with self.lock:
-            self.hub.evicted(ip, why)
-
-    def removed(self, p, why, done):
-        with self.lock:
-            p.leaving = False
-            if done:
-                self.hub.lose(p, "lost", why)
-
-    def close(self):
-        self.closing = True
-        self.wake()
-        self.thread.join(5)
-
-    def run(self):
-        with selectors.DefaultSelector() as s:
-            s.register(self.listener, selectors.EVENT_READ)
-            s.register(self.woken, selectors.EVENT_READ)
-            ping = time.monotonic()
-            while True:
-                ready = s.select(min(PING, self.hub.lag / 4 or PING))
-                with self.lock:
-                    self.hub.late()
-                    if time.monotonic() > ping + PING:
-                        ping = time.monotonic()
-                        for c in self.connections:
-                            c.put(b"\n")
-                    for key, _ in ready:
-                        if key.fileobj is self.listener:
-                            self.accept(s)
-                        elif key.fileobj is self.woken:
-                            self.woken.recv(4096)
-                        else:
-                            self.serve(key.data)
-                    for c in list(self.connections):
-                        self.look(s, c)
-                    if self.closing and not any(c.unsent for c in self.connections):
-                        break
-            for c in self.connections:
-                c.sock.close()
-            self.listener.close()
-
-    def accept(self, s):
-        try:
-            sock, _ = self.listener.accept()
-        except OSError:
-            return
-        sock.setblocking(False)
-        alive(sock)
-        c = Connection(sock, self)
-        self.connections.add(c)
-        s.register(sock, selectors.EVENT_READ, c)
-
-    def serve(self, c):
-        c.flush()
-        try:
-            data = c.sock.recv(1 << 16)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        c.dead = c.dead or not data
-        *lines, c.read = (c.read + data).split(b"\n")
-        try:
-            for line in lines:
-                m = json.loads(line)
-                if c.rank is None and m["token"] != self.token:
-                    raise ValueError("token")
-                self.hub.receive(c, m)
-            if len(c.read) > MAX_LINE:
-                raise ValueError("line")
-        except Exception:  # pylint: disable=broad-except
-            c.dead = True  # whatever it has said
-
-    def look(self, s, c):
-        """Ends a connection that is dead, or has it wait until it can send."""
-        if c.dead:
-            s.unregister(c.sock)
-            self.connections.remove(c)
-            if c.rank is not None:
-                self.hub.lose(c, "lost", "its process has ended, or its host does not answer")
-            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
-            c.sock.close()
-        else:
-            s.modify(c.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if c.unsent else 0), c)
+        self.tell(t="members", lead=self.lead, ranks=sorted(q.rank for q in self.ready()), event=event)
