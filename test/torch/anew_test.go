@@ -6,6 +6,7 @@ package torch
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -18,7 +19,7 @@ import (
 func newJobBesideStore(t *testing.T, ranks int, env ...string) *job {
 	t.Helper()
 	j := newJob(t, ranks+1, killRate, env...)
-	j.env = append(j.env, fmt.Sprintf("WORLD_SIZE=%d", ranks), "TORCHELASTIC_USE_AGENT_STORE=True", "MASTER_ADDR="+j.bed.Star.Hosts[ranks].IPv4.String())
+	j.env = append(j.env, fmt.Sprintf("WORLD_SIZE=%d", ranks), "TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_RESTART_COUNT=0", "MASTER_ADDR="+j.bed.Star.Hosts[ranks].IPv4.String())
 	j.start(ranks, "store")
 	if l := j.next(begins); l.word != "there" {
 		t.Fatal(l)
@@ -37,7 +38,7 @@ func TestAnew(t *testing.T) {
 		{"source", 1, 1, false}, {"leader", 1, 0, false}, {"source that leads", 0, 0, false}, {"source's link", 1, 1, true}, {"leader's link", 1, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := newJobBesideStore(t, 4, "GLEAM_POLICY=evict")
+			j := newJobBesideStore(t, 4, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=5000", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
 			for n := range 4 {
 				j.start(n, "anew", fmt.Sprint(c.root), killBytes, "0")
 			}
@@ -130,7 +131,7 @@ func TestAnew(t *testing.T) {
 
 // A process that is stopped for 0.3 s is not lost, whether it leads or receives.
 func TestStopped(t *testing.T) {
-	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict")
+	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=5000", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
 	j.startAll("updates", killBytes, "0")
 	w := &watch{job: j, cut: -1}
 	w.update(3)
@@ -142,5 +143,33 @@ func TestStopped(t *testing.T) {
 		if w.members != 4 {
 			t.Fatalf("%d members after rank %d was stopped", w.members, n)
 		}
+	}
+}
+
+// Two jobs have one prefix with as many addresses as groups, under one key: each has a GroupIP of its own, and their bytes.
+func TestTwoJobs(t *testing.T) {
+	j := newJob(t, 4, 0, "GLEAM_POLICY=evict", "GLEAM_GROUPS=10.77.254.8/30", "WORLD_SIZE=2", "MASTER_PORT=29511")
+	for round := range 2 {
+		for n := range 4 {
+			j.env = append(j.env, fmt.Sprintf("MASTER_ADDR=%s", j.bed.Star.Hosts[n/2*2].IPv4))
+			c := exec.Command(python, absolute(t, "testdata/worker.py"), "anew", "0", killBytes, "0")
+			j.runAs(n, n%2, c)
+		}
+		for seen := make(map[int]int); len(seen) < 4 || min(seen[0], seen[1], seen[2], seen[3]) < 4; {
+			l := j.next(begins)
+			if l.word != "update" || l.values[2] != true {
+				t.Fatal(l)
+			}
+			seen[l.rank]++
+		}
+		list, err := j.bed.Gleamd.Client.Groups(t.Context())
+		if err != nil || len(list) != 2 {
+			t.Errorf("round %d: %d groups, want 2: %v", round, len(list), err)
+		}
+		if err := os.WriteFile(j.stop(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j.ended(time.Minute)
+		_ = os.Remove(j.stop())
 	}
 }

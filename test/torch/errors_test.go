@@ -12,12 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Times within which all know of a death, from the kill to the exception. A host that is gone has to be silent
-// for a second, beyond an acknowledgement of the line that it gets each quarter of a second.
-const (
-	known    = time.Second
-	knownCut = 3 * time.Second
-)
+// known is the time within which all know of a death, from the kill or the link's failure to the exception.
+const known = time.Second
 
 // A rank is killed with its helper, and the others get Lost, none of them later than the bound: the source, with
 // policy evict; any, with policy strict, also where the others are in Gloo.
@@ -69,12 +65,8 @@ func TestErrors(t *testing.T) {
 				}
 			}
 			t.Logf("all knew %.2f s after the kill", last.Seconds())
-			within := known
-			if c.cut {
-				within = knownCut
-			}
-			if last > within {
-				t.Errorf("the last rank knew %v after the kill, want %v", last, within)
+			if last > known {
+				t.Errorf("the last rank knew %v after the kill, want %v", last, known)
 			}
 			for n, x := range j.ranks {
 				if n == c.killed {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +98,13 @@ func (j *job) start(n int, args ...string) *lab.Process {
 // run starts a program as a rank.
 func (j *job) run(n int, c *exec.Cmd) *lab.Process {
 	j.t.Helper()
-	c.Env = append(j.env, fmt.Sprintf("RANK=%d", n))
+	return j.runAs(n, n, c)
+}
+
+// runAs starts a program as a rank in host n.
+func (j *job) runAs(n, rank int, c *exec.Cmd) *lab.Process {
+	j.t.Helper()
+	c.Env = append(slices.Clone(j.env), fmt.Sprintf("RANK=%d", rank))
 	r, w := io.Pipe()
 	c.Stdout = w
 	x, err := j.bed.Star.Hosts[n].NS.Start(c)

@@ -348,6 +348,8 @@ def rejoin(host, port, rank, world, timeout=timedelta(minutes=30)):
     Returns the number of the last broadcast without this rank; catch_up gets it."""
     os.environ.setdefault("MASTER_ADDR", host)
     tcp = dist.TCPStore(host, port, None, False, timeout)
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun's
+        tcp = dist.PrefixStore("/worker/attempt_" + os.environ["TORCHELASTIC_RESTART_COUNT"], tcp)
     # The store of this rank alone, in which the others have come already. Torch 2 has other prefixes, and another key.
     mine = dist.PrefixStore("gleam_torch/%d/%d" % (rank, random.getrandbits(48)), tcp)
     for theirs in places(dist.PrefixStore("default_pg", tcp)):

@@ -12,8 +12,8 @@ from .hub import Hub, Peer
 
 MAX_LINE = 1 << 16  # bytes of a line
 MAX_BEHIND = 1 << 20  # bytes that a rank may be behind with reading
-PING = 0.2  # seconds between empty lines to all
-SILENT = 0.6  # seconds for the other host's kernel to acknowledge one: then that host is gone
+PING = 0.15  # seconds between empty lines to all
+SILENT = 0.35  # seconds for the other host's kernel to acknowledge one that is sent again, 0.2 to 0.4 s after the first time: then it is gone
 
 
 def alive(sock):
