@@ -191,6 +191,38 @@ def errors(root):
         say("barrier", str(err))
 
 
+def late(size, back):
+    """Broadcast 1 is kept, and then come updates from rank 0; a new process catches up with the first one, ahead of coming back."""
+    count = int(size) // 4
+    kept = torch.zeros(count, dtype=torch.int32)
+    head, body = torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)
+
+    def before(newest):
+        for _ in range(4):
+            say("idle", newest)
+            time.sleep(3)
+            kept.zero_()
+            say("begins")
+            begin = time.monotonic()
+            rank = gleam_torch.catch_up(kept, 1)
+            say("caught", 1, rank, time.monotonic() - begin, bool((kept == pattern(1, count)).all()))
+    if int(back):
+        say("back", gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD, before=before))
+    else:
+        dist.init_process_group("gleam")
+        if RANK == 0:
+            kept.copy_(pattern(1, count))
+        dist.broadcast(kept, 0)
+    while not head[1]:
+        if RANK == 0:
+            head[0], head[1] = gleam_torch.version() + 1, os.path.exists(os.environ["STOP"])
+            body.copy_(pattern(int(head[0]), count))
+        begin = time.monotonic()
+        gleam_torch.broadcast([head, body], 0)
+        say("update", gleam_torch.version(), time.monotonic() - begin, bool((body == pattern(int(head[0]), count)).all()), gleam_torch.members())
+    dist.barrier()
+
+
 def store():
     """torch's Store, as torchrun has it, in a process that lives on."""
     keep = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), None, True, wait_for_workers=False)
@@ -267,4 +299,4 @@ def waits():
         say("lost", str(err), time.time())
 
 
-{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits, "store": store, "anew": anew}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits, "store": store, "anew": anew, "late": late}[sys.argv[1]](*sys.argv[2:])

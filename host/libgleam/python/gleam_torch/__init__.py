@@ -124,7 +124,8 @@ class Group(Base):
 
         def meet(c, number, turn):
             return self.meeting.next(number, turn, lambda n: self.serve(token, number=n << 16, lead=self.my_rank, expected={*c.members, self.my_rank} - set(c.gone)))
-        settings = {"ip": ip, "group": lambda: group_ip(token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16"))}
+        settings = {"ip": ip, "group": lambda: group_ip(token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16")),
+                    "rate": int(float(setting("CATCH_UP_RATE", "0")) * 1e6 / 8)}
         return Channel(self.my_rank, self.world, at, token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
                        int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds(), meet, number)
 
@@ -343,9 +344,10 @@ def places(store):
     return dist.PrefixStore("0", store), dist.PrefixStore("cpu/", dist.PrefixStore("0/", store))
 
 
-def rejoin(host, port, rank, world, timeout=timedelta(minutes=30)):
+def rejoin(host, port, rank, world, timeout=timedelta(minutes=30), before=None):
     """In a new process of a lost rank: init_process_group, and into the group of all ranks. The others go on meanwhile.
-    Returns the number of the last broadcast without this rank; catch_up gets it."""
+    Returns the number of the last broadcast without this rank; catch_up gets it. before(n) is called ahead of that, with
+    the newest broadcast: a catch_up there holds nobody up, and one afterwards gets what has changed meanwhile."""
     os.environ.setdefault("MASTER_ADDR", host)
     tcp = dist.TCPStore(host, port, None, False, timeout)
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun's
@@ -364,11 +366,12 @@ def rejoin(host, port, rank, world, timeout=timedelta(minutes=30)):
         dist.init_process_group("gleam", store=mine, rank=rank, world_size=world, timeout=timeout)
     finally:
         back.clear()
-    return of(None).channel().rejoin()
+    return of(None).channel().rejoin(before)
 
 
 def catch_up(tensors, n, group=None):
-    """Fills tensors with broadcast n from a member that has kept it; returns that one's rank. It goes by TCP, beside the group."""
+    """Fills tensors with broadcast n from a member that has kept it; returns that one's rank. It goes by TCP, beside the
+    group; of what the tensors have already, MiB by MiB, nothing is sent."""
     pg = of(group)
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
     staged = [t if t.device.type == "cpu" and t.is_contiguous() else torch.empty(t.shape, dtype=t.dtype) for t in tensors]

@@ -18,6 +18,7 @@ import threading
 import time
 
 from . import keep
+from .keep import pieces
 from .link import Link
 
 SLOT = 1 << 20
@@ -30,22 +31,6 @@ GRACE = 5  # seconds for what all have, but this process has not seen yet
 
 class Lost(RuntimeError):
     """This rank is out of the group, or a source is, or, with policy strict, any rank."""
-
-
-def pieces(lengths, size):
-    """The messages of buffers that are sent as one stream: for each its list of (buffer, begin, end)."""
-    message, room = [], size
-    for b, length in enumerate(lengths):
-        at = 0
-        while at < length:
-            take = min(room, length - at)
-            message.append((b, at, at + take))
-            at, room = at + take, room - take
-            if room == 0:
-                yield message
-                message, room = [], size
-    if message:
-        yield message
 
 
 class Channel(Link):
@@ -65,7 +50,7 @@ class Channel(Link):
         self.meet, self.hubs, self.lead, self.closing = meet, hubs, 0, False  # hubs: the present one's number
         self.fresh(1)
         self.ids = itertools.count(1)
-        self.keeper = keep.Keeper(settings["ip"], settings["keep"], token)
+        self.keeper = keep.Keeper(settings["ip"], settings["keep"], token, settings.get("rate", 0))
         self.lock, self.sock = threading.Lock(), None
         self.connect(at, back)
         os.register_at_fork(after_in_child=self.forget)
@@ -200,8 +185,11 @@ class Channel(Link):
             m = {"t": "fail", "why": str(err), "taken": TAKEN in str(err)}
         self.put(json.dumps(dict(m, e=number)).encode() + b"\n")
 
-    def rejoin(self):
-        """Comes back into the group; returns the number of the last broadcast without this rank."""
+    def rejoin(self, before=None):
+        """Comes back into the group; returns the number of the last broadcast without this rank. before(n) is called ahead
+        of it, while nobody waits for this rank; n is the newest broadcast then."""
+        if before:
+            before(self.ask()["newest"])
         self.enter()
         self.have = self.n
         return self.n
@@ -347,7 +335,7 @@ class Channel(Link):
 
     def ask(self, **m):
         if self.size == 1:
-            return {"version": self.n, "label": None, "keepers": []}
+            return {"version": self.n, "newest": self.n, "label": None, "keepers": []}
         while True:
             number, hubs = next(self.ids), self.hubs
             self.tell(t="ask", id=number, **m)

@@ -1,17 +1,49 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
-"""The last broadcasts of a rank, for those that lack one: they ask by TCP. No torch is in here."""
+"""The last broadcasts of a rank, for those that lack one, by TCP. Who asks names token and number; the
+answer is the lengths and a digest of each block, or null. It then asks for the blocks that it has
+not, and gets their bytes, and + if they were unchanged all the time. No torch is in here."""
 import collections
+import hashlib
 import json
 import socket
+import struct
 import threading
+
+BLOCK = 1 << 20
+MAX_LINE = 1 << 26  # bytes; a TiB has 2^20 blocks
+SO_MAX_PACING_RATE = 47
+
+
+def pieces(lengths, size):
+    """The messages of buffers that are sent as one stream: for each its list of (buffer, begin, end)."""
+    message, room = [], size
+    for b, length in enumerate(lengths):
+        at = 0
+        while at < length:
+            take = min(room, length - at)
+            message.append((b, at, at + take))
+            at, room = at + take, room - take
+            if room == 0:
+                yield message
+                message, room = [], size
+    if message:
+        yield message
+
+
+def digest(buffers, parts):
+    h = hashlib.blake2b(digest_size=16)
+    for b, begin, stop in parts:
+        h.update(buffers[b][begin:stop])
+    return h.hexdigest()
 
 
 class Keeper:
-    """References to the buffers of the last broadcasts, and a thread that gives them to who knows the token."""
+    """References to the buffers of the last broadcasts, and a thread that gives them to who knows the token, to one at a
+    time; rate bounds what it sends, in bytes a second, where it is not 0."""
 
-    def __init__(self, ip, depth, token):
-        self.token = token
+    def __init__(self, ip, depth, token, rate=0):
+        self.token, self.rate, self.sent = token, rate, 0  # sent: bytes of blocks
         self.kept = collections.deque(maxlen=depth)  # (n, buffers, owners, unchanged)
         self.listener = socket.create_server((ip, 0), family=socket.AF_INET6 if ":" in ip else socket.AF_INET)
         self.at = self.listener.getsockname()[:2]
@@ -28,7 +60,6 @@ class Keeper:
         self.listener.close()
 
     def run(self):
-        """Answers token and number with lengths and bytes."""
         while True:
             try:
                 sock, _ = self.listener.accept()
@@ -36,29 +67,50 @@ class Keeper:
                 return
             with sock:
                 try:
-                    sock.settimeout(5)
-                    token, n = sock.makefile("rb").readline(200).split()
-                    sock.settimeout(30)
-                    found = [k for k in list(self.kept) if k[0] == int(n)] if token.decode() == self.token else []
-                    if not found:
-                        sock.sendall(b"null\n")
-                        continue
-                    _, buffers, _, unchanged = found[0]
-                    sock.sendall(json.dumps([len(b) for b in buffers]).encode() + b"\n")
-                    for b in buffers:
-                        sock.sendall(b)
-                    sock.sendall(b"+" if unchanged() and any(k is found[0] for k in list(self.kept)) else b"-")
-                except (OSError, ValueError):
+                    self.serve(sock)
+                except (OSError, ValueError, TypeError, IndexError):
                     continue
+
+    def serve(self, sock):
+        sock.settimeout(5)
+        f = sock.makefile("rb")
+        token, n = f.readline(200).split()
+        found = [k for k in list(self.kept) if k[0] == int(n)] if token.decode() == self.token else []
+        if not found:
+            sock.sendall(b"null\n")
+            return
+        sock.settimeout(30)
+        if self.rate:
+            sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, struct.pack("Q", self.rate))
+        _, buffers, _, unchanged = found[0]
+        lengths = [len(b) for b in buffers]
+        blocks = list(pieces(lengths, BLOCK))
+        sock.sendall(json.dumps([lengths, [digest(buffers, parts) for parts in blocks]]).encode() + b"\n")
+        for i in json.loads(f.readline(MAX_LINE)):
+            for b, begin, stop in blocks[i]:
+                sock.sendall(buffers[b][begin:stop])
+                self.sent += stop - begin
+        sock.sendall(b"+" if unchanged() and any(k is found[0] for k in list(self.kept)) else b"-")
 
 
 def fetch(at, token, n, buffers):
-    """Fills buffers with broadcast n from the Keeper there; returns whether that one had it all the time."""
+    """Fills buffers with broadcast n from the Keeper there; returns whether that one had it all the time. What they have
+    of it already is not sent."""
     with socket.create_connection(at, 10) as sock, sock.makefile("rb") as f:
         sock.sendall(b"%s %d\n" % (token.encode(), n))
-        lengths = json.loads(f.readline(1 << 20))
-        if lengths is None:
+        there = json.loads(f.readline(MAX_LINE))
+        if there is None:
             return False
+        lengths, digests = there
         if lengths != [len(b) for b in buffers]:
             raise RuntimeError("broadcast %d has tensors of %s bytes" % (n, lengths))
-        return all(f.readinto(b) == len(b) for b in buffers) and f.read(1) == b"+"
+        blocks = list(pieces(lengths, BLOCK))
+        lacking = [i for i, parts in enumerate(blocks) if digest(buffers, parts) != digests[i]]
+        sock.sendall(json.dumps(lacking).encode() + b"\n")
+        for i in lacking:
+            for b, begin, stop in blocks[i]:
+                if f.readinto(buffers[b][begin:stop]) != stop - begin:
+                    return False
+            if digest(buffers, blocks[i]) != digests[i]:
+                return False
+        return f.read(1) == b"+"
