@@ -38,7 +38,7 @@ func TestAnew(t *testing.T) {
 		{"source", 1, 1, false}, {"leader", 1, 0, false}, {"source that leads", 0, 0, false}, {"source's link", 1, 1, true}, {"leader's link", 1, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := newJobBesideStore(t, 4, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=5000", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
+			j := newJobBesideStore(t, 4, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=1500", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
 			for n := range 4 {
 				j.start(n, "anew", fmt.Sprint(c.root), killBytes, "0")
 			}
@@ -131,7 +131,7 @@ func TestAnew(t *testing.T) {
 
 // A process that is stopped for 0.3 s is not lost, whether it leads or receives.
 func TestStopped(t *testing.T) {
-	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=5000", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
+	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict", "GLEAM_DEAD_AFTER=1500", "GLEAM_QP_TIMEOUT=16") // nobody else is lost on a busy machine
 	j.startAll("updates", killBytes, "0")
 	w := &watch{job: j, cut: -1}
 	w.update(3)
