@@ -21,7 +21,7 @@ const (
 // A new process fetches 8 MiB that all have kept at 5 % of the links' rate, four times, with pauses in between, while the
 // others go on with updates; then it comes back.
 func TestCatchUpRate(t *testing.T) {
-	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict", "GLEAM_CATCH_UP_RATE=20", "GLEAM_KEEP=100000", "GLEAM_DEAD_AFTER=600", "GLEAM_QP_TIMEOUT=16")
+	j := newJob(t, 4, killRate, "GLEAM_POLICY=evict", "GLEAM_CATCH_UP_RATE=20", "GLEAM_KEEP=100000", "GLEAM_DEAD_AFTER=1500", "GLEAM_QP_TIMEOUT=16")
 	j.startAll("late", killBytes, "0")
 	w := &watch{job: j, cut: -1}
 	w.update(3)

@@ -335,7 +335,7 @@ class Channel(Link):
 
     def ask(self, **m):
         if self.size == 1:
-            return {"version": self.n, "newest": self.n, "label": None, "keepers": []}
+            return {"version": self.n, "newest": self.n, "label": None, "keepers": [], "root": None}
         while True:
             number, hubs = next(self.ids), self.hubs
             self.tell(t="ask", id=number, **m)
@@ -348,8 +348,10 @@ class Channel(Link):
 
     def fetch(self, buffers, n):
         """Fills buffers with broadcast n from a member that has kept it; returns the rank of that one."""
-        keepers = self.ask(n=n)["keepers"]
+        told = self.ask(n=n)
+        keepers = told["keepers"]
         random.shuffle(keepers)
+        keepers.sort(key=lambda k: k[0] == told["root"])  # a source's link has enough to do
         for rank, (host, port, *_) in keepers:
             try:
                 if keep.fetch((host, port), self.token, n, buffers):

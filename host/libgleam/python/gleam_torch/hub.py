@@ -68,7 +68,7 @@ class Hub:
         self.state = "gather"  # then joining, and made or gloo
         self.at, self.failing = None, None  # failing: (when, what to do then)
         self.started = self.next = self.sent = self.ate = self.held = 0  # broadcasts; messages
-        self.source = None  # the rank of a broadcast under way
+        self.source = self.root = None  # the rank of a broadcast under way; of the last one
         self.barriers = {}
         for p in self.peers.values():
             p.want, p.joined, p.leaving, p.entry, p.ate = None, False, False, 1, 0
@@ -198,7 +198,7 @@ class Hub:
             self.tell(t="ready", n=self.started + 1, m=0)
 
     def on_start(self, p, m):
-        self.started, self.next, self.source = m["n"], m["m"] + m["k"], p.rank
+        self.started, self.next, self.source, self.root = m["n"], m["m"] + m["k"], p.rank, p.rank
         self.held = 0
         p.send(t="go", n=m["n"])
 
@@ -267,7 +267,7 @@ class Hub:
     def on_ask(self, p, m):
         q = self.peers.get(m.get("rank"))
         keepers = [[r.rank, r.keeper] for r in self.ready() if r.version >= m["n"] and r is not p] if m.get("n") else []
-        p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers)
+        p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root)
 
     def on_bye(self, p, m):
         self.lose(p, "left", "")
