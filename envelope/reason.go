@@ -109,7 +109,7 @@ var reasons = [NumReasons + 1]struct {
 	Contended:             {"another master registers the group at the same time", valueText[SwitchID](" (switch %v)")},
 	NeverFast:             {"the switch serves only groups that can take its fast path (fast_path: require)", valueText[FastLimit](": %s")},
 	NotStored:             {"the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them", nil},
-	GroupExists:           {"another registration has this group address, and this one was not to replace it: take another address", nil},
+	GroupExists:           {"the group exists: take another address", nil},
 	NumReasons:            {"unknown reason", nil},
 }
 

@@ -36,7 +36,7 @@ local reasons = {"unknown member location", "path MTU mismatch", "table full", "
 	"a switch of the tree does not have the group's key", "the group was registered by way of another switch: its master has to ask there", "another master registers the group at the same time",
 	"the switch serves only groups that can take its fast path (fast_path: require)",
 	"the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them",
-	"another registration has this group address, and this one was not to replace it: take another address"}
+	"the group exists: take another address"}
 local extensions = {"API address"}
 
 -- Fields by name, made at their first mention below; all are of one table so that none has two types.

@@ -13,8 +13,8 @@ import (
 // What a late process gets by catch_up is bounded, and leaves the others their rate.
 const (
 	catchUpRate  = 20.0 // Mbit/s: 5 % of a link of killRate
-	leastRate    = 0.85 // of the others' rate, by medians of turns; 0.95 is what the bound leaves where the source serves
-	mostCatchUp  = 1.1  // of the bound
+	leastRate    = 0.85 // the share of their rate that the others keep, by medians of turns; the bound leaves 0.95 where the source serves
+	mostCatchUp  = 1.1  // the most of the bound that is used
 	leastCatchUp = 0.5
 )
 

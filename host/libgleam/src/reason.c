@@ -50,7 +50,7 @@ static const char *const reasons[] = {
 	[39] = "another master registers the group at the same time",
 	[40] = "the switch serves only groups that can take its fast path (fast_path: require)",
 	[41] = "the switch cannot write its state file, and takes no new members until it can: after a restart it would not know them",
-	[42] = "another registration has this group address, and this one was not to replace it: take another address",
+	[42] = "the group exists: take another address",
 };
 
 static const char *const end_reasons[] = {
