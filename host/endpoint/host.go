@@ -33,7 +33,9 @@ type HostConfig struct {
 // Host answers envelopes for one address: it confirms the groups that queue
 // pairs of this address have joined. A process that is in several groups with
 // one address shares a Host between them; [Master] and [Member] make one of
-// their own otherwise.
+// their own otherwise. Groups of a Host share the connections of the exchange, too: a
+// master that makes group after group at one Listener, and members that stay with their
+// Host, prove their key once and not for each group.
 type Host struct {
 	ip       netip.Addr
 	cfg      HostConfig
@@ -136,5 +138,9 @@ func (h *Host) leave(ip netip.Addr) error {
 // host: the other side did not prove that it has the key, or was not admitted.
 func (h *Host) RefusedConnections() uint64 { return h.identity.Refused() }
 
-// Close stops the answers. Close the groups first.
-func (h *Host) Close() error { return h.driver.close() }
+// Close stops the answers, and closes the connections that are kept for further groups.
+// Close the groups first.
+func (h *Host) Close() error {
+	h.identity.Close()
+	return h.driver.close()
+}

@@ -42,11 +42,10 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 	if err := cfg.open(g); err != nil {
 		return err
 	}
-	c, err := cfg.meet(ctx, g.host.identity)
+	x, err := cfg.meet(ctx, g.host.identity)
 	if err != nil {
 		return err
 	}
-	x := oob.NewMember(c)
 	info := cfg.connInfo(g)
 	described, err := x.Offer(ctx, info)
 	if err != nil {
@@ -82,17 +81,17 @@ func (g *Group) prepare(ctx context.Context, info oob.ConnInfo) error {
 }
 
 // meet returns a connection to a master that has proved that it has the key.
-func (cfg *MemberConfig) meet(ctx context.Context, id *oob.Identity) (net.Conn, error) {
+func (cfg *MemberConfig) meet(ctx context.Context, id *oob.Identity) (*oob.Member, error) {
 	if cfg.Master != "" {
-		c, err := id.Dial(ctx, cfg.Master, oob.Exchange)
+		x, err := oob.DialMaster(ctx, id, cfg.Master)
 		if err != nil {
 			return nil, fmt.Errorf("connect to the master at %s: %w", cfg.Master, err)
 		}
-		return c, nil
+		return x, nil
 	}
 	c, err := id.Accept(ctx, cfg.Listener, oob.Exchange)
 	if err != nil {
 		return nil, fmt.Errorf("wait for the master at %s: %w", cfg.Listener.Addr(), err)
 	}
-	return c, nil
+	return oob.NewMember(c), nil
 }

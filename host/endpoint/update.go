@@ -107,15 +107,21 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	}
 }
 
-// memberDialer returns a connection to a member that has proved that it has the key.
-type memberDialer func(context.Context) (net.Conn, error)
+// memberDialer returns a member that has proved that it has the key, and has said hello.
+type memberDialer func(context.Context, oob.Admission) (*oob.Peer, error)
 
 func (g *Group) dial(addr string) memberDialer {
-	return func(ctx context.Context) (net.Conn, error) { return g.host.identity.Dial(ctx, addr, oob.Exchange) }
+	return func(ctx context.Context, a oob.Admission) (*oob.Peer, error) {
+		c, err := a.Identity.Dial(ctx, addr, oob.Exchange)
+		if err != nil {
+			return nil, err
+		}
+		return oob.Handshake(ctx, c, a)
+	}
 }
 
 func (g *Group) accept(ln net.Listener) memberDialer {
-	return func(ctx context.Context) (net.Conn, error) { return g.host.identity.Accept(ctx, ln, oob.Exchange) }
+	return func(ctx context.Context, a oob.Admission) (*oob.Peer, error) { return oob.AcceptMember(ctx, ln, a) }
 }
 
 // addMember performs the exchange with one member and adds it to the group.
@@ -124,11 +130,7 @@ func (g *Group) addMember(ctx context.Context, meet memberDialer, replace bool) 
 	if g.master == nil {
 		return fail(ErrNotMaster)
 	}
-	c, err := meet(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	p, err := oob.Handshake(ctx, c, oob.Admission{Identity: g.host.identity, Check: g.checkJoiner, OtherNetwork: g.otherNetwork})
+	p, err := meet(ctx, oob.Admission{Identity: g.host.identity, Check: g.checkJoiner, OtherNetwork: g.otherNetwork})
 	if err != nil {
 		return fail(err)
 	}

@@ -37,8 +37,10 @@ var errDisplaced = errors.New("had not authenticated itself when others came")
 // open accepts connections at ln until ctx ends, and runs greet for each, concurrently,
 // so that a silent connection does not delay others. A connection for which greet returns
 // an error is refused. greet calls settle when the other side is identified; from then on
-// the connection cannot be displaced. open returns after the last greet.
-func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx context.Context, c net.Conn, settle func() error) error) error {
+// the connection cannot be displaced. A connection of ln that has served another group and
+// has its next hello is passed to again, unless again is nil. open returns after the last
+// greet and again.
+func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx context.Context, c net.Conn, settle func() error) error, again func(ctx context.Context, c *conn) error) error {
 	release := interruptAccept(ctx, ln)
 	within, cancel := context.WithCancelCause(ctx)
 	defer func() {
@@ -46,6 +48,9 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 		d.handshakes.Wait()
 		release()
 	}()
+	if again != nil {
+		d.handshakes.Go(func() { d.reopen(within, ln, again) })
+	}
 	for {
 		c, err := ln.Accept()
 		now := time.Now()
@@ -79,6 +84,21 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 			}
 			if err != nil && within.Err() == nil {
 				d.refused.add(from, time.Now(), err)
+			}
+		})
+	}
+}
+
+// reopen runs again, concurrently, for each kept connection of ln that has its next hello.
+func (d *acceptGate) reopen(ctx context.Context, ln net.Listener, again func(ctx context.Context, c *conn) error) {
+	for {
+		c := d.refused.id.kept.next(ctx, accepted(ln))
+		if c == nil {
+			return
+		}
+		d.handshakes.Go(func() {
+			if err := again(ctx, c); err != nil && ctx.Err() == nil {
+				d.refused.add(addrOf(c.c.RemoteAddr()), time.Now(), err)
 			}
 		})
 	}

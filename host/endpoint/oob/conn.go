@@ -14,6 +14,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // RemoteError is a peer's message that it gives up.
@@ -30,6 +32,15 @@ type conn struct {
 	c    net.Conn
 	r    *bufio.Reader
 	peer string // the peer's name in messages
+	cut  bool   // the peer has closed or reset the connection between two messages
+
+	home    *kept       // takes the connection after a clean exchange; nil: it is closed
+	via     string      // the place at which home looks for it
+	listens bool        // this side is the master's, and has accepted it
+	ready   bool        // in home: the next exchange may begin
+	clean   bool        // the exchange has come to its end
+	again   bool        // it has carried another exchange
+	expiry  *time.Timer // in home: closes it when it has waited too long
 }
 
 // writeTimeout bounds a single write: messages are short, so a peer that takes longer
@@ -66,6 +77,7 @@ func (c *conn) send(ctx context.Context, m message) error {
 	defer cancel()
 	defer deadline(ctx, c.c)()
 	if _, err := c.c.Write(b); err != nil {
+		c.cut = isReset(err)
 		return fmt.Errorf("to %s: send %s: %w", c.peer, m.Type, cause(ctx, err))
 	}
 	return nil
@@ -82,10 +94,13 @@ func (c *conn) line() ([]byte, error) {
 	return c.r.ReadSlice('\n')
 }
 
+func isReset(err error) bool { return errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) }
+
 // receive reads one message, which must be of type want.
 func (c *conn) receive(ctx context.Context, want string) (message, error) {
 	defer deadline(ctx, c.c)()
 	line, err := c.line()
+	c.cut = len(line) == 0 && (errors.Is(err, io.EOF) || isReset(err))
 	switch {
 	case errors.Is(err, errTLS):
 		return message{}, fmt.Errorf("%s %w", c.peer, err)

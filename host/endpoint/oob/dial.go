@@ -15,17 +15,39 @@ import (
 // Accept returns the next connection at ln whose other side has the group's key and names
 // the same use, or the cause of ctx's end with the connections refused meanwhile.
 func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (net.Conn, error) {
+	c, err := id.accept(ctx, ln, use, false)
+	if err != nil {
+		return nil, err
+	}
+	return c.c, nil
+}
+
+// accept is Accept, which takes kept connections, too, if keptToo is true.
+func (id *Identity) accept(ctx context.Context, ln net.Listener, use string, keptToo bool) (*conn, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := newAcceptGate(id)
 	var free atomic.Bool // no connection has been chosen yet
 	free.Store(true)
-	taken := make(chan net.Conn, 1)
+	taken := make(chan *conn, 1)
+	errSecond := errors.New("came second; it may try again")
+	var again func(ctx context.Context, c *conn) error
+	if keptToo {
+		again = func(_ context.Context, c *conn) error {
+			if !free.CompareAndSwap(true, false) {
+				_ = c.c.Close() // the member dials anew
+				return errSecond
+			}
+			taken <- c
+			cancel()
+			return nil
+		}
+	}
 	err := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
 		first := false
 		take := func() error {
 			if !free.CompareAndSwap(true, false) {
-				return errors.New("came second; it may try again")
+				return errSecond
 			}
 			first = true
 			return settle()
@@ -41,10 +63,10 @@ func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (ne
 			}
 			return err
 		}
-		taken <- s
+		taken <- id.acceptedConn(s, ln)
 		cancel()
 		return nil
-	})
+	}, again)
 	select {
 	case c := <-taken:
 		return c, nil

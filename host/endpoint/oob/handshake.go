@@ -181,10 +181,13 @@ func alertText(alert string, key envelope.KeyID, use string) string {
 func deadline(ctx context.Context, c net.Conn) (release func()) {
 	d, _ := ctx.Deadline()
 	_ = c.SetDeadline(d)
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)); close(ended) })
 	return func() {
 		if stop() {
 			_ = c.SetDeadline(time.Time{})
+		} else {
+			<-ended // it would be that of the connection's next exchange
 		}
 	}
 }

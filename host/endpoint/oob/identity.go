@@ -43,6 +43,7 @@ type Identity struct {
 	send    envelope.KeyID // 0: plain text
 	certs   map[envelope.KeyID]*tls.Certificate
 	refused atomic.Uint64
+	kept    kept
 
 	logging sync.Mutex // held during a call of Log
 	logged  time.Time  // time of the last call of Log
@@ -51,7 +52,7 @@ type Identity struct {
 // NewIdentity derives a key pair from every key. The keys are those of the envelopes:
 // connections are opened under the sending key, and accepted under all.
 func NewIdentity(auth envelope.Auth) (*Identity, error) {
-	id := &Identity{send: auth.Send, certs: make(map[envelope.KeyID]*tls.Certificate)}
+	id := &Identity{send: auth.Send, certs: make(map[envelope.KeyID]*tls.Certificate), kept: kept{idle: keptIdle, changed: make(chan struct{})}}
 	if auth.Send == 0 {
 		if !auth.Insecure {
 			return nil, errors.New("no key for the out-of-band exchange: configure the group's, or set insecure")

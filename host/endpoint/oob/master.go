@@ -58,7 +58,11 @@ func (a *Admission) check(p *Peer) error {
 // Handshake waits for the hello of the member behind a connection, of Identity.Dial or
 // Identity.Accept. It takes ownership of c, also on error.
 func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
-	p := &Peer{c: newConn(c, "member")}
+	return handshake(ctx, newConn(c, "member"), a)
+}
+
+func handshake(ctx context.Context, c *conn, a Admission) (*Peer, error) {
+	p := &Peer{c: c}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	m, err := p.c.receive(ctx, typeHello)
@@ -75,7 +79,8 @@ func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 
 // Collect accepts connections until n members, each of another IP, have sent their hello.
 // A connection whose other side does not have the key, or violates the exchange, is
-// closed and does not count; if ctx ends first the error repeats the faults of such
+// closed and does not count; a connection at ln that has served another group counts like a
+// new one; if ctx ends first the error repeats the faults of such
 // connections. Collect stops accepting before it returns, so that ln, which stays open,
 // may be used again.
 func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer, error) {
@@ -84,12 +89,8 @@ func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer,
 	d := newAcceptGate(a.Identity)
 	var mu sync.Mutex
 	var peers []*Peer
-	failure := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
-		s, err := a.Identity.server(ctx, c, Exchange, settle)
-		if err != nil {
-			return err
-		}
-		p, err := Handshake(ctx, s, a)
+	enter := func(ctx context.Context, c *conn, settle func() error) error {
+		p, err := handshake(ctx, c, a)
 		if err == nil {
 			err = settle() // in plain text the peer is identified only now
 		}
@@ -109,7 +110,14 @@ func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer,
 			cancel(errFull)
 		}
 		return nil
-	})
+	}
+	failure := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
+		s, err := a.Identity.server(ctx, c, Exchange, settle)
+		if err != nil {
+			return err
+		}
+		return enter(ctx, a.Identity.acceptedConn(s, ln), settle)
+	}, func(ctx context.Context, c *conn) error { return enter(ctx, c, func() error { return nil }) })
 	if len(peers) == n {
 		return peers, nil
 	}
@@ -163,11 +171,14 @@ func (p *Peer) AwaitReady(ctx context.Context) error {
 
 // Registered tells the member that data may flow.
 func (p *Peer) Registered(ctx context.Context) error {
-	return p.c.send(ctx, message{Type: typeRegistered})
+	err := p.c.send(ctx, message{Type: typeRegistered})
+	p.c.clean = err == nil
+	return err
 }
 
 // Fail sends the member the reason why the join fails, and closes the connection.
 func (p *Peer) Fail(err error) { p.c.refuse(err) }
 
-// Close closes the connection.
-func (p *Peer) Close() error { return p.c.c.Close() }
+// Close ends the exchange. After Registered the connection to a member that has connected to
+// this side stays for the next group (Identity.Close), otherwise it is closed.
+func (p *Peer) Close() error { return p.c.end() }

@@ -12,10 +12,13 @@ import (
 
 // Member is a member's side of the exchange: Offer, then Ready. Close
 // ends it at any point.
-type Member struct{ c *conn }
+type Member struct {
+	c      *conn
+	redial func(ctx context.Context) (*conn, error) // in place of a kept connection
+}
 
 // NewMember takes ownership of a connection to the master.
-func NewMember(c net.Conn) *Member { return &Member{newConn(c, "master")} }
+func NewMember(c net.Conn) *Member { return &Member{c: newConn(c, "master")} }
 
 // Offer sends this member's connection state and waits, until ctx ends, for the master to
 // collect that of all members and to describe the group.
@@ -23,14 +26,17 @@ func (m *Member) Offer(ctx context.Context, info ConnInfo) (Group, error) {
 	if err := info.Check(); err != nil {
 		return Group{}, fmt.Errorf("own connection state: %w", err)
 	}
-	if err := m.c.send(ctx, message{Type: typeHello, Member: &info}); err != nil {
-		// The master may have sent the reason before it closed the connection.
-		if _, e := m.c.receive(ctx, typeGroup); isRemote(e) {
-			return Group{}, e
+	reply, err := m.greet(ctx, info)
+	if err != nil && m.c.again && m.c.cut && ctx.Err() == nil {
+		// The master has closed the kept connection meanwhile, and not taken the hello.
+		c, e := m.redial(ctx)
+		if e != nil {
+			return Group{}, fmt.Errorf("%w; connect again: %w", err, e)
 		}
-		return Group{}, err
+		_ = m.c.c.Close()
+		m.c = c
+		reply, err = m.greet(ctx, info)
 	}
-	reply, err := m.c.receive(ctx, typeGroup)
 	if err != nil {
 		return Group{}, err
 	}
@@ -38,6 +44,18 @@ func (m *Member) Offer(ctx context.Context, info ConnInfo) (Group, error) {
 		return Group{}, fmt.Errorf("%s: GroupIP %s is not of the family of our address %s", m.c.peer, reply.Group.IP, info.IP)
 	}
 	return *reply.Group, nil
+}
+
+// greet sends the hello and waits for the answer.
+func (m *Member) greet(ctx context.Context, info ConnInfo) (message, error) {
+	if err := m.c.send(ctx, message{Type: typeHello, Member: &info}); err != nil {
+		// The master may have sent the reason before it closed the connection.
+		if reply, e := m.c.receive(ctx, typeGroup); isRemote(e) {
+			return reply, e
+		}
+		return message{}, err
+	}
+	return m.c.receive(ctx, typeGroup)
 }
 
 func isRemote(err error) bool {
@@ -52,11 +70,13 @@ func (m *Member) Ready(ctx context.Context) error {
 		return err
 	}
 	_, err := m.c.receive(ctx, typeRegistered)
+	m.c.clean = err == nil
 	return err
 }
 
 // Fail sends the master the reason for giving up, and closes the connection.
 func (m *Member) Fail(err error) { m.c.refuse(err) }
 
-// Close closes the connection.
-func (m *Member) Close() error { return m.c.c.Close() }
+// Close ends the exchange. After Ready a connection of DialMaster stays for the next group
+// (Identity.Close), otherwise the connection is closed.
+func (m *Member) Close() error { return m.c.end() }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -90,18 +91,26 @@ func groupIP(i int) netip.Addr {
 // lease is longer than a run.
 const lease = 10 * time.Minute
 
-// make makes all groups, some at once. done is called for each.
+// make makes all groups, some at once: each of some makers has a listener at which it makes
+// its groups one after the other, as an application does. done is called for each.
 func (m *maker) make(ctx context.Context, done func()) ([]*group, error) {
 	all := make([]*group, m.opts.Groups)
 	var next atomic.Int64
 	err := session.Each(min(m.opts.Parallel, len(all)), func(int) error {
+		master := m.bed.Star.Hosts[0]
+		ln, err := lab.In(master.NS, func() (net.Listener, error) {
+			return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(master.IPv6, 0)))
+		})
+		if err != nil {
+			return fmt.Errorf("host %s: %w", master.Name, err)
+		}
+		defer ln.Close()
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= len(all) {
 				return nil
 			}
-			var err error
-			if all[i], err = m.join(ctx, i); err != nil {
+			if all[i], err = m.join(ctx, ln, i); err != nil {
 				next.Store(int64(len(all))) // the others end
 				return fmt.Errorf("group %d: %w", i, err)
 			}
@@ -114,8 +123,8 @@ func (m *maker) make(ctx context.Context, done func()) ([]*group, error) {
 // joinTimeout bounds the making of one group.
 const joinTimeout = 30 * time.Second
 
-// join makes group number i of all hosts.
-func (m *maker) join(ctx context.Context, i int) (*group, error) {
+// join makes group number i of all hosts, whose exchange is at ln.
+func (m *maker) join(ctx context.Context, ln net.Listener, i int) (*group, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	g := &group{ip: groupIP(i)}
@@ -125,8 +134,7 @@ func (m *maker) join(ctx context.Context, i int) (*group, error) {
 		g.qps = append(g.qps, q)
 		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{QP: q, Host: m.hosts[k], HostConfig: m.hostConfig()}})
 	}
-	at := netip.AddrPortFrom(m.bed.Star.Hosts[0].IPv6, 0) // any port
 	var err error
-	g.joined, err = session.Join(ctx, at, endpoint.MasterConfig{GroupIP: g.ip, PathMTU: pathMTU, Lease: lease}, all)
+	g.joined, err = session.Join(ctx, netip.AddrPort{}, endpoint.MasterConfig{Listener: ln, GroupIP: g.ip, PathMTU: pathMTU, Lease: lease}, all)
 	return g, err
 }
