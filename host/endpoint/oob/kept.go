@@ -47,7 +47,7 @@ func (c *conn) end() error {
 	}
 	next := *c
 	next.clean, next.again = false, true
-	c.c = spent
+	c.c, c.clean = spent, false
 	return c.home.keep(&next)
 }
 
