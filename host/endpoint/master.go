@@ -23,7 +23,7 @@ import (
 // zero value of an optional field takes the default in brackets.
 type MasterConfig struct {
 	Local
-	Listener net.Listener // members connect to it; stays open
+	Listener net.Listener // members connect to it; stays open; with the next group at it members of the same Host save the handshake
 	Members  int          // number of members to wait for at Listener, without the master
 	Addrs    []string     // host:port of listening members; each tried until ctx ends
 	// OtherNetwork says that the exchange uses another network than the group, or one

@@ -37,10 +37,10 @@ type conn struct {
 	home    *kept       // takes the connection after a clean exchange; nil: it is closed
 	via     string      // the place at which home looks for it
 	listens bool        // this side is the master's, and has accepted it
-	ready   bool        // in home: the next exchange may begin
+	ready   bool        // true in home: the next exchange may begin
 	clean   bool        // the exchange has come to its end
-	again   bool        // it has carried another exchange
-	expiry  *time.Timer // in home: closes it when it has waited too long
+	again   bool        // true: the connection has carried another exchange
+	expiry  *time.Timer // the end of the wait in home
 }
 
 // writeTimeout bounds a single write: messages are short, so a peer that takes longer

@@ -20,6 +20,9 @@
 // sender gives up; both sides then close the connection. "member" and "group" may have
 // "app", JSON that the exchange passes on for the application.
 //
+// A connection of [DialMaster] serves one group after another: both sides keep it after
+// "registered" until the member's next hello, and the handshake is saved.
+//
 // Without a key, which the application has to request explicitly, connections are plain
 // text and open to all.
 //

@@ -17,9 +17,9 @@ import (
 
 // Bounds on connections between two exchanges.
 const (
-	maxKept   = 256              // of an Identity: beyond it the oldest is closed
-	keptIdle  = 60 * time.Second // from one exchange to the next
-	helloWait = time.Second      // from the next hello until the master collects again: else the member dials anew
+	maxKept   = 256              // connections of an Identity: beyond it the oldest is closed
+	keptIdle  = 60 * time.Second // the time from one exchange to the next
+	helloWait = time.Second      // the time from the next hello until the master collects: else the member dials anew
 )
 
 // kept are connections that have carried a group's exchange to its end, and wait for that

@@ -35,7 +35,7 @@ type pair struct {
 	t              *testing.T
 	ln             *counted
 	master, member *Identity
-	at             string // at which the member finds the master
+	at             string // the address at which the member finds the master
 }
 
 func newPair(t *testing.T) *pair {

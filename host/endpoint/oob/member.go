@@ -14,7 +14,7 @@ import (
 // ends it at any point.
 type Member struct {
 	c      *conn
-	redial func(ctx context.Context) (*conn, error) // in place of a kept connection
+	redial func(ctx context.Context) (*conn, error) // the way to a new connection in place of a kept one
 }
 
 // NewMember takes ownership of a connection to the master.
