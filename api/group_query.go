@@ -13,11 +13,11 @@ import (
 
 // GroupQuery selects groups. The zero value selects all.
 type GroupQuery struct {
-	After  netip.Addr // only groups behind this address, in the order of addresses
-	Limit  int        // at most so many groups, the first ones; 0: all
-	Member netip.Addr // only groups of this member
-	Key    uint16     // only groups that belong to the key with this id; 0: to any, or to none
-	State  string     // only groups in this state; "": in any
+	After  netip.Addr // the address before the first group, in the order of addresses
+	Limit  int        // the most groups, the first ones; 0: all
+	Member netip.Addr // a host that is a member of them
+	Key    uint16     // the id of the key that they belong to; 0: any, or none
+	State  string     // their state; "": any
 }
 
 // groupStates are the values of Group.State.

@@ -17,10 +17,10 @@ type Limits struct {
 	// It is at least the time after which the source fails by itself, where its timeout
 	// and retries are declared.
 	SourceTimeout       time.Duration `yaml:"source_timeout" range:"10ms 1h" default:"2s"`
-	NAKsPerPort         int           `yaml:"naks_per_port" range:"0 1000000000" default:"100000"`      // NAK, RNR NAK and CNP
-	EnvelopesPerPort    int           `yaml:"envelopes_per_port" range:"0 1000000000" default:"2000"`   // registration
+	NAKsPerPort         int           `yaml:"naks_per_port" range:"0 1000000000" default:"100000"`       // NAK, RNR NAK and CNP
+	EnvelopesPerPort    int           `yaml:"envelopes_per_port" range:"0 1000000000" default:"2000"`    // registration
 	EnvelopesPerAddress int           `yaml:"envelopes_per_address" range:"0 1000000000" default:"1000"` // envelopes from one source address, before the port's own limit
-	NeighboursPerPort   int           `yaml:"neighbours_per_port" range:"0 1000000000" default:"1000"`  // ARP requests and neighbour solicitations
+	NeighboursPerPort   int           `yaml:"neighbours_per_port" range:"0 1000000000" default:"1000"`   // ARP requests and neighbour solicitations
 }
 
 // Repair is how groups repair losses from the switch's memory.

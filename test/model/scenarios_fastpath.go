@@ -51,18 +51,18 @@ func QuickACKs() []Config {
 // FullACKs are part of Full.
 func FullACKs() []Config {
 	return append(QuickACKs(),
-		Config{Name: "acks-second", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
+		Config{Name: "acks-second", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
 		Config{Name: "acks-ring-lost", Receivers: 1, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		Config{Name: "acks-ring-two", Receivers: 2, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: crossed},
 		Config{Name: "acks-ring-losses", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		Config{Name: "acks-ring-again", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 1, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1, Idle: 1}},
-		Config{Name: "acks-asks", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, ACKs: true, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		Config{Name: "acks-asks", Receivers: 1, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 4, ACKs: true, AckEvery: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		Config{Name: "acks-reorder", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Reorder: 1}},
 		Config{Name: "acks-twice", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: allRXE, Bounds: Bounds{Duplicate: 1}},
-		Config{Name: "acks-sources", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
+		Config{Name: "acks-sources", Receivers: 2, SendWindow: 2, Messages: []int{1}, Second: []int{1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		Config{Name: "acks-rejoin", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: mixed, Changes: rejoinScenarios, Bounds: Bounds{Idle: 1}},
 		Config{Name: "acks-messages", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		Config{Name: "acks-three", Receivers: 3, SendWindow: 3, Messages: []int{1, 1}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Idle: 1}},
+		Config{Name: "acks-three", Receivers: 3, SendWindow: 2, Messages: []int{2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: mixed, Bounds: Bounds{Idle: 1}},
 		Config{Name: "acks-losses", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 4, FastPath: 4, ACKs: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
 	)
 }

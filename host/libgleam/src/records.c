@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum { SQ_EACH = 1, RQ_EACH = 2, HAS_WINDOWS = 4, RECEIVERS = 8 };
-enum { WINDOW = 1, UPDATE = 2, DETAILS = 4, TARGET = 8, NO_REPAIR = 16 };
+enum { WINDOW = 1, UPDATE = 2, DETAILS = 4, TARGET = 8, NO_REPAIR = 16, EXCLUSIVE = 32 };
 
 void gl_write_bytes(struct gl_writer *w, const void *b, size_t n)
 {
@@ -270,7 +270,7 @@ size_t gl_params_size(const struct gl_params *p)
 void gl_write_params(struct gl_writer *w, const struct gl_params *p)
 {
 	uint8_t flags = (gl_has_window(&p->window) ? WINDOW : 0) | (p->base ? UPDATE : 0) | (has_details(p) ? DETAILS : 0) |
-	                (p->target_key ? TARGET : 0) | (p->no_repair ? NO_REPAIR : 0);
+	                (p->target_key ? TARGET : 0) | (p->no_repair ? NO_REPAIR : 0) | (p->exclusive ? EXCLUSIVE : 0);
 
 	gl_write(w, flags, 1);
 	gl_write(w, p->policy, 1);
@@ -305,7 +305,7 @@ struct gl_params gl_read_params(struct gl_reader *r)
 	struct gl_params p = {0};
 	uint8_t flags = (uint8_t)gl_read(r, 1);
 
-	must(r, !(flags & ~(WINDOW | UPDATE | DETAILS | TARGET | NO_REPAIR)));
+	must(r, !(flags & ~(WINDOW | UPDATE | DETAILS | TARGET | NO_REPAIR | EXCLUSIVE)));
 	p.policy = (uint8_t)gl_read(r, 1);
 	p.qpn = (uint32_t)gl_read(r, 3);
 	p.path_mtu = (uint16_t)gl_read(r, 2);
@@ -314,6 +314,7 @@ struct gl_params gl_read_params(struct gl_reader *r)
 	p.lease = gl_read(r, 8);
 	must(r, !(p.dead_after >> 63) && !(p.lease >> 63));
 	p.no_repair = flags & NO_REPAIR;
+	p.exclusive = flags & EXCLUSIVE;
 	if (flags & WINDOW) {
 		p.window = gl_read_window(r);
 		must(r, gl_has_window(&p.window));

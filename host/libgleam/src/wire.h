@@ -62,6 +62,7 @@ struct gl_params {
 	uint64_t base;
 	uint32_t target_key;
 	bool no_repair;
+	bool exclusive; /* of a Register alone: no replacement of a group; libgleam sends none */
 	uint16_t quorum;
 	uint32_t lag_psns;
 	uint64_t lag_time;
