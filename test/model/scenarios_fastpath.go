@@ -51,7 +51,7 @@ func QuickACKs() []Config {
 // FullACKs are part of Full.
 func FullACKs() []Config {
 	return append(QuickACKs(),
-		Config{Name: "acks-second", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
+		Config{Name: "acks-second", Receivers: 2, SendWindow: 2, Messages: []int{1}, Second: []int{1}, Repair: 3, FastPath: 4, ACKs: true, Hosts: alike},
 		Config{Name: "acks-ring-lost", Receivers: 1, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		Config{Name: "acks-ring-two", Receivers: 2, SendWindow: 3, Messages: []int{1, 2, 1}, Repair: 4, FastPath: 2, ACKs: true, Hosts: crossed},
 		Config{Name: "acks-ring-losses", Receivers: 2, SendWindow: 3, Messages: []int{4}, Repair: 4, FastPath: 2, ACKs: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},

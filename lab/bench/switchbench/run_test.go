@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("row %s: loss %v, offered %v", x.Name, x.Loss, x.OfferedPS)
 		}
 	}
-	if len(r.Latency) != 8 || len(r.Targets) != 15 {
+	if len(r.Latency) != 8 || len(r.Targets) != 17 {
 		t.Errorf("latency %+v, targets %+v", r.Latency, r.Targets)
 	}
 	for _, l := range r.Latency {
