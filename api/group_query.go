@@ -25,8 +25,8 @@ var groupStates = []string{"idle", "running", "failed"}
 
 // groupParams are the parameters of a request for groups.
 var groupParams = []param{
-	{"after", "ip", "groups behind this address, in the order of addresses"},
-	{"limit", "uint64", "at most so many groups, the first ones; 0: all"},
+	{"after", "ip", "the address before the first group, in the order of addresses"},
+	{"limit", "uint64", "the most groups in the answer, the first ones; 0: all"},
 	{"member", "ip", "groups of this member"},
 	{"key", "uint64", "groups that belong to the key with this id"},
 	{"state", "list", "groups in this state: idle, running or failed"},

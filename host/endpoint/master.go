@@ -64,7 +64,7 @@ type MasterConfig struct {
 	// losses from its own memory where it can.
 	NoRepair bool
 	// Exclusive refuses to replace a group that has GroupIP: the error is an *envelope.Problem
-	// of GroupExists. Otherwise the newer one has it.
+	// of GroupExists. Without it the newer registration has the address.
 	Exclusive bool
 
 	ReadyTimeout time.Duration // bounds the wait until members have connected their queue pairs [10 s]

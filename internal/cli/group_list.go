@@ -56,8 +56,8 @@ func groupListCommand(env *Env) *cobra.Command {
 	f.StringVar(&member, "member", "", "groups of this host alone")
 	f.Uint16Var(&q.Key, "key-id", 0, "groups that belong to the key with this id alone")
 	f.StringVar(&q.State, "state", "", "groups in this state alone: idle, running or failed")
-	f.IntVar(&q.Limit, "limit", 0, "at most so many groups, in the order of their addresses; 0: all")
-	f.StringVar(&after, "after", "", "groups behind this address alone")
+	f.IntVar(&q.Limit, "limit", 0, "the most groups, in the order of their addresses; 0: all")
+	f.StringVar(&after, "after", "", "the address before the first group")
 	f.BoolVar(&gone, "ended", false, "the last groups that are no more, as they were in the end, oldest first")
 	for _, name := range []string{"member", "key-id", "state", "limit", "after"} {
 		c.MarkFlagsMutuallyExclusive("ended", name)

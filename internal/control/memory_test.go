@@ -67,7 +67,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 		if n, err := f.Groups(nil); err != nil || len(n) != warm+groups {
 			t.Fatalf("%d groups, %v", len(n), err)
 		}
-		f.log = nil                                                                // of the test
+		f.log = nil                                                                // the log of the test
 		f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) // what is to be announced is no memory of idle groups
 		bytesNow, countNow := heapInUse()
 		bytes, count = (bytesNow-bytes)/groups, (countNow-count)/groups

@@ -51,7 +51,7 @@ func benchmarkRestart(b *testing.B, groups, members int) {
 		if n := len(f.control.dir.groups); n != groups {
 			b.Fatalf("%d groups: %q", n, f.warnings[:min(3, len(f.warnings))])
 		}
-		f.log = nil                                                                // of the test
+		f.log = nil                                                                // the log of the test
 		f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) // what is to be announced is no memory of idle groups
 		with, _ := heapInUse()
 		cpu, pauses := cpuTime(b), gcPauses()

@@ -37,7 +37,7 @@ const (
 type weightsPoint struct {
 	Trainers  int     `json:"trainers"`
 	Receivers int     `json:"receivers"`
-	Parts     int     `json:"parts"` // a receiver wants one of so many parts of each shard
+	Parts     int     `json:"parts"` // number of parts of a shard, of which a receiver wants one; 1: the whole
 	Way       string  `json:"way"`
 	Case      string  `json:"case"` // clean, loss or dead
 	Time      float64 `json:"jct_us,omitempty"`
@@ -92,7 +92,7 @@ that dies. A formula beside each time gives that of 1 TB from 256 trainers to 2,
 	return c
 }
 
-// runWeights simulates all points with at most so many trainers, each with a shard.
+// runWeights simulates all points up to a number of trainers, each with a shard.
 func runWeights(ctx context.Context, o options, largest int, shard float64) (*weightsStudy, error) {
 	s := &weightsStudy{}
 	add := func(trainers, receivers, parts int, cases ...string) error {
@@ -181,7 +181,7 @@ func (x *weightsPoint) grouped() bool { return x.Way == "group" || x.Way == "sha
 // formula returns the time in µs, and the bytes on a trainer's link: what the busiest host's link carries, and
 // the time until the first chunk is there. It knows no losses, and no two flows that share a link of the fabric.
 func (x *weightsPoint) formula() (time, sent float64) {
-	shard, part := x.bytes/float64(x.Trainers), x.bytes/float64(x.Parts) // of a trainer, and of a receiver
+	shard, part := x.bytes/float64(x.Trainers), x.bytes/float64(x.Parts) // bytes of a trainer, and of its part for a receiver
 	n := x.Receivers / x.Parts
 	on := func(bytes float64) float64 { // the µs that bytes take on a link
 		return bytes * (weightsPacket + headerBytes) / weightsPacket * 8 / weightsRate * 1e6
@@ -190,7 +190,7 @@ func (x *weightsPoint) formula() (time, sent float64) {
 	const lag = 4 // µs: the delays of the four links between hosts at two leaves
 	first := lag + 4*on(weightsPacket)
 	switch x.Way {
-	case "ring": // the nearest chain begins so many receivers before
+	case "ring": // n/Trainers receivers lie between the starts of two chains
 		first = float64(max(n/x.Trainers, 1)) * (lag + chunk)
 	case "tree":
 		first = float64(bits.Len(uint(n))) * (lag + 2*chunk)

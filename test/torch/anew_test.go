@@ -27,7 +27,7 @@ func newJobBesideStore(t *testing.T, ranks int, env ...string) *job {
 	return j
 }
 
-// The source, or the leader, or who is both, is killed or cut off in a broadcast: the others have Lost within a second, the
+// A source, a leader, or a rank that is both, is killed or cut off in a broadcast: the others have Lost within a second, the
 // next broadcast makes the group anew and is whole at all of them, all have one version, and a new process comes back.
 func TestAnew(t *testing.T) {
 	for _, c := range []struct {

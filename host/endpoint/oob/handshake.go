@@ -187,7 +187,7 @@ func deadline(ctx context.Context, c net.Conn) (release func()) {
 		if stop() {
 			_ = c.SetDeadline(time.Time{})
 		} else {
-			<-ended // it would be that of the connection's next exchange
+			<-ended // a deadline set later would be one of the connection's next exchange
 		}
 	}
 }

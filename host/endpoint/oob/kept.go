@@ -5,7 +5,6 @@ package oob
 
 import (
 	"context"
-
 	"net"
 	"slices"
 	"sync"
