@@ -225,6 +225,8 @@ func (g *group) poll() {
 		a := answer{G: g.number}
 		for _, x := range c[:n] {
 			switch {
+			case x.Err() != nil && g.left():
+				return // flushed by leave
 			case x.Err() != nil:
 				g.h.send(answer{G: g.number, Event: endpoint.Failed.String(), Text: x.Err().Error()}, nil)
 				return // the others are flushed
@@ -293,6 +295,13 @@ func (g *group) leave() error {
 		err = errors.Join(err, g.qp.Close())
 	}
 	return err
+}
+
+// left says whether leave has begun: what the queue pair flushes then is no failure.
+func (g *group) left() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
 }
 
 // free frees the window, when nothing uses it any more.
