@@ -173,8 +173,8 @@ func TestKills(t *testing.T) {
 		worst = max(worst, p-w.undisturb)
 	}
 	t.Logf("%d kills, %d updates: %d new processes have caught up, pause %.2f s at most beyond %.2f s, in %.2f s after rejoin at most", kills, w.updates[0], caught, worst, w.undisturb, maxOf(returns))
-	if caught == 0 {
-		t.Error("no new process has got the update before")
+	if caught < kills {
+		t.Errorf("%d of %d new processes have got the update before", caught, kills)
 	}
 	if ends != 4 {
 		t.Errorf("%d ranks have ended as members, want 4", ends)

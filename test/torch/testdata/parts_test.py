@@ -271,7 +271,9 @@ class Parts(unittest.TestCase):
         j.each(lambda c: c.close(), [2])
 
         # The new process enters while a broadcast is under way, which it is not in.
-        back, early = threading.Event(), []
+        back, early, at_once = threading.Event(), [], bytearray(sizes)
+        fetched = queue.SimpleQueue()
+        fetching = threading.Thread(target=lambda: fetched.put(j.channels[2].fetch([memoryview(at_once)], 3)), daemon=True)
         original = j.fabric.post
 
         def post(source, number, offset, length):
@@ -279,11 +281,14 @@ class Parts(unittest.TestCase):
             if number == 75 and not back.is_set():
                 j.channels[2] = j.channel(2, back=True)
                 self.assertEqual(j.channels[2].rejoin(early.append), 3)
+                fetching.start()  # nobody has all of 3 yet
                 back.set()
         j.fabric.post = post
         self.assertEqual(j.each(lambda c: step(c, 3), [0, 1]), [True] * 2)
         self.assertTrue(back.is_set())
         self.assertEqual(early, [2])
+        self.assertIn(fetched.get(timeout=10), [0, 1])
+        self.assertEqual(at_once, data(3, sizes))
         late = bytearray(sizes)
         self.assertIn(j.channels[2].fetch([memoryview(late)], 3), [0, 1])
         self.assertEqual(late, data(3, sizes))
@@ -308,12 +313,12 @@ class Parts(unittest.TestCase):
         got = bytearray(5000)
         self.assertEqual(j.channels[1].fetch([memoryview(got)], 1), 0)
         changed.append(1)
-        with self.assertRaisesRegex(RuntimeError, "no member"):
+        with self.assertRaisesRegex(RuntimeError, "no member.*rank 0: has changed it meanwhile"):
             j.channels[1].fetch([memoryview(got)], 1)
         changed.clear()
         self.assertEqual(j.channels[0].fetch([memoryview(got)], 1), 1)
         j.each(run)  # into the same memory
-        with self.assertRaisesRegex(RuntimeError, "no member"):
+        with self.assertRaisesRegex(RuntimeError, "no member.*rank 1: has not kept it"):
             j.channels[0].fetch([memoryview(got)], 1)
         self.assertEqual(j.channels[0].fetch([memoryview(got)], 2), 1)
 
@@ -326,18 +331,20 @@ class Parts(unittest.TestCase):
             self.addCleanup(k.close)
             k.add(7, full, frozenset(), lambda: True)
         got = [memoryview(bytearray(len(b))) for b in full]
-        self.assertFalse(keep.fetch(keepers[0].at, "secret", 8, got))
+        with self.assertRaisesRegex(ValueError, "not kept"):
+            keep.fetch(keepers[0].at, "secret", 8, got)
         begin = time.monotonic()
-        self.assertTrue(keep.fetch(keepers[0].at, "secret", 7, got))
+        keep.fetch(keepers[0].at, "secret", 7, got)
         seconds = time.monotonic() - begin
         self.assertEqual((got, keepers[0].sent), (full, 4_500_001))
         self.assertGreater(seconds, 0.7 * 4_500_001 / rate)
         got[1][700_000] ^= 1
-        self.assertTrue(keep.fetch(keepers[1].at, "secret", 7, got))
+        keep.fetch(keepers[1].at, "secret", 7, got)
         self.assertEqual((got, keepers[1].sent), (full, 1 << 20))
-        self.assertTrue(keep.fetch(keepers[1].at, "secret", 7, got))
+        keep.fetch(keepers[1].at, "secret", 7, got)
         self.assertEqual(keepers[1].sent, 1 << 20)
-        self.assertFalse(keep.fetch(keepers[1].at, "guess", 7, got))
+        with self.assertRaisesRegex(ValueError, "not kept"):
+            keep.fetch(keepers[1].at, "guess", 7, got)
 
     def test_barrier_without_the_lost(self):
         j = self.job(3)

@@ -24,6 +24,7 @@ from .link import Link
 SLOT = 1 << 20
 DEPTH = 32  # posts that are not complete
 NAME = 0.25  # seconds for rank 0 to say who is lost, where the switch has said before that the group has failed
+LATER = 0.02  # seconds between questions for a broadcast that is under way
 ANEW = 20  # seconds for a Hub after one that is lost
 TAKEN = "take another address"  # what the switch says of a GroupIP that another group has
 GRACE = 5  # seconds for what all have, but this process has not seen yet
@@ -335,7 +336,7 @@ class Channel(Link):
 
     def ask(self, **m):
         if self.size == 1:
-            return {"version": self.n, "newest": self.n, "label": None, "keepers": [], "root": None}
+            return {"version": self.n, "newest": self.n, "label": None, "keepers": [], "root": None, "coming": False}
         while True:
             number, hubs = next(self.ids), self.hubs
             self.tell(t="ask", id=number, **m)
@@ -349,13 +350,17 @@ class Channel(Link):
     def fetch(self, buffers, n):
         """Fills buffers with broadcast n from a member that has kept it; returns the rank of that one."""
         told = self.ask(n=n)
+        while told["coming"] and not told["keepers"]:  # who comes back while broadcast n is under way is ahead of all
+            time.sleep(LATER)
+            told = self.ask(n=n)
         keepers = told["keepers"]
         random.shuffle(keepers)
         keepers.sort(key=lambda k: k[0] == told["root"])  # a source's link has enough to do
+        why = []
         for rank, (host, port, *_) in keepers:
             try:
-                if keep.fetch((host, port), self.token, n, buffers):
-                    return rank
-            except (OSError, ValueError):
-                continue
-        raise RuntimeError("no member has broadcast %d any more: GLEAM_KEEP says how many are kept, and tensors that were changed are not" % n)
+                keep.fetch((host, port), self.token, n, buffers)
+                return rank
+            except (OSError, ValueError) as err:
+                why.append("rank %d: %s" % (rank, err))
+        raise RuntimeError("no member has broadcast %d any more (%s): GLEAM_KEEP says how many are kept, and tensors that were changed are not" % (n, "; ".join(why) or "none has got it"))

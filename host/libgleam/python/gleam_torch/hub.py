@@ -267,7 +267,8 @@ class Hub:
     def on_ask(self, p, m):
         q = self.peers.get(m.get("rank"))
         keepers = [[r.rank, r.keeper] for r in self.ready() if r.version >= m["n"] and r is not p] if m.get("n") else []
-        p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root)
+        p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root,
+               coming=self.source is not None and m.get("n") == self.started)
 
     def on_bye(self, p, m):
         self.lose(p, "left", "")

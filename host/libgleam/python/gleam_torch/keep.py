@@ -94,13 +94,15 @@ class Keeper:
 
 
 def fetch(at, token, n, buffers):
-    """Fills buffers with broadcast n from the Keeper there; returns whether that one had it all the time. What they have
-    of it already is not sent."""
+    """Fills buffers with broadcast n from the Keeper there, which had it all the time; ValueError says what it has not.
+    What they have of it already is not sent."""
     with socket.create_connection(at, 10) as sock, sock.makefile("rb") as f:
         sock.sendall(b"%s %d\n" % (token.encode(), n))
-        there = json.loads(f.readline(MAX_LINE))
+        there = json.loads(f.readline(MAX_LINE) or '"ended"')
         if there is None:
-            return False
+            raise ValueError("has not kept it")
+        if there == "ended":
+            raise ValueError("has ended the connection")
         lengths, digests = there
         if lengths != [len(b) for b in buffers]:
             raise RuntimeError("broadcast %d has tensors of %s bytes" % (n, lengths))
@@ -110,7 +112,8 @@ def fetch(at, token, n, buffers):
         for i in lacking:
             for b, begin, stop in blocks[i]:
                 if f.readinto(buffers[b][begin:stop]) != stop - begin:
-                    return False
+                    raise ValueError("has ended the connection")
             if digest(buffers, blocks[i]) != digests[i]:
-                return False
-        return f.read(1) == b"+"
+                raise ValueError("has changed it meanwhile")
+        if f.read(1) != b"+":
+            raise ValueError("has changed it meanwhile")

@@ -34,13 +34,14 @@ class Link:
 
     def listen(self):
         while True:
+            cause = "closed"
             try:
                 self.hear()
-            except OSError:
-                pass
+            except OSError as err:
+                cause = str(err)
             with self.changed:
                 self.out_at = 1e-9  # nobody says more
-                why = "the connection to rank %d of the group has ended: its process, or this rank's place in the group, is lost" % self.lead
+                why = "the connection to rank %d of the group has ended (%s): its process, or this rank's place in the group, is lost" % (self.lead, cause)
                 self.final = self.final or self.closing or self.strict or not self.meet or self.server is not None
                 if self.final:
                     self.out = self.out or why
