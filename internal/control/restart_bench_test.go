@@ -67,7 +67,7 @@ func benchmarkRestart(b *testing.B, groups, members int) {
 }
 
 // cpuTime returns the CPU time of the process.
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)
