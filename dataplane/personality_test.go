@@ -14,6 +14,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/host/rc"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // A cell of the matrix: who sends, who receives, and what happens.
@@ -154,7 +155,7 @@ func TestPersonalities(t *testing.T) {
 		for _, k := range receiverKinds {
 			for _, situation := range personalitySituations {
 				c := personalityCell{source, k.name, situation}
-				if index++; !whole && index%11 != 0 {
+				if index++; !whole && (index%11 != 0 || !labtest.InTurn(t, index/11, 3)) {
 					continue
 				}
 				t.Run(c.String(), func(t *testing.T) {

@@ -9,8 +9,10 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -286,8 +288,8 @@ func TestSkipsExist(t *testing.T) {
 	}
 }
 
-// The tests that run without the race detector are those of the pure rooms, all of them, and some of those that
-// test the project and not a program.
+// The tests that run without the race detector are those of the pure rooms, all of them, of rooms that start no
+// goroutine, and some of those that test the project and not a program.
 func TestCoreRunsWithoutRaceDetector(t *testing.T) {
 	m := regexp.MustCompile(`core=\$\("\$go" list (.*)\)`).FindStringSubmatch(read(t, "scripts/test"))
 	if m == nil {
@@ -295,12 +297,28 @@ func TestCoreRunsWithoutRaceDetector(t *testing.T) {
 	}
 	for i := range rooms {
 		r := &rooms[i]
-		if in := covers(strings.Fields(m[1]), r.dir); in && !r.pure && !strings.HasPrefix(r.dir, "test/") {
-			t.Errorf("scripts/test runs the tests of %s without the race detector, and it is not pure", r.dir)
+		if in := covers(strings.Fields(m[1]), r.dir); in && !r.pure && !strings.HasPrefix(r.dir, "test/") && startsGoroutines(t, r.dir) {
+			t.Errorf("scripts/test runs the tests of %s without the race detector, and it starts goroutines", r.dir)
 		} else if quick := r.dir == "docs" || strings.HasPrefix(r.dir, "config/"); !in && r.pure && !quick {
 			t.Errorf("scripts/test runs the tests of %s, which is pure, with the race detector", r.dir)
 		}
 	}
+}
+
+// startsGoroutines says whether the Go files of a folder, the tests too, have a go statement or a call of a method Go.
+func startsGoroutines(t *testing.T, dir string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d Go files, %v", dir, len(files), err)
+	}
+	return slices.ContainsFunc(files, func(f string) bool {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile(`(?m)^\s*go \w|\.Go\(`).Match(b)
+	})
 }
 
 // Each mode of scripts/test has a part of scripts/packages, or is among those that need none.

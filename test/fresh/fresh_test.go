@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -63,21 +62,13 @@ func inTurn(t *testing.T, line int) bool {
 	if starts[line].long || starts[line].always {
 		return starts[line].always
 	}
-	sample := os.Getenv("GLEAM_SAMPLE")
-	if sample == "" {
-		return true
-	}
-	n, err := strconv.Atoi(sample)
-	if err != nil {
-		t.Fatalf("GLEAM_SAMPLE: %v", err)
-	}
 	before := 0
 	for _, s := range starts[:line] {
 		if !s.long && !s.always {
 			before++
 		}
 	}
-	return before%3 == n%3
+	return labtest.InTurn(t, before, 3)
 }
 
 // Each target of the Makefile is in a line of starts.

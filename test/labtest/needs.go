@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,20 @@ func Part(t testing.TB, parts ...string) {
 	if !InPart(parts...) {
 		t.Skipf("scripts/test %s runs it", strings.Join(parts, " or "))
 	}
+}
+
+// InTurn says whether case k runs: all cases do, and with GLEAM_SAMPLE (.ci/run) every n-th, so that n runs of it have each once.
+func InTurn(t testing.TB, k, n int) bool {
+	t.Helper()
+	text := os.Getenv("GLEAM_SAMPLE")
+	if text == "" {
+		return true
+	}
+	sample, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("GLEAM_SAMPLE: %v", err)
+	}
+	return k%n == sample%n
 }
 
 // Needs makes the test Unavailable unless each thing is there: a program, or a file by its
