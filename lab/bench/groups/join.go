@@ -93,8 +93,8 @@ const lease = 10 * time.Minute
 
 // make makes all groups, some at once: each of some makers has a listener at which it makes
 // its groups one after the other, as an application does. done is called for each.
-func (m *maker) make(ctx context.Context, done func()) ([]*group, error) {
-	all := make([]*group, m.opts.Groups)
+func (m *maker) make(ctx context.Context, groups int, done func()) ([]*group, error) {
+	all := make([]*group, groups)
 	var next atomic.Int64
 	err := session.Each(min(m.opts.Parallel, len(all)), func(int) error {
 		master := m.bed.Star.Hosts[0]

@@ -9,6 +9,7 @@ package groups
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/lab"
@@ -19,26 +20,32 @@ import (
 // Options of a run.
 type Options struct {
 	options.Common
-	Groups   int
-	Members  int // members of each group, the source included; each behind a port of its own
-	Payload  int // bytes of a packet
-	Parallel int // groups that are made at once
+	Groups   []int
+	Members  []int  // members of each group, the source included; each behind a port of its own
+	Payload  int    // bytes of a packet
+	Parallel int    // groups that are made at once
+	SVG      string // the file that bytes, registrations and time by groups are drawn into
 }
 
 // defaults are those of issue and paper: 1,000 groups.
 func defaults() Options {
-	return Options{Groups: 1000, Members: 16, Payload: 1024, Parallel: 4, Common: options.Common{Rounds: 5, Duration: time.Second}}
+	return Options{Groups: []int{1000}, Members: []int{16}, Payload: 1024, Parallel: 4, Common: options.Common{Rounds: 5, Duration: time.Second}}
 }
 
 // maxGroups is what the addresses and the configuration's limit of groups have room for.
-const maxGroups = 10_000
+const maxGroups = 60_000
 
 func (o *Options) check() error {
+	for _, x := range []struct {
+		flag        string
+		each        []int
+		least, most int
+	}{{"groups", o.Groups, 1, maxGroups}, {"members", o.Members, 2, lab.MaxHosts}} {
+		if i := slices.IndexFunc(x.each, func(n int) bool { return n < x.least || n > x.most }); i >= 0 || len(x.each) == 0 {
+			return fmt.Errorf("--%s %v: want %d to %d", x.flag, x.each, x.least, x.most)
+		}
+	}
 	switch {
-	case o.Groups < 1 || o.Groups > maxGroups:
-		return fmt.Errorf("--groups %d: want 1 to %d", o.Groups, maxGroups)
-	case o.Members < 2 || o.Members > lab.MaxHosts:
-		return fmt.Errorf("--members %d: want 2 to %d", o.Members, lab.MaxHosts)
 	case o.Payload < 4 || o.Payload > 1024 || o.Payload%4 != 0:
 		return fmt.Errorf("--payload %d: want a multiple of 4, 4 to 1024", o.Payload)
 	case o.Rounds < 1 || o.Rounds > 100:

@@ -35,25 +35,40 @@ type run struct {
 	log    io.Writer
 	bed    *testbed.Testbed
 	groups []*group
-	res    *Result
+	res    *Row
 }
 
-// Run makes the groups and measures.
-func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *Result, err error) {
+// Run makes the groups and measures, for each number of members and of groups.
+func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	res := &Result{Machine: m, Payload: o.Payload}
+	for _, members := range o.Members {
+		for _, groups := range o.Groups {
+			row, err := runOne(ctx, &o, groups, members, log)
+			if err != nil {
+				return nil, fmt.Errorf("%d groups of %d members: %w", groups, members, err)
+			}
+			res.Rows = append(res.Rows, *row)
+		}
+	}
+	return res, nil
+}
+
+// runOne makes groups and measures.
+func runOne(ctx context.Context, o *Options, groups, members int, log io.Writer) (_ *Row, err error) {
 	worker, pumpCPU, err := lab.TwoCPUs()
 	if err != nil {
 		return nil, err
 	}
-	r := &run{opts: &o, log: log, res: &Result{Machine: m, Groups: o.Groups, Members: o.Members, Payload: o.Payload}}
+	r := &run{opts: o, log: log, res: &Row{Groups: groups, Members: members}}
 	more := ""
 	if o.FastPath {
 		more = fmt.Sprintf("fast_path_memory: %d\n", fastMemory)
 	}
 	r.bed, err = testbed.Build(ctx, testbed.Config{
-		Dir: runDir, Star: lab.StarConfig{Hosts: o.Members}, Gleamd: o.Gleamd, Groups: o.Groups, Frames: umemFrames, FastPath: o.FastPath,
+		Dir: runDir, Star: lab.StarConfig{Hosts: members}, Gleamd: o.Gleamd, Groups: groups, Frames: umemFrames, FastPath: o.FastPath,
 		// The receivers are no queue pairs: they answer no probe, whether of their PSN or
 		// because they are silent. A worker that spins would have CPU time for nothing.
 		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d, spin: 0s}\n", worker) + more,
@@ -62,7 +77,7 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.bed.Close()) }()
-	mk, err := newMaker(&o, r.bed)
+	mk, err := newMaker(o, r.bed)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +90,11 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 			err = r.end()
 		}
 	}()
-	return r.res, r.forward(ctx, pumpCPU)
+	if err := r.forward(ctx, pumpCPU); err != nil {
+		return nil, err
+	}
+	r.res.summarize()
+	return r.res, nil
 }
 
 // register makes the groups, and measures the time and gleamd's memory.
@@ -86,7 +105,7 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	}
 	var done atomic.Int64
 	start := time.Now()
-	r.groups, err = mk.make(ctx, func() {
+	r.groups, err = mk.make(ctx, r.res.Groups, func() {
 		if n := done.Add(1); n%100 == 0 {
 			fmt.Fprintf(r.log, "%d groups after %.1f s\n", n, time.Since(start).Seconds())
 		}
@@ -100,20 +119,20 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 		return err
 	}
 	r.res.MemoryBefore, r.res.MemoryAfter = before, after
-	fmt.Fprintf(r.log, "gleamd's memory: %.1f MB, and %.1f MB with %d groups\n", float64(before)/1e6, float64(after)/1e6, r.opts.Groups)
+	fmt.Fprintf(r.log, "gleamd's memory: %.1f MB, and %.1f MB with %d groups\n", float64(before)/1e6, float64(after)/1e6, r.res.Groups)
 	list, err := r.bed.Client.Groups(ctx)
 	if err != nil {
 		return err
 	}
-	if n := len(list); n != r.opts.Groups {
-		return fmt.Errorf("gleamd has %d groups, not %d", n, r.opts.Groups)
+	if n := len(list); n != r.res.Groups {
+		return fmt.Errorf("gleamd has %d groups, not %d", n, r.res.Groups)
 	}
 	return nil
 }
 
 // forward measures the packets a second into one group, and into all in turn.
 func (r *run) forward(ctx context.Context, cpu int) (err error) {
-	s, err := newSinks(r.bed.Star.Hosts, r.opts.Groups)
+	s, err := newSinks(r.bed.Star.Hosts, r.res.Groups)
 	if err != nil {
 		return err
 	}
@@ -252,7 +271,7 @@ func (r *run) end() error {
 var notOfData = []string{"rate_limit", "slow_path_full"}
 
 // account checks that gleamd has counted what was sent, and that it lost nothing.
-func (r *Result) account(before, after *api.Stats, sent uint64) error {
+func (r *Row) account(before, after *api.Stats, sent uint64) error {
 	if n := after.Rx - before.Rx; n != sent {
 		return fmt.Errorf("gleamd has counted %d packets of %d", n, sent)
 	}

@@ -25,12 +25,13 @@ func TestRun(t *testing.T) {
 	}
 	for n, fast := range map[int]bool{40: false, 3: false, 41: true} {
 		o := defaults()
-		o.Groups, o.Members, o.Rounds, o.Duration, o.Gleamd, o.FastPath = n, 3, 2, 30*time.Millisecond, gleamd, fast
+		o.Groups, o.Members, o.Rounds, o.Duration, o.Gleamd, o.FastPath = []int{n}, []int{3}, 2, 30*time.Millisecond, gleamd, fast
 		var log bytes.Buffer
-		res, err := Run(t.Context(), o, machine.Machine{}, &log)
+		all, err := Run(t.Context(), o, machine.Machine{}, &log)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, log.String())
 		}
+		res := &all.Rows[0]
 		if len(res.OnePPS) != 2 || len(res.AllPPS) != 2 || res.OnePPS[0] <= 0 || res.AllPPS[1] <= 0 || len(res.AllCPU) != 2 || res.Seconds <= 0 || res.MemoryAfter <= 0 {
 			t.Errorf("%+v", res)
 		}
@@ -45,13 +46,14 @@ func TestRun(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for says, change := range map[string]func(*Options){
-		"":              func(*Options) {},
-		"--groups 0":    func(o *Options) { o.Groups = 0 },
-		"--members 1":   func(o *Options) { o.Members = 1 },
-		"--payload 5":   func(o *Options) { o.Payload = 5 },
-		"--rounds 0":    func(o *Options) { o.Rounds = 0 },
-		"--duration 0s": func(o *Options) { o.Duration = 0 },
-		"--parallel 0":  func(o *Options) { o.Parallel = 0 },
+		"":                func(*Options) {},
+		"--groups [0]":    func(o *Options) { o.Groups = []int{0} },
+		"--groups []":     func(o *Options) { o.Groups = nil },
+		"--members [4 1]": func(o *Options) { o.Members = []int{4, 1} },
+		"--payload 5":     func(o *Options) { o.Payload = 5 },
+		"--rounds 0":      func(o *Options) { o.Rounds = 0 },
+		"--duration 0s":   func(o *Options) { o.Duration = 0 },
+		"--parallel 0":    func(o *Options) { o.Parallel = 0 },
 	} {
 		o := defaults()
 		change(&o)
@@ -63,8 +65,10 @@ func TestOptions(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	r := &Result{Groups: 1000, Members: 16, Payload: 1024, Seconds: 20, MemoryBefore: 50e6, MemoryAfter: 60e6, OnePPS: []float64{100e3, 90e3, 80e3}, AllPPS: []float64{90e3, 88e3, 60e3},
+	row := Row{Groups: 1000, Members: 16, Seconds: 20, MemoryBefore: 50e6, MemoryAfter: 60e6, OnePPS: []float64{100e3, 90e3, 80e3}, AllPPS: []float64{90e3, 88e3, 60e3},
 		OneCPU: []float64{10, 11, 12}, AllCPU: []float64{12, 13, 14}}
+	row.summarize()
+	r := &Result{Payload: 1024, Rows: []Row{row}}
 	var b bytes.Buffer
 	if err := r.writeTable(&b); err != nil {
 		t.Fatal(err)
@@ -81,11 +85,34 @@ Target  met  speed with 1000 groups against that with one: 0.900 (≥ 0.9)
 	if !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
+	more := row
+	more.Groups, more.MemoryAfter = 2000, 60.5e6
+	more.summarize()
+	r.Rows = append(r.Rows, more)
+	b.Reset()
+	if err := r.writeTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	const rows = `
+  members  groups  ns a packet  of one group's  kpps in  of one group's  bytes a group  registrations/s
+       16    1000        13000            1.18     88.0           0.900          10000               50
+       16    2000        13000            1.18     88.0           0.900           5250              100
+`
+	if !strings.HasSuffix(b.String(), rows) {
+		t.Errorf("%s\nwant\n%s", b.String(), rows)
+	}
+	file := filepath.Join(t.TempDir(), "groups.svg")
+	if err := r.draw(file); err != nil {
+		t.Fatal(err)
+	}
+	if svg, err := os.ReadFile(file); err != nil || !bytes.Contains(svg, []byte("16 members")) {
+		t.Errorf("%d bytes, %v", len(svg), err)
+	}
 }
 
 // TestAccount: a run is an error if gleamd has lost packets, or has seen others.
 func TestAccount(t *testing.T) {
-	r := &Result{Members: 4}
+	r := &Row{Members: 4}
 	before := &api.Stats{Rx: 10, Copies: 30, Drops: map[string]uint64{"x": 1}}
 	good := api.Stats{Rx: 20, Copies: 60, Drops: map[string]uint64{"x": 1}}
 	for says, change := range map[string]func(*api.Stats){
