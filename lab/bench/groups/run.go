@@ -103,6 +103,10 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	if err != nil {
 		return err
 	}
+	cpuBefore, err := r.bed.Gleamd.Process.CPUTime()
+	if err != nil {
+		return err
+	}
 	var done atomic.Int64
 	start := time.Now()
 	r.groups, err = mk.make(ctx, r.res.Groups, func() {
@@ -118,6 +122,11 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	if err != nil {
 		return err
 	}
+	cpuAfter, err := r.bed.Gleamd.Process.CPUTime()
+	if err != nil {
+		return err
+	}
+	r.res.RegistrationCPU = float64((cpuAfter - cpuBefore).Microseconds()) / float64(r.res.Groups)
 	r.res.MemoryBefore, r.res.MemoryAfter = before, after
 	fmt.Fprintf(r.log, "gleamd's memory: %.1f MB, and %.1f MB with %d groups\n", float64(before)/1e6, float64(after)/1e6, r.res.Groups)
 	list, err := r.bed.Client.Groups(ctx)
