@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -35,6 +36,55 @@ func TestBatchCountsAllThatCame(t *testing.T) {
 		if n := len(p.fake.queues[i][0].Sent()); n != want {
 			t.Errorf("%d frames left by port %d, want %d", n, i, want)
 		}
+	}
+}
+
+// A group that floods its worker delays the data and the ACKs of another one by a batch of each of its ports at most.
+func TestBusyGroupDelaysOthersByABatch(t *testing.T) {
+	const flood = 400
+	b := newBench(t, 4)
+	b.putMore(t, 1)
+	w := b.w
+	arrive := func(host int, k *rocev2.Packet) {
+		t.Helper()
+		if !b.fake.queues[host][0].Arrive(b.build(host, k, nil)) {
+			t.Fatalf("a frame of host %d is lost", host)
+		}
+	}
+	// sent returns how many frames of the busy group and of the other one have left by a port.
+	sent := func(host int) (busy, other int) {
+		for _, f := range b.fake.queues[host][0].Sent() {
+			if src, _ := netip.AddrFromSlice(f[rocev2.EthernetLen+12:][:4]); src == b.group {
+				busy++
+			} else {
+				other++
+			}
+		}
+		return busy, other
+	}
+	b.at(1, func() { arrive(1, &rocev2.Packet{Op: rocev2.SendOnly, AckReq: true}) }) // behind a batch of the flood
+	for n := range flood {
+		arrive(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: rocev2.PSN(n)})
+	}
+	w.runBatch()
+	if busy, other := sent(3); other != 1 || busy == 0 || busy > len(w.rx) {
+		t.Errorf("in a batch %d frames of the busy group and %d of the other one have left, want at most %d and 1", busy, other, len(w.rx))
+	}
+	b.at(1, func() {
+		for _, i := range []int{0, 2, 3} { // host 0's ACK waits behind the flood that it sends itself
+			arrive(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: rocev2.PSN(1000 * i), Syndrome: rocev2.SyndromeACK})
+		}
+	})
+	batches := 0
+	for other := 0; other == 0; batches++ {
+		if batches > flood {
+			t.Fatal("the other group's source gets no ACK")
+		}
+		w.runBatch()
+		_, other = sent(1)
+	}
+	if most := (flood + len(w.rx) - 1) / len(w.rx); batches > most {
+		t.Errorf("the ACK has taken %d batches, want %d: those of the port that its last part came by", batches, most)
 	}
 }
 
