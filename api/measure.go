@@ -46,6 +46,10 @@ type Times struct {
 	// Registration is from the first envelope of a registration or update, or from the
 	// operator's request, until the group is installed.
 	Registration Histogram `json:"registration"`
+	// Install is the part of a registration in which the group is set up at its worker.
+	Install Histogram `json:"install"`
+	// Stored is from an answer that promises something until it leaves, which is when the state file has it.
+	Stored Histogram `json:"stored"`
 	// ACK is from a packet's way out to the receivers until the source is sent the group's ACK
 	// of it: one packet of a group at a time is measured.
 	ACK Histogram `json:"ack"`

@@ -46,6 +46,9 @@ func newDurations(bounds []time.Duration) Durations {
 // NewRegistrationTimes returns an empty histogram of registration times.
 func NewRegistrationTimes() Durations { return newDurations(registrationBounds) }
 
+// NewStepTimes returns an empty histogram of the times of a registration's steps.
+func NewStepTimes() Durations { return newDurations(ackBounds) }
+
 // Add adds a duration.
 func (d *Durations) Add(x time.Duration) {
 	i := 0

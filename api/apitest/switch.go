@@ -120,6 +120,8 @@ func Switch() *Backend {
 			Queues: api.Queues{Renewals: api.Ring{Size: 128}, Requests: api.Ring{Used: 2, Size: 256}, Relays: api.Ring{Size: 256}},
 			Times: api.Times{
 				Registration: api.Histogram{Bounds: []float64{0.001, 0.01}, Counts: []uint64{1, 1, 0}, Sum: 0.0032},
+				Install:      api.Histogram{Bounds: []float64{0.00001, 0.001}, Counts: []uint64{0, 2, 0}, Sum: 0.0004},
+				Stored:       api.Histogram{Bounds: []float64{0.00001, 0.001}, Counts: []uint64{1, 3, 1}, Sum: 0.012},
 				ACK:          api.Histogram{Bounds: []float64{0.00001, 0.001}, Counts: []uint64{3, 100, 2}, Sum: 0.061},
 				Stall:        api.Histogram{Bounds: []float64{1, 10}, Counts: []uint64{0, 1, 0}, Sum: 2.5},
 			},

@@ -284,6 +284,8 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		own = e.control.count
 		load = e.control.plane.GroupsPerWorker()
 		own.registration.AddTo(&now.Times.Registration)
+		own.install.AddTo(&now.Times.Install)
+		own.stored.AddTo(&now.Times.Stored)
 	}) {
 		return nil, errStopped
 	}
@@ -292,7 +294,8 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		return nil, err
 	}
 	s.Uptime, s.Frames = time.Since(e.started).Seconds(), e.cfg.UMEM.Frames
-	s.Groups, s.Moves, s.Control, s.Times.Registration = now.Groups, now.Moves, now.Control, now.Times.Registration
+	s.Groups, s.Moves, s.Control = now.Groups, now.Moves, now.Control
+	s.Times.Registration, s.Times.Install, s.Times.Stored = now.Times.Registration, now.Times.Install, now.Times.Stored
 	s.Epoch, s.Events, s.Registrations = e.control.keeper.epochBase, e.control.journal.Totals(), own.registrations()
 	for i := range s.Workers {
 		s.Workers[i].Groups = load[s.Workers[i].Worker]

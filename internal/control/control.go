@@ -69,7 +69,8 @@ func newControl(k *store.Keeper, plane *dataplane.Plane, ports []*port, l locati
 	}
 	c.departures.onLeave = c.leave
 	c.switches.Notify, c.switches.Port = notify, func(pi int) tree.Port { return tree.Port{Name: ports[pi].Name, MAC: ports[pi].MAC, MTU: ports[pi].mtu} }
-	c.count.registration = dataplane.NewRegistrationTimes()
+	c.count.registration, c.count.install, c.count.stored = dataplane.NewRegistrationTimes(), dataplane.NewStepTimes(), dataplane.NewStepTimes()
+	c.dir.onInstalled = c.count.install.Add
 	c.dir.defaults.stored, c.dir.storageFails = k != nil, c.storageFails
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{

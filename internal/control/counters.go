@@ -26,6 +26,8 @@ type counters struct {
 	accepted, unchanged uint64
 	rejected            [envelope.NumReasons]uint64 // [0]: for no reason of the protocol
 	registration        dataplane.Durations         // the durations of accepted registrations
+	install             dataplane.Durations         // the parts of them in directory.Install
+	stored              dataplane.Durations         // the times for which what promises something waited for the state file
 }
 
 // registrations returns the number of registrations by outcome.

@@ -74,6 +74,9 @@ func (c *control) emptyOutbox() {
 
 // leave sends a message that has waited for nothing more.
 func (c *control) leave(m *message) {
+	if m.Promises {
+		c.count.stored.Add(c.now() - m.At)
+	}
 	if !m.Body.isRelay {
 		c.transmit(m)
 		return

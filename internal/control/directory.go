@@ -42,9 +42,11 @@ type directory struct {
 	// onNewTable is called when the worker has the new locations of members, once for all of
 	// them.
 	onNewTable func(*group)
-	scratch    dataplane.GroupState // reused
-	hosts      *location.Hosts
-	switches   *tree.Switches
+	// onInstalled is called with the time that Install has taken, where it has made or replaced a group.
+	onInstalled func(time.Duration)
+	scratch     dataplane.GroupState // reused
+	hosts       *location.Hosts
+	switches    *tree.Switches
 	// cameFrom is the origin of the envelope that is being served, memberAt the location
 	// that FromMember has compared it with.
 	cameFrom dataplane.Origin
@@ -136,7 +138,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 	d := &directory{
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
-		onMoved: func(*group, netip.Addr) {}, onNewTable: func(*group) {}, hosts: location.NewHosts(hostPorts{plane, ports}, notify), pending: make(map[netip.Addr]*pendingRegistration), storageFails: func() bool { return false },
+		onMoved: func(*group, netip.Addr) {}, onNewTable: func(*group) {}, onInstalled: func(time.Duration) {}, hosts: location.NewHosts(hostPorts{plane, ports}, notify), pending: make(map[netip.Addr]*pendingRegistration), storageFails: func() bool { return false },
 		over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
 			fastPath: cfg.FastPath != config.FastPathOff, fastRequired: cfg.FastPath == config.FastPathRequire},
@@ -153,6 +155,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 // or, if r has a Base, updates the members of that registration. It implements
 // envelope.Table.
 func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+	begin := d.now()
 	places, ok := d.takeChecked(r)
 	if verdict := accepted; !ok {
 		if places, verdict = d.check(r, key); verdict.Kind != envelope.VerdictAccepted {
@@ -192,6 +195,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	g.key, g.slots, g.legs, g.registeredAt, g.former = key, slots, legs, time.Now(), nil
 	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
 	d.setSlots(g, was, r)
+	d.onInstalled(d.now() - begin)
 	return accepted
 }
 

@@ -50,6 +50,8 @@ func init() {
 	begin("Times", "Histograms, of all groups together. Buckets have fixed bounds.")
 
 	totals.histogram("registration_duration_seconds", "Time from a registration's first message, or the operator's request, until the group is installed.", func(a adder, s *api.Stats) { a.histogram(&s.Times.Registration) })
+	totals.histogram("registration_install_seconds", "Part of the time of a registration in which the group is set up at its worker.", func(a adder, s *api.Stats) { a.histogram(&s.Times.Install) })
+	totals.histogram("answer_stored_seconds", "Time from an answer to a host or a switch that promises something until it leaves, which is when the state file has it.", func(a adder, s *api.Stats) { a.histogram(&s.Times.Stored) })
 	totals.histogram("ack_delay_seconds", "Time from a packet's way out to the receivers until the source is sent the group's ACK of it. One packet of each group at a time is measured.", func(a adder, s *api.Stats) { a.histogram(&s.Times.ACK) })
 	totals.histogram("stall_duration_seconds", "Time for which a group's ACK did not advance although packets were outstanding, if it was a second or more. It is counted when the stall ends.", func(a adder, s *api.Stats) { a.histogram(&s.Times.Stall) })
 

@@ -205,6 +205,7 @@ func TestPrometheus(t *testing.T) {
 	l.waitFor(`rate(gleam_ack_delay_seconds_count[5s]) > 0`)
 	l.waitFor(`rate(gleam_worker_busy_seconds_total[5s]) > 0 and rate(gleam_worker_busy_seconds_total[5s]) <= 1.1`)
 	l.waitFor(`gleam_registration_duration_seconds_count == 1`)
+	l.waitFor(`gleam_registration_install_seconds_count == 1 and gleam_registration_install_seconds_sum > 0 and gleam_answer_stored_seconds_count > 0`)
 	l.waitFor(fmt.Sprintf(`gleam_group_live_members{group="%s"} == 4`, l.group))
 	if fired, err := l.query(`ALERTS{alertstate="firing", severity!="info"}`); err != nil || len(fired) > 0 {
 		t.Errorf("alerts of a healthy switch: %v, %v", fired, err)

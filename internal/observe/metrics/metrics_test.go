@@ -240,6 +240,8 @@ func TestValues(t *testing.T) {
 		`gleam_events_total{kind="failed"} 0`,
 		`gleam_registrations_total{outcome="table_full"} 1`,
 		`gleam_registration_duration_seconds_bucket{le="0.01"} 2`,
+		`gleam_registration_install_seconds_count 2`,
+		`gleam_answer_stored_seconds_bucket{le="0.001"} 4`,
 		`gleam_ack_delay_seconds_bucket{le="+Inf"} 105`,
 		`gleam_ack_delay_seconds_bucket{le="0.001"} 103`,
 		`gleam_ack_delay_seconds_sum 0.061`,
