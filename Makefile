@@ -151,6 +151,7 @@ test-web: ## the live page, and the search of the documents' site, in a headless
 .PHONY: test-torch
 test-torch: ## torch.distributed by groups, with Debian's torch: bytes, speed beside Gloo, KILLS (30) ranks killed at random that come back (root; GLEAM_SEED=n to repeat; FORM=quick: bytes and kills alone)
 	@GLEAM_KILLS=$(or $(KILLS),30) GLEAM_FORM=$(FORM) scripts/test torch $(ARGS)
+	@scripts/test torch-docs
 
 .PHONY: test-metrics
 test-metrics: ## Debian's Prometheus scrapes a lab's switch, a member is killed, the alert fires (root)

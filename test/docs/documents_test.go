@@ -110,8 +110,11 @@ func TestRunners(t *testing.T) {
 // continues is the comment of a document that goes on where another one has ended.
 var continues = regexp.MustCompile(`(?m)^<!-- continues: (\S+\.md) -->$`)
 
+// ofPart is the comment of a document that one part of the project types, since others do not install what it needs.
+var ofPart = regexp.MustCompile(`(?m)^<!-- part: ([\w-]+) -->$`)
+
 // TestDocuments types the commands of all documents but those of the section that
-// TestRunItAsASwitch types. Each document has machines of its own: "this machine" has the programs
+// TestRunItAsASwitch types, and those of a part. Each document has machines of its own: "this machine" has the programs
 // installed and nothing else; a switch with hosts is as that section leaves it.
 func TestDocuments(t *testing.T) {
 	docs := documents(t)
@@ -132,7 +135,7 @@ func TestDocuments(t *testing.T) {
 		own = slices.DeleteFunc(own, func(b block) bool {
 			return b.minutes && !labtest.InPart("docs") || b.section == asSwitch
 		})
-		if err != nil || !slices.ContainsFunc(own, func(b block) bool { return b.kind == typedHere }) {
+		if err != nil || ofPart.MatchString(docs[name]) || !slices.ContainsFunc(own, func(b block) bool { return b.kind == typedHere }) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -146,6 +149,38 @@ func TestDocuments(t *testing.T) {
 			m.follow(name, bs)
 			m.follow(name, own)
 		})
+	}
+}
+
+// TestDocumentsWithTorch types those of the part torch-docs, on a machine that has Debian's torch, and gleam_torch as its
+// package has it.
+func TestDocumentsWithTorch(t *testing.T) {
+	labtest.Part(t, "torch-docs")
+	labtest.Needs(t, "/usr/bin/python3", "/usr/lib/python3/dist-packages/torch")
+	docs, typed := documents(t), 0
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		m := ofPart.FindStringSubmatch(docs[name])
+		if m == nil {
+			continue
+		}
+		if m[1] != "torch-docs" {
+			t.Errorf("%s: no test types documents of the part %s", name, m[1])
+			continue
+		}
+		typed++
+		t.Run(name, func(t *testing.T) {
+			own, err := blocks(docs[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := newMachine(t)
+			m.install()
+			m.run("switch", `to=$(/usr/bin/python3 -c 'import site; print(site.getsitepackages()[0])'); mkdir -p "$to"; cp -r host/libgleam/python/* "$to"`)
+			m.follow(name, own)
+		})
+	}
+	if typed == 0 {
+		t.Error("no document is of the part torch-docs")
 	}
 }
 

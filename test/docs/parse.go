@@ -25,6 +25,10 @@
 //
 // It is compared with the output of the block that was typed before it.
 //
+// A document that needs what one part of the project alone installs says which, and that part types it:
+//
+//	<!-- part: torch-docs -->
+//
 // Blocks of the language go are whole files, or a comment says what is around them, with … in
 // their place, and the package whose names they use, if it is not a program's. Fragments need no
 // imports (importable in gocode_test.go); a function without a body has to exist as it is declared:
