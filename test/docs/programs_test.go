@@ -12,10 +12,11 @@ import (
 )
 
 // command is the beginning of a command in a shell, with the program of that command; shellComment is what no shell
-// reads.
+// reads, and hereDocument what another program does.
 var (
 	command      = regexp.MustCompile(`(?m)(?:^|[|&;(]|\bdo\b|\bthen\b)[ \t]*(?:(?:sudo|nohup|xargs|timeout \S+|ip netns exec \S+)[ \t]+)*([a-z][\w.+-]*)(?:[ \t]|$)`)
 	shellComment = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
+	hereDocument = regexp.MustCompile(`(?ms)( <<'?END'?)$.*?^END$`)
 )
 
 // ofDebian are programs of packages that each Debian has, of the shell itself, of this project, and those that
@@ -25,7 +26,7 @@ var ofDebian = strings.Fields(`sudo cat head tail grep sed awk sort tr wc tee cu
 	apt apt-get dpkg git make go sysctl timeout nohup mktemp touch ln xargs diff id`)
 
 // TestTypedProgramsAreInstalled: each program that the tests type by a document is in scripts/packages for the part
-// docs, and for the part all if that part types it. A machine on which it was installed by hand does not show that.
+// docs, and for the part all if that part types it, or for the one part that types the document. A machine on which it was installed by hand does not show that.
 func TestTypedProgramsAreInstalled(t *testing.T) {
 	table, err := os.ReadFile("../../scripts/packages")
 	if err != nil {
@@ -47,13 +48,20 @@ func TestTypedProgramsAreInstalled(t *testing.T) {
 			if b.kind != typedHere {
 				continue
 			}
-			for _, m := range command.FindAllStringSubmatch(shellComment.ReplaceAllString(b.text, ""), -1) {
+			read := shellComment.ReplaceAllString(hereDocument.ReplaceAllString(b.text, "$1"), "")
+			for _, m := range command.FindAllStringSubmatch(read, -1) {
 				program := m[1]
 				if slices.Contains(ofDebian, program) || strings.HasPrefix(program, "gleam") {
 					continue
 				}
 				seen++
-				if !slices.Contains(parts[program], "docs") || !b.minutes && !slices.Contains(parts[program], "all") {
+				of := []string{"docs"}
+				if m := ofPart.FindStringSubmatch(text); m != nil {
+					of = m[1:]
+				} else if !b.minutes {
+					of = append(of, "all")
+				}
+				if slices.ContainsFunc(of, func(part string) bool { return !slices.Contains(parts[program], part) }) {
 					t.Errorf("%s:%d: the tests type %s, which scripts/packages does not have for their parts", name, b.line, program)
 				}
 			}
