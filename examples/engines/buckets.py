@@ -2,23 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights as broadcasts of buckets, whose small tensors share messages. UNRUN WITH vLLM AND checkpoint-engine.
 metas describe weights: (name, name of the dtype, shape) of each tensor; all ranks have the same ones."""
-import os
-
 import torch
-import torch.distributed as dist
 
 import gleam_torch
-
-
-def join(host, port, rank, world, back=False):
-    """Joins the group of trainers and workers; back: in a new process of a lost rank."""
-    os.environ.setdefault("MASTER_ADDR", host)
-    if back:
-        gleam_torch.rejoin(host, port, rank, world)
-    else:
-        # By its URL torch 1.13 would wait for all ranks with the interpreter's lock, so that nothing beside it could tell them.
-        store = dist.TCPStore(host, port, world, rank == 0, wait_for_workers=False)
-        dist.init_process_group("gleam", store=dist.PrefixStore("default_pg", store), rank=rank, world_size=world)
 
 
 def dtype_name(dtype):
@@ -39,19 +25,19 @@ def buckets(metas, limit):
         yield bucket
 
 
-def send(weights, metas, limit, src):
+def send(weights, metas, limit, src, group):
     weights = iter(weights)
     for bucket in buckets(metas, limit):
-        gleam_torch.broadcast([next(weights)[1].detach() for _ in bucket], src)
+        gleam_torch.broadcast([next(weights)[1].detach() for _ in bucket], src, group)
 
 
-def receive(metas, limit, src, first, device="cpu", alone=False):
+def receive(metas, limit, src, first, group, device="cpu", alone=False):
     """Yields each bucket as (name, tensor)s. Its first one is broadcast number first. Those before this rank came back,
     and with alone all, are from a member that has kept them."""
     for n, bucket in enumerate(buckets(metas, limit), first):
         tensors = [torch.empty(shape, dtype=getattr(torch, dtype), device=device) for _, dtype, shape in bucket]
-        if alone or n <= gleam_torch.version():
-            gleam_torch.catch_up(tensors, n)
+        if alone or n <= gleam_torch.version(group=group):
+            gleam_torch.catch_up(tensors, n, group)
         else:
-            gleam_torch.broadcast(tensors, src)
+            gleam_torch.broadcast(tensors, src, group)
         yield [(meta[0], t) for meta, t in zip(bucket, tensors)]

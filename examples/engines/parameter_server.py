@@ -7,7 +7,7 @@ import json
 import torch.distributed as dist
 
 import gleam_torch
-from buckets import buckets, dtype_name, join, receive, send
+from buckets import buckets, dtype_name, receive, send
 from interfaces import ParameterServer
 
 
@@ -15,7 +15,7 @@ class Server(ParameterServer):
     """owners: the ranks that register parts."""
 
     def __init__(self, host, port, *, rank, world_size, owners=(0,), bucket=64 << 20, back=False):
-        join(host, port, rank, world_size, back)
+        self.group = gleam_torch.join(host, port, rank, world_size, back)
         self.store = dist.PrefixStore("gleam_engines", dist.TCPStore(host, port, None, False))
         self.rank, self.owners, self.bucket, self.pool, self.metas = rank, owners, bucket, {}, {}
 
@@ -32,7 +32,7 @@ class Server(ParameterServer):
         """Waits for the owners alone, by torch's Store: Gloo has no all_gather_object after a loss."""
         if checkpoint_name in self.pool:
             metas = [(name, dtype_name(t.dtype), list(t.shape)) for name, t in self.pool[checkpoint_name].items()]
-            self.store.set("%s/%d" % (checkpoint_name, self.rank), json.dumps([gleam_torch.version() + 1, metas]))
+            self.store.set("%s/%d" % (checkpoint_name, self.rank), json.dumps([gleam_torch.version(group=self.group) + 1, metas]))
         self.metas[checkpoint_name] = [json.loads(self.store.get("%s/%d" % (checkpoint_name, owner))) for owner in self.owners]
 
     def update(self, checkpoint_name, req_func, *, ranks=None):
@@ -44,9 +44,9 @@ class Server(ParameterServer):
             if owner == self.rank:
                 own = list(self.pool[checkpoint_name].items())
                 if not ranks:
-                    send(own, metas, self.bucket, owner)
+                    send(own, metas, self.bucket, owner, self.group)
                 req_func(own)
             else:
-                for weights in receive(metas, self.bucket, owner, n, alone=bool(ranks)):
+                for weights in receive(metas, self.bucket, owner, n, self.group, alone=bool(ranks)):
                     req_func(weights)
             n += len(list(buckets(metas, self.bucket)))

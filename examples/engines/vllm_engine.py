@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 import gleam_torch
-from buckets import dtype_name, join, receive, send
+from buckets import dtype_name, receive, send
 from interfaces import TrainerWeightTransferEngine, WeightTransferEngine
 
 
@@ -34,11 +34,12 @@ class Engine(WeightTransferEngine):
 
     def init_transfer_engine(self, init_info):
         i = init_info
-        join(i.master_address, i.master_port, i.rank_offset + self.vllm_config.parallel_config.rank, i.world_size, i.back)
+        rank = i.rank_offset + self.vllm_config.parallel_config.rank
+        self.group = gleam_torch.join(i.master_address, i.master_port, rank, i.world_size, i.back)
 
     def receive_weights(self, update_info):
         u = update_info
-        for weights in receive(list(zip(u.names, u.dtype_names, u.shapes)), u.bucket, 0, u.first, self.device):
+        for weights in receive(list(zip(u.names, u.dtype_names, u.shapes)), u.bucket, 0, u.first, self.group, self.device):
             self.model.load_weights(weights)
 
 
@@ -49,7 +50,7 @@ class Trainer(TrainerWeightTransferEngine):
         made.bucket = init_info.bucket
         with ThreadPoolExecutor(1) as beside:
             told = beside.submit(client.init_weight_transfer_engine, asdict(init_info))
-            join(init_info.master_address, init_info.master_port, 0, init_info.world_size)
+            made.group = gleam_torch.join(init_info.master_address, init_info.master_port, 0, init_info.world_size)
             told.result()
         return made
 
@@ -58,7 +59,8 @@ class Trainer(TrainerWeightTransferEngine):
         names, dtypes, shapes = zip(*metas)
         self.client.start_weight_update()
         with ThreadPoolExecutor(1) as beside:
-            told = beside.submit(self.client.update_weights, asdict(UpdateInfo(names, dtypes, shapes, gleam_torch.version() + 1, self.bucket)))
-            send(self.source, metas, self.bucket, 0)
+            info = UpdateInfo(names, dtypes, shapes, gleam_torch.version(group=self.group) + 1, self.bucket)
+            told = beside.submit(self.client.update_weights, asdict(info))
+            send(self.source, metas, self.bucket, 0, self.group)
             told.result()
         self.client.finish_weight_update()

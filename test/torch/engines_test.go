@@ -15,14 +15,21 @@ import (
 func TestEngines(t *testing.T) {
 	for _, engine := range []string{"vllm", "checkpoint"} {
 		t.Run(engine, func(t *testing.T) {
-			j := newJob(t, 4, 0, "GLEAM_POLICY=evict", "GLEAM_KEEP=300", "GLEAM_DEAD_AFTER=1500", "GLEAM_QP_TIMEOUT=16")
+			j := newJob(t, 4, 0, "GLEAM_POLICY=evict", "GLEAM_KEEP=1000", "GLEAM_DEAD_AFTER=1500", "GLEAM_QP_TIMEOUT=16")
 			start := func(n int, back string) {
 				j.run(n, exec.Command(python, absolute(t, "testdata/engines.py"), engine, back))
 			}
-			members, version, updates := 0, 0.0, [4]int{}
+			members, version, updates, lives := 0, 0.0, [4]int{}, true
 			until := func(want func(line) bool) {
 				t.Helper()
 				for {
+					select {
+					case <-j.ranks[3].Done():
+						if lives {
+							t.Fatalf("rank 3 has ended: %v", j.ranks[3].Wait())
+						}
+					default:
+					}
 					l := j.next(begins)
 					if l.word != "update" || l.values[1] != true {
 						t.Fatal(l)
@@ -44,11 +51,13 @@ func TestEngines(t *testing.T) {
 				start(n, "0")
 			}
 			until(func(line) bool { return min(updates[0], updates[1], updates[2], updates[3]) >= 3 })
+			lives = false
 			j.kill(3, true)
 			until(func(l line) bool { return l.rank == 0 && members == 3 })
 			updates = [4]int{}
 			until(func(line) bool { return min(updates[0], updates[1], updates[2]) >= 3 })
 			start(3, "1")
+			lives = true
 			until(func(l line) bool { return l.rank == 3 && l.number(3) > 0 })
 			until(func(l line) bool { return l.rank == 3 && l.number(3) == 0 && members == 4 })
 			if err := os.WriteFile(j.stop(), nil, 0o600); err != nil {

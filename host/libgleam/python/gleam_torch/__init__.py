@@ -30,7 +30,7 @@ from .meet import Meeting
 from .server import Server
 from .work import Job
 
-__all__ = ["Lost", "broadcast", "catch_up", "empty", "events", "members", "rejoin", "set_version", "summary", "version"]
+__all__ = ["Lost", "broadcast", "catch_up", "empty", "events", "join", "members", "rejoin", "set_version", "summary", "version"]
 
 # From some 2.x on a backend is a subclass of BackendBase; before it replaces the process group.
 Base = getattr(dist, "BackendBase", dist.ProcessGroup)
@@ -75,9 +75,9 @@ def helper():
         return the_helper[0]
 
 
-def group_ip(token):
+def group_ip(store, token):
     """An address out of GLEAM_GROUPS: the job's first one by chance, and the next ones for its other groups."""
-    store = dist.distributed_c10d._get_default_store()  # pylint: disable=protected-access
+    store = store or dist.distributed_c10d._get_default_store()  # pylint: disable=protected-access
     job = store.compare_set(KEY, "", token)
     net = ipaddress.ip_network(setting("GROUPS", "10.77.254.0/24"))
     number = int.from_bytes(hashlib.sha256(job).digest()[:8], "big") + store.add(KEY + "/groups", 1)
@@ -93,8 +93,9 @@ def buffer(t):
 class Group(Base):
     """A process group: broadcasts and barriers by a Channel, all else by Gloo."""
 
-    def __init__(self, store, rank, size, timeout, ranks):
+    def __init__(self, store, rank, size, timeout, ranks, job=None, returned=False):
         super().__init__(rank, size)
+        self.job = job  # the store of the job's GroupIPs, if it is not the default process group's
         self.meeting = back[0] if back else Meeting(store)
         self.store, self.my_rank, self.world, self.limit = store, rank, size, timeout
         self.ranks = list(ranks) or list(range(size))
@@ -102,7 +103,7 @@ class Group(Base):
         if self.policy not in ("strict", "evict"):
             raise RuntimeError("GLEAM_POLICY is %r: want strict or evict" % self.policy)
         self.threshold = 0 if self.policy == "evict" else int(setting("THRESHOLD", str(1 << 20)))
-        self.of_gloo, self.returned = None, bool(back)
+        self.of_gloo, self.returned = None, returned or bool(back)
         self.ways = collections.Counter()  # (way, why): broadcasts, and with "bytes" their bytes
         self.mutex, self.made = threading.Lock(), None
         open_groups.append(self)
@@ -124,7 +125,7 @@ class Group(Base):
 
         def meet(c, number, turn):
             return self.meeting.next(number, turn, lambda n: self.serve(token, number=n << 16, lead=self.my_rank, expected={*c.members, self.my_rank} - set(c.gone)))
-        settings = {"ip": ip, "group": lambda: group_ip(token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16")),
+        settings = {"ip": ip, "group": lambda: group_ip(self.job, token), "dead_after": int(setting("DEAD_AFTER", "300")), "mtu": int(setting("MTU", "0")), "keep": int(setting("KEEP", "16")),
                     "rate": int(float(setting("CATCH_UP_RATE", "0")) * 1e6 / 8)}
         return Channel(self.my_rank, self.world, at, token, helper, self.policy == "strict", int(setting("WINDOW", "64")),
                        int(setting("TENSORS", "0")) << 20, settings, server, self.returned, self.limit.total_seconds(), meet, number)
@@ -367,6 +368,20 @@ def rejoin(host, port, rank, world, timeout=timedelta(minutes=30), before=None):
     finally:
         back.clear()
     return of(None).channel().rejoin(before)
+
+
+def join(host, port, rank, world, again=False, before=None, timeout=timedelta(minutes=30)):
+    """A process group of its own, which needs no default one and leaves it alone; the functions here take it as group, those of
+    torch.distributed do not. Rank 0 has the Store at port. again: in a new process of a lost rank, as by rejoin; before likewise."""
+    os.environ.setdefault("MASTER_ADDR", host)
+    # Without waiting: torch 1.13 would wait for all ranks with the interpreter's lock.
+    store = dist.PrefixStore("gleam_torch/join", dist.TCPStore(host, port, world, rank == 0 and not again, timeout, wait_for_workers=False))
+    if again and not Meeting(store).latest():
+        raise RuntimeError("the ranks at %s:%d have no group" % (host, port))
+    pg = Group(store, rank, world, timeout, [], store, again)
+    if again:
+        pg.channel().rejoin(before)
+    return pg
 
 
 def catch_up(tensors, n, group=None):
