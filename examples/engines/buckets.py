@@ -31,12 +31,12 @@ def send(weights, metas, limit, src, group):
         gleam_torch.broadcast([next(weights)[1].detach() for _ in bucket], src, group)
 
 
-def receive(metas, limit, src, first, group, device="cpu", alone=False):
-    """Yields each bucket as (name, tensor)s. Its first one is broadcast number first. Those before this rank came back,
-    and with alone all, are from a member that has kept them."""
+def receive(metas, limit, src, first, group, device="cpu"):
+    """Yields each bucket as (name, tensor)s. The first one is broadcast number first. Those that this rank has had, or that were
+    before it came back, are from a member that has kept them; the others come by the group, and have to be read there."""
     for n, bucket in enumerate(buckets(metas, limit), first):
         tensors = [torch.empty(shape, dtype=getattr(torch, dtype), device=device) for _, dtype, shape in bucket]
-        if alone or n <= gleam_torch.version(group=group):
+        if n <= gleam_torch.version(group=group):
             gleam_torch.catch_up(tensors, n, group)
         else:
             gleam_torch.broadcast(tensors, src, group)

@@ -36,7 +36,7 @@ class Server(ParameterServer):
         self.metas[checkpoint_name] = [json.loads(self.store.get("%s/%d" % (checkpoint_name, owner))) for owner in self.owners]
 
     def update(self, checkpoint_name, req_func, *, ranks=None):
-        """Has req_func load each bucket. ranks: those that get what the last update of all had, without the others."""
+        """Has req_func load each bucket. ranks: those that get what an update of all has had already, without the others."""
         if ranks and self.rank not in ranks:
             return
         n = self.metas[checkpoint_name][0][0]
@@ -47,6 +47,6 @@ class Server(ParameterServer):
                     send(own, metas, self.bucket, owner, self.group)
                 req_func(own)
             else:
-                for weights in receive(metas, self.bucket, owner, n, self.group, alone=bool(ranks)):
+                for weights in receive(metas, self.bucket, owner, n, self.group):
                     req_func(weights)
             n += len(list(buckets(metas, self.bucket)))

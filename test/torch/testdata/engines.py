@@ -82,6 +82,14 @@ def newest():
     return max((int(f[:-5]) for f in os.listdir(DIR) if f.endswith(".json") and f != "0.json"), default=1)
 
 
+def whole():
+    """The newest update that is over at rank 0."""
+    n = newest()
+    while newest() == n:
+        time.sleep(0.01)
+    return n
+
+
 def until(f, *args):
     while (value := f(*args)) is None:
         time.sleep(0.01)
@@ -130,7 +138,7 @@ def vllm(back):
     model = Model()
     engine = vllm_engine.Engine(None, SimpleNamespace(parallel_config=SimpleNamespace(rank=RANK - 1)), "cpu", model)
     info = vllm_engine.InitInfo(**until(announced, 0))
-    n, info.back = newest(), back
+    n, info.back = whole() if back else 1, back
     engine.init_transfer_engine(info)
     last = False
     while not last:
@@ -145,11 +153,9 @@ def vllm(back):
 
 def checkpoint(back):
     """Ranks 0 and 1 own a part each; one that is back has its first checkpoint by the way of single ranks."""
-    owners, model, n = (0, 1), Model(), newest()
+    owners, model, n = (0, 1), Model(), whole() if back else 1
     server = parameter_server.Server(HOST, PORT, rank=RANK, world_size=WORLD, owners=owners, bucket=BUCKET, back=back)
     if back:
-        while newest() == n:  # so that all have had the one that is fetched
-            time.sleep(0.01)
         server.gather_metas("update-%d" % n)
         server.update("update-%d" % n, model.load_weights, ranks=[RANK])
         model.check(n, server.group)
