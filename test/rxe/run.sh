@@ -121,8 +121,8 @@ for program in peer targets; do
 	$cc -O2 -Wall -Wextra -Ihost/libgleam -o "$share/bin/$program" "test/rxe/$program.c" -L"$share/bin" -lgleam -lrdmacm -libverbs -Wl,-rpath,'$ORIGIN'
 done
 make -s -C examples CC="$cc" BUILD="$share/bin" GLEAM="-I../host/libgleam -L$share/bin -lgleam"
-cp "$here/kinds.sh" "$share/bin/"
-cp examples/weights.py host/libgleam/python/*.py "$share/bin/"
+cp "$here"/{kinds.sh,rank.py,notorch.py} "$share/bin/"
+cp -r examples/weights.py host/libgleam/python/{*.py,gleam_torch} "$share/bin/"
 if [ -n "$mpi" ]; then
 	for kind in openmpi mpich; do
 		case $kind in

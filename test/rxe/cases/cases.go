@@ -57,6 +57,7 @@ func allCases() []testCase {
 		testCase{name: "gleam hardware --backend verbs: a source and two receivers", run: hardwareKit},
 	)
 	cs = append(cs, testCase{name: "interfaces of all kinds as ports: bond, VLAN, MACsec, VXLAN, macvlan, bridge, VRF, trunk", run: portKinds, programs: 10})
+	cs = append(cs, testCase{name: "torch.distributed by verbs: sources in turn, ranks are killed, one comes back", run: torchUpdates})
 	cs = append(cs, connectCases()...)
 	cs = append(cs, dialCases()...)
 	cs = append(cs, programCases()...)
