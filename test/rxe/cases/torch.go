@@ -19,7 +19,7 @@ import (
 
 const (
 	torchRanks   = 4
-	torchLeast   = 3     // updates before the next thing happens
+	torchLeast   = 2     // updates before the next thing happens
 	torchTimeout = "17"  // the queue pairs': 537 ms
 	torchDead    = 2000  // ms
 	torchRoots   = 6     // updates from each rank in turn
@@ -45,7 +45,7 @@ func torchUpdates(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		defer j.close()
+		defer func() { err = errors.Join(err, j.close()) }()
 		err = j.run(ctx)
 		if err != nil {
 			for _, p := range j.all {
@@ -69,7 +69,7 @@ func (b *bench) startTorch(ctx context.Context, hosts []*host) (*torchJob, error
 	// On one machine the exchange does not leave from the members' addresses.
 	j.env = []string{
 		"GLEAM_BACKEND=verbs", "GLEAM_POLICY=evict", "GLEAM_KEY_FILE=" + key, "GLEAM_OTHER_NETWORK=1", "GLEAM_QP_TIMEOUT=" + torchTimeout,
-		"GLEAM_DEAD_AFTER=" + strconv.Itoa(torchDead), "GLEAM_WINDOW=8", "GLEAM_SUMMARY=1", "STORE=" + filepath.Join(dir, "store"),
+		"GLEAM_DEAD_AFTER=" + strconv.Itoa(torchDead), "GLEAM_WINDOW=4", "GLEAM_SUMMARY=1", "STORE=" + filepath.Join(dir, "store"),
 		"MASTER_ADDR=" + hosts[0].addr4.String(), "MASTER_PORT=" + strconv.Itoa(torchPort), "WORLD_SIZE=" + strconv.Itoa(len(hosts)),
 	}
 	read, write, err := os.Pipe()
@@ -84,8 +84,7 @@ func (b *bench) startTorch(ctx context.Context, hosts []*host) (*torchJob, error
 			in = nil
 		}
 		if err := j.start(ctx, r, in); err != nil {
-			j.close()
-			return nil, err
+			return nil, errors.Join(err, j.close())
 		}
 	}
 	return j, nil
@@ -112,9 +111,22 @@ func (j *torchJob) start(ctx context.Context, r int, in *os.File, args ...string
 	return nil
 }
 
-func (j *torchJob) close() {
+// close ends all processes. A helper ends after its process, and has the host's answers until then.
+func (j *torchJob) close() error {
 	j.in.Close()
 	j.all.kill()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var errs []error
+	for _, p := range j.all {
+		for _, w := range said(p, "helper") {
+			errs = append(errs, until(ctx, "helper "+string(w[0])+" ends", func() (bool, error) {
+				_, err := os.Stat("/proc/" + string(w[0]))
+				return err != nil, nil
+			}))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // torchUpdate is what a rank has printed about an update.
