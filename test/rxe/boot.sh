@@ -4,7 +4,8 @@
 #
 # boot.sh CACHE SHARE SECONDS [ARGUMENT...] boots the guest, which mounts SHARE, runs guest.sh
 # there and powers off. Its output appears as it comes; its exit code is ours. QEMU, or the program that
-# the variable QEMU names, has the arguments for more devices. With GLEAM_START=1 the guest powers off once it has started.
+# the variable QEMU names, has the arguments for more devices; INITRAMFS names another file than CACHE/initramfs, and
+# MEMORY another size than 2G. With GLEAM_START=1 the guest powers off once it has started.
 set -euo pipefail
 cache=$1 share=$2 seconds=$3
 shift 3
@@ -14,9 +15,9 @@ kernel=$(echo "$cache"/root/boot/vmlinuz-*)
 qemu() { # ACCEL WORDS-OF-THE-COMMAND-LINE CONSOLE ARGUMENTS...
 	local accel=$1 words=$2 console=$3
 	shift 3
-	exec "${QEMU:-qemu-system-x86_64}" -accel "$accel" -cpu max -smp 2 -m 2G \
+	exec "${QEMU:-qemu-system-x86_64}" -accel "$accel" -cpu max -smp 2 -m "${MEMORY:-2G}" \
 		-display none -no-reboot -nodefaults -monitor none -serial "file:$console" \
-		-kernel "$kernel" -initrd "$cache/initramfs" \
+		-kernel "$kernel" -initrd "${INITRAMFS:-$cache/initramfs}" \
 		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable $words" "$@" </dev/null
 }
 

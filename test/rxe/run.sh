@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--mpi] [--also-mpi] [--hpl] [--record] [--run EXPRESSION] [--times N] proves the switch against the
+# run.sh [--here] [--long] [--mpi] [--also-mpi] [--hpl] [--torch] [--record] [--run EXPRESSION] [--times N] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -13,6 +13,7 @@
 #   --long  the long sweeps too
 #   --mpi   with Open MPI and MPICH in the guest, and no cases but those of MPI, with MPICH's own tests
 #   --hpl   with Open MPI and HPL, and no cases but those of HPL
+#   --torch  with this machine's torch in the guest, which has 5 GiB then, and no cases but those of torch.distributed
 #   --also-mpi  the quick cases of both after all others
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
@@ -27,7 +28,7 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes seconds=1500 mpi="" hpl="" suite=""
+machine=yes seconds=1500 mpi="" hpl="" suite="" torch=""
 arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -44,6 +45,10 @@ while [ $# -gt 0 ]; do
 		mpi=yes hpl=yes cache=$top/.cache/rxe-mpi
 		arguments+=(--run ^HPL)
 		;;
+	--torch)
+		torch=yes
+		arguments+=(--limit 20m --run ^torch)
+		;;
 	--also-mpi) mpi=yes hpl=yes cache=$top/.cache/rxe-mpi ;;
 	--record) arguments+=(--record) ;;
 	--run)
@@ -56,7 +61,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	*)
-		sed -n '5,24s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,25s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -92,6 +97,11 @@ if [ -n "$machine" ]; then
 	[ -z "$mpi" ] || . "$here/mpi-packages.sh"
 	"$here/packages.sh" "$cache" "${mpi_packages[@]}" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
+	if [ -n "$torch" ]; then
+		"$top/scripts/need" torch || skip "there is no torch"
+		"$here/torch.sh" "$cache"
+		export INITRAMFS=$cache/initramfs-torch MEMORY=5G
+	fi
 	[ -z "$hpl" ] || "$here/source.sh" "$cache/hpl" hpcc hpcc_1.5.0.orig.tar.gz \
 		0a6fef7ab9f3347e549fed65ebb98234feea9ee18aea0c8f59baefbe3cf7ffb8 hpcc-1.5.0/hpl || skip "HPL's sources cannot be had"
 	[ -z "$suite" ] || "$here/source.sh" "$cache/mpich" mpich mpich_4.0.2.orig.tar.xz \

@@ -160,21 +160,25 @@ func updates(p *joiner) (all []torchUpdate, err error) {
 
 // more waits until the processes of ranks have more updates, the last ones with these members in the group.
 func (j *torchJob) more(ctx context.Context, members []int, ranks ...int) error {
+	before := make(map[int]int)
 	for _, r := range ranks {
-		p := j.ranks[r]
-		before, err := updates(p)
+		all, err := updates(j.ranks[r])
 		if err != nil {
 			return err
 		}
-		err = until(ctx, fmt.Sprintf("rank %d has %d more updates, with ranks %v in the group", r, torchLeast, members), func() (bool, error) {
+		before[r] = len(all)
+	}
+	for _, r := range ranks {
+		p := j.ranks[r]
+		err := until(ctx, fmt.Sprintf("rank %d has %d more updates, with ranks %v in the group", r, torchLeast, members), func() (bool, error) {
 			select {
 			case err := <-p.done:
 				p.done <- err
 				return false, fmt.Errorf("rank %d has ended: %w", r, err)
 			default:
 			}
-			now, err := updates(p)
-			return err == nil && len(now) >= len(before)+torchLeast && slices.Equal(now[len(now)-1].members, members), err
+			all, err := updates(p)
+			return err == nil && len(all) >= before[r]+torchLeast && slices.Equal(all[len(all)-1].members, members), err
 		})
 		if err != nil {
 			return err
@@ -192,7 +196,11 @@ func (j *torchJob) run(ctx context.Context) error {
 		}
 	}
 	made := time.Since(begin)
-	if err := until(ctx, "each rank was the source", func() (bool, error) { u, err := updates(j.ranks[0]); return len(u) > torchRoots, err }); err != nil {
+	err := until(ctx, "each rank was the source", func() (bool, error) {
+		all, err := updates(j.ranks[0])
+		return len(all) > torchRoots, err
+	})
+	if err != nil {
 		return err
 	}
 	if err := j.more(ctx, all, all...); err != nil {
