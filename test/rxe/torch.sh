@@ -16,7 +16,13 @@ for module in torch tqdm certifi astunparse six.py typing_extensions.py; do
 	cp -a "/$packages/$module" "$tmp/$packages/"
 done
 find "$tmp/$packages/torch/bin" -type f ! -name torch_shm_manager -delete
-find "$tmp/$packages/torch" -name '*.so' -exec ldd {} + | sed -nE 's/^\t(.*) => (\/[^ ]*) \(0x.*/\1 \2/p' | sort -u |
+libraries=()
+for so in "/$packages"/torch/*.so "/$packages"/torch/lib/*.so; do
+	[ -e "$so" ] || continue # a link to a library of torch's own tests
+	libraries+=("$so")
+	[ ! -L "$so" ] || cp -L "$so" "$tmp/usr/lib/x86_64-linux-gnu/$(basename "$(readlink "$so")")"
+done
+ldd "${libraries[@]}" | sed -nE 's/^\t(.*) => (\/[^ ]*) \(0x.*/\1 \2/p' | sort -u |
 	while read -r name path; do cp -Lu "$path" "$tmp/usr/lib/x86_64-linux-gnu/$name"; done
 (cd "$cache" && {
 	cat initramfs
