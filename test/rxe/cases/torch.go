@@ -23,7 +23,7 @@ const (
 	torchTimeout = "17"  // the queue pairs': 537 ms
 	torchDead    = 2000  // ms
 	torchRoots   = 6     // updates from each rank in turn
-	torchPort    = 29500 // of a Store that is torch's
+	torchPort    = 29500 // port of torch's own Store
 )
 
 // torchJob is the ranks of rank.py, which stands beside this program with module gleam_torch. Each has
