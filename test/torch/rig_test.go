@@ -53,6 +53,7 @@ type job struct {
 	t     *testing.T
 	bed   *testbed.Testbed
 	env   []string
+	hosts []int // the host of each rank, where several are in one
 	ranks []*lab.Process
 	lines chan line
 	dir   string
@@ -101,13 +102,23 @@ func (j *job) run(n int, c *exec.Cmd) *lab.Process {
 	return j.runAs(n, n, c)
 }
 
-// runAs starts a program as a rank in host n.
+// place has ranks in hosts.
+func (j *job) place(hosts ...int) {
+	j.hosts, j.ranks = hosts, make([]*lab.Process, len(hosts))
+	j.env = append(j.env, fmt.Sprintf("WORLD_SIZE=%d", len(hosts)))
+}
+
+// runAs starts a program as a rank in host n, or in that of rank n.
 func (j *job) runAs(n, rank int, c *exec.Cmd) *lab.Process {
 	j.t.Helper()
 	c.Env = append(slices.Clone(j.env), fmt.Sprintf("RANK=%d", rank))
 	r, w := io.Pipe()
 	c.Stdout = w
-	x, err := j.bed.Star.Hosts[n].NS.Start(c)
+	host := n
+	if j.hosts != nil {
+		host = j.hosts[n]
+	}
+	x, err := j.bed.Star.Hosts[host].NS.Start(c)
 	if err != nil {
 		j.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 
@@ -19,9 +20,9 @@ import (
 	"github.com/gleam-rdma/gleam/internal/cli/port"
 )
 
-const long = `rank has the queue pairs of a rank of torch.distributed: the Python module gleam_torch
-starts it, speaks with it over its standard input, and maps its memory. It ends with that
-process, and leaves the groups at once. It is not for people.`
+const long = `rank has the queue pairs of the ranks of torch.distributed of one address: the Python module
+gleam_torch starts it, connects to its standard input, and maps its memory. It leaves the
+groups of a process that ends at once, and ends with the last one. It is not for people.`
 
 // options are the command's flags.
 type options struct {
@@ -36,24 +37,17 @@ type options struct {
 func Command(*cli.Env) *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
-		Use: "rank", Short: "Have the queue pairs of a rank of torch.distributed, for gleam_torch", Long: long, Args: cobra.NoArgs,
+		Use: "rank", Short: "Have the queue pairs of ranks of torch.distributed, for gleam_torch", Long: long, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			conn, err := socket(os.Stdin)
+			l, err := socket(os.Stdin)
 			if err != nil {
 				return cli.UsageErrorf("%w", err)
 			}
-			defer conn.Close()
-			return o.run(c.Context(), func(h *helper) error {
-				stop := context.AfterFunc(h.ctx, func() { _ = conn.Close() })
-				defer stop()
-				return h.serve(conn)
-			}, func(b, rights []byte) error {
-				_, _, err := conn.WriteMsgUnix(b, rights, nil)
-				return err
-			})
+			defer l.Close()
+			return o.run(c.Context(), l)
 		},
 	}
 	f := c.Flags()
@@ -97,7 +91,7 @@ func (o *options) check() error {
 }
 
 // run opens the device and serves.
-func (o *options) run(ctx context.Context, serve func(*helper) error, write func(b, rights []byte) error) error {
+func (o *options) run(ctx context.Context, l *net.UnixListener) error {
 	ip, err := netip.ParseAddr(o.address)
 	if err != nil {
 		return err
@@ -114,9 +108,9 @@ func (o *options) run(ctx context.Context, serve func(*helper) error, write func
 		return errors.Join(err, p.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := newHelper(ctx, write)
+	h := newHelper(ctx)
 	h.device, h.ip, h.host, h.qpTimeout, h.otherNetwork = p, ip, host, o.qpTimeout, o.otherNetwork
-	err = serve(h)
+	err = h.listen(l)
 	cancel()
 	h.work.Wait()
 	return errors.Join(err, host.Close(), p.Close())

@@ -31,63 +31,149 @@ const (
 // receives is how many are posted: more than a source has outstanding.
 const receives = 512
 
-// group is one group of the process.
+// group is one group, of the processes that share its window.
 type group struct {
-	h      *helper
-	number int
-	bytes  []byte // the window, as it is mapped here
-	size   int64  // the window's bytes
-	mr     endpoint.MR
-	ln     net.Listener // the master's, where members join
+	h     *helper
+	name  string
+	alone bool     // true: one process has it
+	bytes []byte   // the window, as it is mapped here
+	file  *os.File // the descriptor to map it by
+	size  int64    // the window's bytes
+	mr    endpoint.MR
+	made  chan struct{} // closed when make or join has ended, with err
+	err   error
+	gone  chan struct{} // closed when the last process has left
 
-	mu     sync.Mutex
-	qp     endpoint.QP     // the queue pair of make or join; nil before
-	joined *endpoint.Group // the group; nil before make or join has ended
-	closed bool
+	mu      sync.Mutex
+	clients map[*client]int // the processes, and their numbers of the group
+	ln      net.Listener    // the master's, where members join
+	begun   bool            // true: make or join has begun
+	qp      endpoint.QP     // the queue pair of make or join; nil before
+	joined  *endpoint.Group // the group; nil before make or join has ended
+	closed  bool            // true: it is being left
+	failed  bool            // true: make, join or its queue pair has failed
 }
 
-// newGroup makes a window, and returns the file to map it by.
-func newGroup(h *helper, r *request) (_ *group, _ *os.File, err error) {
+// newGroup makes a window.
+func newGroup(h *helper, r *request, number int) (_ *group, err error) {
 	fd, err := unix.MemfdCreate("gleam-window", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, nil, fmt.Errorf("memfd: %w", err)
+		return nil, fmt.Errorf("memfd: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "window")
-	g := &group{h: h, number: r.G, size: r.Bytes}
+	g := &group{
+		h: h, alone: r.Alone, size: r.Bytes, file: os.NewFile(uintptr(fd), "window"),
+		made: make(chan struct{}), gone: make(chan struct{}), clients: make(map[*client]int),
+	}
 	defer func() {
 		if err != nil {
-			_ = file.Close()
 			g.free()
 		}
 	}()
-	if err := file.Truncate(r.Bytes); err != nil {
-		return nil, nil, fmt.Errorf("a window of %d bytes: %w", r.Bytes, err)
+	if err := g.file.Truncate(r.Bytes); err != nil {
+		return nil, fmt.Errorf("a window of %d bytes: %w", r.Bytes, err)
 	}
 	// A window that the process makes smaller would end this one by SIGBUS.
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return nil, nil, fmt.Errorf("seal the window: %w", err)
+		return nil, fmt.Errorf("seal the window: %w", err)
 	}
 	if g.bytes, err = unix.Mmap(fd, 0, int(r.Bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return nil, nil, fmt.Errorf("map %d bytes: %w", r.Bytes, err)
+		return nil, fmt.Errorf("map %d bytes: %w", r.Bytes, err)
 	}
-	iova := uint64(memoryBase) + uint64(r.G)*memoryStride
+	iova := uint64(memoryBase) + uint64(number)*memoryStride
 	if g.mr, err = h.device.RegisterMemory(g.bytes, iova, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if r.Master.here {
-		if g.ln, err = net.Listen("tcp", netip.AddrPortFrom(h.ip, 0).String()); err != nil {
-			return nil, nil, err
-		}
-	}
-	return g, file, nil
+	return g, nil
 }
 
-// local is this process's part in the group, with a queue pair that has receives posted.
+// enter takes in a process; one that is the master has members join here.
+func (g *group) enter(c *client, r *request) (err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n, ok := g.clients[c]; ok {
+		return fmt.Errorf("g %d has the window of this name", n)
+	}
+	if r.Master.here && g.ln == nil {
+		if g.ln, err = net.Listen("tcp", netip.AddrPortFrom(g.h.ip, 0).String()); err != nil {
+			return err
+		}
+	}
+	g.clients[c] = r.G
+	return nil
+}
+
+// exit takes out a process, and returns how many are left.
+func (g *group) exit(c *client) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.clients, c)
+	return len(g.clients)
+}
+
+// over says whether the group can be no process's any more.
+func (g *group) over() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.joined != nil {
+		select {
+		case <-g.joined.Over():
+			return true
+		default:
+		}
+	}
+	return len(g.clients) == 0 || g.failed
+}
+
+// tell passes on what happens to all processes but one.
+func (g *group) tell(a answer, but *client) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c, n := range g.clients {
+		if c != but {
+			a.G = n
+			c.tell(a)
+		}
+	}
+}
+
+// once has the first process's make or join done for all, with the same outcome. Beside a master nobody else joins.
+func (g *group) once(ctx context.Context, r *request, f func(context.Context, *request) error) error {
+	g.mu.Lock()
+	first := !g.begun && (r.Op == "make" || g.ln == nil)
+	g.begun = g.begun || first
+	g.mu.Unlock()
+	if first {
+		if g.err = f(ctx, r); g.err != nil {
+			g.fail()
+		}
+		close(g.made)
+	}
+	select {
+	case <-g.made:
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (g *group) fail() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = true
+}
+
+// errNone says that make or join has to be first.
+var errNone = errors.New("there is no group yet")
+
+// errLeft says that the last process has left the group.
+var errLeft = errors.New("the group was left meanwhile")
+
+// local is this address's part in the group, with a queue pair that has receives posted.
 func (g *group) local() (endpoint.Local, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.qp != nil || g.closed {
-		return endpoint.Local{}, fmt.Errorf("g %d has been made, joined or left already: take another window", g.number)
+	if g.closed {
+		return endpoint.Local{}, errLeft
 	}
 	qp, err := g.h.device.CreateQP(endpoint.QPConfig{
 		LocalIP: g.h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
@@ -106,7 +192,7 @@ func (g *group) local() (endpoint.Local, error) {
 // make is the master's join.
 func (g *group) make(ctx context.Context, r *request) error {
 	if g.ln == nil {
-		return fmt.Errorf("g %d has no master's window", g.number)
+		return errors.New("this is no master's window")
 	}
 	mtu := r.MTU
 	for _, m := range []int{4096, 2048, 1024, 512, 256} {
@@ -151,7 +237,7 @@ func (g *group) follow(joined *endpoint.Group) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return errors.Join(fmt.Errorf("g %d was left meanwhile", g.number), joined.Close())
+		return errors.Join(errLeft, joined.Close())
 	}
 	g.joined = joined
 	g.h.work.Go(func() { g.events(joined) })
@@ -174,7 +260,7 @@ func (g *group) admit(joined *endpoint.Group) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			g.h.send(answer{G: g.number, Event: "refused", Text: err.Error()}, nil)
+			g.tell(answer{Event: "refused", Text: err.Error()}, nil)
 		}
 	}
 }
@@ -182,7 +268,7 @@ func (g *group) admit(joined *endpoint.Group) {
 // events passes on the group's events until its end.
 func (g *group) events(joined *endpoint.Group) {
 	pass := func(e endpoint.Event) {
-		a := answer{G: g.number, Event: e.Kind.String(), Text: e.Reason.String()}
+		a := answer{Event: e.Kind.String(), Text: e.Reason.String()}
 		if e.Kind == endpoint.Evicted || e.Kind == endpoint.Failed {
 			a.Text = e.Cause()
 		}
@@ -192,7 +278,7 @@ func (g *group) events(joined *endpoint.Group) {
 		if e.Err != nil {
 			a.Text = e.Err.Error()
 		}
-		g.h.send(a, nil)
+		g.tell(a, nil)
 	}
 	for {
 		select {
@@ -222,13 +308,14 @@ func (g *group) poll() {
 		if err != nil {
 			return // closed
 		}
-		a := answer{G: g.number}
+		var a answer
 		for _, x := range c[:n] {
 			switch {
 			case x.Err() != nil && g.left():
 				return // flushed by leave
 			case x.Err() != nil:
-				g.h.send(answer{G: g.number, Event: endpoint.Failed.String(), Text: x.Err().Error()}, nil)
+				g.fail()
+				g.tell(answer{Event: endpoint.Failed.String(), Text: x.Err().Error()}, nil)
 				return // the others are flushed
 			case x.Op == endpoint.RecvWithImm:
 				a.Got = append(a.Got, [2]uint64{uint64(x.Imm), uint64(x.Len)})
@@ -241,18 +328,18 @@ func (g *group) poll() {
 				return // closed
 			}
 		}
-		g.h.send(a, nil)
+		g.tell(a, nil)
 	}
 }
 
-// post writes a part of the window to all members.
-func (g *group) post(r *request) error {
+// post writes a part of the window to all members, for a process. The others of this address have the bytes already.
+func (g *group) post(c *client, r *request) error {
 	g.mu.Lock()
 	joined := g.joined
 	g.mu.Unlock()
 	switch {
 	case joined == nil:
-		return fmt.Errorf("g %d has no group yet", g.number)
+		return errNone
 	case r.Offset > g.size || r.Len > g.size-r.Offset:
 		return fmt.Errorf("bytes %d to %d are not in the window of %d", r.Offset, r.Offset+r.Len, g.size)
 	}
@@ -261,7 +348,11 @@ func (g *group) post(r *request) error {
 		ID: r.ID, Op: endpoint.WriteImm, Imm: r.Imm, Local: endpoint.Segment{MR: g.mr, Offset: int(r.Offset), Len: int(r.Len)},
 		RemoteAddr: w.Base + uint64(r.Offset), RKey: w.RKey,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	g.tell(answer{Got: [][2]uint64{{uint64(r.Imm), uint64(r.Len)}}}, c)
+	return nil
 }
 
 // remove takes a member out.
@@ -270,7 +361,7 @@ func (g *group) remove(ctx context.Context, r *request) error {
 	joined := g.joined
 	g.mu.Unlock()
 	if joined == nil {
-		return fmt.Errorf("g %d has no group yet", g.number)
+		return errNone
 	}
 	return joined.Remove(ctx, r.Member)
 }
@@ -312,4 +403,5 @@ func (g *group) free() {
 	if g.bytes != nil {
 		_ = unix.Munmap(g.bytes)
 	}
+	_ = g.file.Close()
 }

@@ -5,171 +5,160 @@ package rank
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
 )
 
-// helper has the groups of one process.
+// helper has the groups of the processes of one address.
 type helper struct {
 	device       endpoint.Device
 	ip           netip.Addr
 	host         *endpoint.Host
 	qpTimeout    uint8
 	otherNetwork bool
-	ctx          context.Context // ends with the process
+	endsAfter    time.Duration   // how long open waits for the end of a group of the same name
+	ctx          context.Context // ends with the program
 	work         sync.WaitGroup  // goroutines that end with ctx, or with their group
-	write        func(b, rights []byte) error
 
-	sending sync.Mutex
 	mu      sync.Mutex
-	groups  map[int]*group
+	groups  map[string]*group // the groups by name
+	windows int               // windows that were made
+	clients int               // processes
 }
 
-func newHelper(ctx context.Context, write func(b, rights []byte) error) *helper {
-	return &helper{ctx: ctx, write: write, groups: make(map[int]*group)}
+func newHelper(ctx context.Context) *helper {
+	return &helper{ctx: ctx, endsAfter: 10 * time.Second, groups: make(map[string]*group)}
 }
 
-// socket returns the connection that f is an end of.
-func socket(f *os.File) (*net.UnixConn, error) {
+// socket returns the listener that f is. Its name stays taken until the end of the program, when the address is free.
+func socket(f *os.File) (*net.UnixListener, error) {
 	kind, err := unix.GetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_SEQPACKET {
-		return nil, errors.New("standard input is no Unix socket of type SOCK_SEQPACKET: gleam rank is not for people; module gleam_torch starts it")
+	listens, err2 := unix.GetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || err2 != nil || kind != unix.SOCK_SEQPACKET || listens == 0 {
+		return nil, errors.New("standard input is no Unix socket of type SOCK_SEQPACKET that listens: gleam rank is not for people; module gleam_torch starts it")
 	}
-	c, err := net.FileConn(f)
+	l, err := net.FileListener(f)
 	if err != nil {
 		return nil, err
 	}
-	u, ok := c.(*net.UnixConn)
+	u, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.Join(errors.New("standard input is no Unix socket"), c.Close())
+		return nil, errors.Join(errors.New("standard input is no Unix socket"), l.Close())
 	}
 	return u, nil
 }
 
-// serve answers requests until the process ends, and leaves its groups.
-func (h *helper) serve(c *net.UnixConn) error {
-	b := make([]byte, MaxPacket+1)
-	for {
-		n, _, _, _, err := c.ReadMsgUnix(b, nil)
-		if n == 0 || err != nil {
-			h.leaveAll()
-			if err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
-				return nil
-			}
-			return err
-		}
-		h.handle(b[:n])
-	}
-}
-
-// handle starts what a request asks for. Posts are in order; the others do not wait for each other.
-func (h *helper) handle(b []byte) {
-	r, err := decode(b)
-	if err != nil {
-		h.answer(&r, err)
-		return
-	}
-	if r.Op == "window" {
-		h.window(&r)
-		return
-	}
-	g := h.group(r.G)
-	if g == nil {
-		h.answer(&r, fmt.Errorf("g %d has no window", r.G))
-		return
-	}
-	if r.Op == "post" {
-		if err := g.post(&r); err != nil {
-			h.answer(&r, err)
-		}
-		return
-	}
-	h.work.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(h.ctx, r.timeout(), fmt.Errorf("%s took longer than %v", r.Op, r.timeout()))
-		defer cancel()
-		switch r.Op {
-		case "make":
-			h.answer(&r, g.make(ctx, &r))
-		case "join":
-			h.answer(&r, g.join(ctx, &r))
-		case "remove":
-			h.answer(&r, g.remove(ctx, &r))
-		case "leave":
-			err := g.leave()
-			h.mu.Lock()
-			delete(h.groups, r.G)
-			h.mu.Unlock()
-			g.free()
-			h.answer(&r, err)
-		}
-	})
-}
-
-func (h *helper) group(n int) *group {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.groups[n]
-}
-
-// window makes a group's memory, and passes it on.
-func (h *helper) window(r *request) {
-	if h.group(r.G) != nil {
-		h.answer(r, fmt.Errorf("g %d has a window", r.G))
-		return
-	}
-	g, file, err := newGroup(h, r)
-	if err != nil {
-		h.answer(r, err)
-		return
-	}
-	h.mu.Lock()
-	h.groups[r.G] = g
-	h.mu.Unlock()
-	a := answer{Re: r.ID, G: r.G}
-	if g.ln != nil {
-		a.At = g.ln.Addr().String()
-	}
-	h.send(a, unix.UnixRights(int(file.Fd())))
-	_ = file.Close()
-}
-
-// answer says how a request has ended.
-func (h *helper) answer(r *request, err error) {
-	a := answer{Re: r.ID, G: r.G}
-	if err != nil {
-		a.Error = err.Error()
-	}
-	h.send(a, nil)
-}
-
-// send sends a packet, with descriptors. That the process has ended is seen by serve.
-func (h *helper) send(a answer, rights []byte) {
-	b, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // a has only what can be
-	}
-	h.sending.Lock()
-	defer h.sending.Unlock()
-	_ = h.write(b, rights)
-}
-
-// leaveAll leaves all groups at once.
-func (h *helper) leaveAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// listen serves the processes of the same user that connect, until the last one has ended.
+func (h *helper) listen(l *net.UnixListener) error {
+	end := func() { _ = l.SetDeadline(time.Unix(1, 0)) }
+	stop := context.AfterFunc(h.ctx, end)
+	defer stop()
 	var all sync.WaitGroup
-	for _, g := range h.groups {
-		all.Go(func() { _ = g.leave() })
+	defer all.Wait()
+	for {
+		conn, err := l.AcceptUnix()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		case !sameUser(conn):
+			_ = conn.Close()
+			continue
+		}
+		h.mu.Lock()
+		h.clients++
+		h.mu.Unlock()
+		all.Go(func() {
+			h.serve(conn)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.clients--; h.clients == 0 {
+				end()
+			}
+		})
 	}
-	all.Wait()
+}
+
+// sameUser says whether the process at the other end is of the user of this one.
+func sameUser(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	same := false
+	_ = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		same = err == nil && int(cred.Uid) == os.Geteuid()
+	})
+	return same
+}
+
+// open makes a group's memory for a process, or has it share that of another process that has named it alike.
+func (h *helper) open(c *client, r *request) (*group, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.windows++
+	name := r.Name
+	if name == "" {
+		name = fmt.Sprintf("\x00%d", h.windows)
+	}
+	late := time.After(h.endsAfter)
+	for g := h.groups[name]; g != nil; g = h.groups[name] {
+		switch {
+		case g.over():
+			h.mu.Unlock()
+			var err error
+			select {
+			case <-g.gone:
+			case <-late:
+				err = errors.New("this address is out of the group, and another process of it, which is still there, has to end first")
+			case <-h.ctx.Done():
+				err = h.ctx.Err()
+			}
+			if h.mu.Lock(); err != nil {
+				return nil, err
+			}
+		case r.Bytes != g.size:
+			return nil, fmt.Errorf("a window of %d bytes: another process of this address has one of %d", r.Bytes, g.size)
+		case r.Alone || g.alone:
+			return nil, errors.New("several ranks have this address, and so one window: tensors in it (GLEAM_TENSORS) need an address for each rank")
+		default:
+			return g, g.enter(c, r)
+		}
+	}
+	g, err := newGroup(h, r, h.windows)
+	if err != nil {
+		return nil, err
+	}
+	g.name = name
+	if err := g.enter(c, r); err != nil {
+		g.free()
+		return nil, err
+	}
+	h.groups[name] = g
+	return g, nil
+}
+
+// leave takes a process out of a group; with the last one the group is left.
+func (h *helper) leave(c *client, g *group) error {
+	if g.exit(c) > 0 {
+		return nil
+	}
+	err := g.leave()
+	h.mu.Lock()
+	delete(h.groups, g.name)
+	h.mu.Unlock()
+	close(g.gone)
+	g.free()
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 type process struct {
 	t      *testing.T
 	host   lab.Host
+	path   *net.UnixAddr
 	conn   *net.UnixConn
 	helper *lab.Process
 	window []byte
@@ -40,24 +42,44 @@ type process struct {
 
 func start(t *testing.T, b *testbed.Testbed, host int, key string) *process {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	p := &process{t: t, host: b.Star.Hosts[host], path: &net.UnixAddr{Net: "unixpacket", Name: fmt.Sprintf("@gleam-rank-%d-%d", os.Getpid(), time.Now().UnixNano())}}
+	l, err := net.ListenUnix(p.path.Net, p.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, there := os.NewFile(uintptr(fds[0]), "here"), os.NewFile(uintptr(fds[1]), "there")
-	defer here.Close()
-	defer there.Close()
-	p := &process{t: t, host: b.Star.Hosts[host]}
-	if p.conn, err = socket(here); err != nil {
+	defer l.Close()
+	there, err := l.File()
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer there.Close()
 	c := exec.Command(programs.Path(t, "gleam"), "rank", "--address", p.host.IPv4.String(), "--key-file", key)
 	c.Stdin = there
 	if p.helper, err = p.host.NS.Start(c); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.conn.Close(); _ = p.helper.Stop(5 * time.Second) })
+	t.Cleanup(func() { _ = p.helper.Stop(5 * time.Second) })
+	p.connect()
 	return p
+}
+
+// connect has the process take the helper for its own.
+func (p *process) connect() {
+	p.t.Helper()
+	var err error
+	if p.conn, err = net.DialUnix(p.path.Net, nil, p.path); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = p.conn.Close() })
+	p.next()
+}
+
+// beside is another process of the host.
+func (p *process) beside() *process {
+	p.t.Helper()
+	q := &process{t: p.t, host: p.host, path: p.path, helper: p.helper}
+	q.connect()
+	return q
 }
 
 func (p *process) ask(text string, args ...any) {
@@ -106,7 +128,7 @@ const windowBytes = 4 << 20
 
 func (p *process) open(master bool) {
 	p.t.Helper()
-	p.ask(`{"op":"window","id":1,"g":1,"bytes":%d,"master":%v}`, windowBytes, master)
+	p.ask(`{"op":"window","id":1,"g":1,"bytes":%d,"master":%v,"name":"a"}`, windowBytes, master)
 	a, fd := p.next()
 	if a.Error != "" || fd < 0 {
 		p.t.Fatalf("%+v", a)
@@ -186,14 +208,89 @@ func TestGroup(t *testing.T) {
 	back.until(func(a answer) bool { return a.Event == "ended" })
 }
 
+// Two hosts have two processes each, which share a queue pair and a window. A post of each is in all windows; a process that
+// ends takes nothing from the other one of its host, the master's included, and with the last one the host leaves.
+func TestShared(t *testing.T) {
+	bed := bedtest.Star(t, testbed.Config{Gleamd: programs.Path(t, "gleamd"), Star: lab.StarConfig{Hosts: 3}})
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(hex.EncodeToString(bed.Key)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []*process
+	for i := range 3 {
+		all = append(all, start(t, bed, i, key))
+		if i < 2 {
+			all = append(all, all[2*i].beside())
+		}
+	}
+	m, early := all[0], all[1]
+	for i, p := range []*process{early, m, all[2], all[3], all[4]} {
+		p.open(i == 1)
+	}
+	for _, p := range all[1:] { // that of the master's host is no member of its own
+		p.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
+	}
+	m.ask(`{"op":"make","id":2,"g":1,"ip":"10.77.254.9","members":2,"dead_after_ms":300}`)
+	for _, p := range all {
+		p.until(answered(2))
+	}
+	imm := uint64(0)
+	sent := func(from *process, others ...*process) {
+		t.Helper()
+		imm++
+		part := bytes.Repeat([]byte{byte(0x40 + imm)}, 1<<20)
+		copy(from.window[1<<20:], part)
+		from.ask(`{"op":"post","id":%d,"g":1,"offset":%d,"len":%d,"imm":%d}`, 100+imm, 1<<20, 1<<20, imm)
+		for _, p := range others {
+			a := p.until(func(a answer) bool { return len(a.Got) > 0 })
+			if a.Got[0] != [2]uint64{imm, 1 << 20} || !bytes.Equal(p.window[1<<20:2<<20], part) {
+				t.Fatalf("host %s: %+v, or other bytes", p.host.Name, a)
+			}
+		}
+		from.until(func(a answer) bool {
+			if len(a.Got) > 0 {
+				t.Errorf("the source has got %+v", a)
+			}
+			return slices.Contains(a.Done, 100+imm)
+		})
+	}
+	sent(m, all[1:]...)
+	sent(early, m, all[2], all[3], all[4])
+	sent(all[3], m, early, all[2], all[4])
+	sent(all[4], all[:4]...)
+
+	_ = all[2].conn.Close()
+	_ = m.conn.Close()
+	sent(early, all[3], all[4])
+	late := all[3].beside() // comes back
+	late.open(false)
+	late.ask(`{"op":"join","id":2,"g":1,"master":"10.77.0.1:1"}`)
+	late.until(answered(2))
+	sent(all[4], early, all[3], late)
+	_ = late.conn.Close()
+	_ = all[3].conn.Close()
+	early.until(func(a answer) bool { return a.Event == "member left" && a.Member == "10.77.0.2" })
+	<-all[3].helper.Done()
+	_ = early.conn.Close()
+	all[4].until(func(a answer) bool { return a.Event == "ended" })
+	<-m.helper.Done()
+}
+
 // A standard input that is no such socket is refused in words.
 func TestStandardInput(t *testing.T) {
-	f, err := os.Open(os.DevNull)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if _, err := socket(f); err == nil {
-		t.Error("a file is taken for a socket")
+	defer unix.Close(fds[1])
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*os.File{file, os.NewFile(uintptr(fds[0]), "no listener")} {
+		if _, err := socket(f); err == nil {
+			t.Errorf("%s is taken for a listener", f.Name())
+		}
+		_ = f.Close()
 	}
 }

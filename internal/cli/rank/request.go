@@ -34,6 +34,8 @@ type request struct {
 	G           int        `json:"g"`                       // the group's number, from 1
 	Bytes       int64      `json:"bytes,omitempty"`         // window: the size of the memory
 	Master      master     `json:"master,omitempty"`        // window: true at the master; join: where it listens
+	Name        string     `json:"name,omitempty"`          // window: processes of this address with the same name share it
+	Alone       bool       `json:"alone,omitempty"`         // window: nobody else may share it
 	IP          netip.Addr `json:"ip,omitzero"`             // make: GroupIP
 	Members     int        `json:"members,omitempty"`       // make: without the master
 	DeadAfterMS int64      `json:"dead_after_ms,omitempty"` // make: silence of a member that is dead

@@ -28,6 +28,7 @@ class Fabric:
 
     def __init__(self):
         self.ports, self.lock, self.posts = {}, threading.Lock(), 0
+        self.windows, self.copies, self.members = {}, 0, []  # by address and name; posts to other addresses; of what was made
         self.taken = 0
         self.open, self.mixed, self.completions = [], False, queue.SimpleQueue()
         threading.Thread(target=self.complete, daemon=True).start()
@@ -45,10 +46,12 @@ class Fabric:
             self.posts += 1
             self.mixed = self.mixed or any(s is not source for s, _ in self.open)
             self.open.append((source, number))
-            for p in list(self.ports.values()):
-                if p is not source:
-                    p.memory[offset:offset + length] = source.memory[offset:offset + length]
-                    p.take({"got": [[number & 0xffffffff, length]]})
+            others = [p for p in self.ports.values() if p is not source and p.name == source.name]
+            for memory in {id(p.memory): p.memory for p in others if p.ip != source.ip}.values():
+                self.copies += 1
+                memory[offset:offset + length] = source.memory[offset:offset + length]
+            for p in others:
+                p.take({"got": [[number & 0xffffffff, length]]})
         self.completions.put((source, number))
 
 
@@ -73,13 +76,15 @@ class Store:
 
 
 class FakeHelper:
-    def __init__(self, fabric, rank, works=True):
-        self.fabric, self.rank, self.works, self.removed, self.stuck = fabric, rank, works, [], None
+    def __init__(self, fabric, rank, ip, works=True):
+        self.fabric, self.rank, self.ip, self.works, self.removed, self.stuck = fabric, rank, ip, works, [], None
 
-    def window(self, size, master, take):
+    def window(self, name, size, master, alone, take):
         if not self.works:
             raise RuntimeError("there is no interface")
-        self.memory, self.take = bytearray(size), take
+        if alone and (self.ip, name) in self.fabric.windows:
+            raise RuntimeError("several ranks have this address")
+        self.name, self.memory, self.take = name, self.fabric.windows.setdefault((self.ip, name), bytearray(size)), take
         return 1, self.memory, "here" if master else None
 
     def ask(self, op, _, **m):
@@ -94,6 +99,8 @@ class FakeHelper:
         else:
             with self.fabric.lock:
                 self.fabric.ports[self.rank] = self
+                if op == "make":
+                    self.fabric.members.append(m["members"])
 
     def post(self, _, number, offset, length):
         self.fabric.post(self, number, offset, length)
@@ -104,9 +111,10 @@ class FakeHelper:
 
 
 class Job:
-    """Ranks in one process, with a server."""
+    """Ranks in one process, with a server. hosts: that of each rank."""
 
-    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0, lag=0, again=False):
+    def __init__(self, size, strict=False, slots=4, lame=None, keep=4, tensors=0, lag=0, again=False, hosts=None):
+        self.hosts = hosts or range(size)
         self.fabric, self.size, self.strict, self.slots, self.keep, self.tensors = Fabric(), size, strict, slots, keep, tensors
         self.helpers, self.removed = {}, []
         self.meeting = meet.Meeting(Store())
@@ -115,8 +123,9 @@ class Job:
         self.channels = [self.channel(r, works=r != lame) for r in range(size)]
 
     def channel(self, rank, back=False, works=True):
-        self.helpers[rank] = FakeHelper(self.fabric, rank, works)
-        settings = {"ip": "127.0.0.1", "group": lambda: "10.0.0.1", "dead_after": 1, "keep": self.keep}
+        ip = "127.0.0.%d" % (1 + self.hosts[rank])
+        self.helpers[rank] = FakeHelper(self.fabric, rank, ip, works)
+        settings = {"ip": ip, "group": lambda: "10.0.0.1", "dead_after": 1, "keep": self.keep}
         hubs = self.meeting.latest()
 
         def serve(c, number):
@@ -267,7 +276,7 @@ class Parts(unittest.TestCase):
         threading.Timer(0.3, lambda: j.kill(2)).start()
         self.assertEqual(j.each(lambda c: step(c, 2), [0, 1]), [True] * 2)
         self.assertEqual(j.channels[0].members, [0, 1])
-        self.assertEqual(j.removed, ["127.0.0.1"])
+        self.assertEqual(j.removed, ["127.0.0.3"])
         j.each(lambda c: c.close(), [2])
 
         # The new process enters while a broadcast is under way, which it is not in.
@@ -519,6 +528,96 @@ class Parts(unittest.TestCase):
         self.assertEqual(j.each(lambda c: (c.broadcast([memoryview(bytearray(100))], 3), c.barrier(), c.n)[2], [1]), [4])
         alone.join(10)
         self.assertFalse(alone.is_alive())
+
+    def test_ranks_of_a_host(self):
+        """Each address has each message once, from all roots. A rank that dies takes nothing from the others of its host, its
+        address goes with the last one, and a new process is in beside the others."""
+        j = self.job(6, again=True, hosts=[0, 0, 1, 1, 1, 2])
+        self.assertEqual(j.each(lambda c: c.open()), [True] * 6)
+        self.assertEqual(j.fabric.members, [2])
+
+        def step(root):
+            def run(c):
+                b = bytearray(data(root, 30 * SLOT + 5) if c.rank == root else 30 * SLOT + 5)
+                c.broadcast([memoryview(b)], root)
+                c.barrier()
+                return b == data(root, 30 * SLOT + 5)
+            return run
+        for root in range(6):
+            self.assertEqual(j.each(step(root)), [True] * 6)
+        self.assertEqual((j.fabric.copies, j.fabric.posts), (2 * 31 * 6, 31 * 6))
+        for killed, left, removed in ((3, [0, 1, 2, 4, 5], []), (1, [0, 2, 4, 5], []), (2, [0, 4, 5], []), (4, [0, 5], ["127.0.0.2"])):
+            threading.Timer(0.1, j.kill, (killed,)).start()
+            for root in left[:2]:
+                self.assertEqual(j.each(step(root), left), [True] * len(left))
+            self.assertEqual((j.channels[0].members, j.removed), (left, removed))
+            j.each(lambda c: c.close(), [killed])
+        for r in (1, 4, 3):
+            j.channels[r] = j.channel(r, back=True)
+            self.assertEqual(j.channels[r].rejoin(), j.channels[0].n)
+            left = sorted(left + [r])
+            for root in (0, r):
+                self.assertEqual(j.each(step(root), left), [True] * len(left))
+        self.assertEqual((j.channels[0].members, j.fabric.members), ([0, 1, 3, 4, 5], [2]))
+
+    def test_host_lost(self):
+        """All ranks of an address are out together: the switch has removed it, its kernel is silent, or its helper has ended."""
+        for how in ("evicted", "silent", "helper"):
+            j = self.job(5, again=True, hosts=[0, 0, 1, 1, 2])
+            j.each(lambda c: (c.open(), c.barrier()))
+            if how == "evicted":
+                j.server.evicted("127.0.0.2", "it was silent")
+            elif how == "silent":
+                with j.server.lock:
+                    j.server.hub.peers[3].end(TimeoutError())
+                    j.server.wake()
+            else:
+                for r in (2, 3):
+                    j.helpers[r].take({"event": "failed", "text": "the helper has ended", "helper": "ended"})
+            for r in (2, 3):
+                with self.assertRaises(channel.Lost):
+                    j.channels[r].barrier()
+            self.assertEqual(j.each(lambda c: (c.broadcast([memoryview(bytearray(9 * SLOT))], 4), c.barrier(), c.members)[2], [0, 1, 4]), [[0, 1, 4]] * 3)
+            self.assertEqual(j.removed[-1:], ["127.0.0.2"])
+
+    def test_source_of_a_host_killed(self):
+        self.anew(self.job(4, again=True, hosts=[0, 1, 1, 2]), 1, 1, [0, 2, 3])
+
+    def test_leader_of_a_host_killed(self):
+        self.anew(self.job(4, again=True, hosts=[0, 0, 1, 1]), 0, 1, [1, 2, 3])
+
+    def test_lag_of_a_host(self):
+        """A rank that holds the source is out, and the others, whose address stays, take another window: nothing is written over what it may read."""
+        j = self.job(4, again=True, lag=0.5, hosts=[0, 1, 1, 2])
+        j.each(lambda c: c.open())
+        old = j.channels[2].memory
+
+        def run(c):
+            b = memoryview(bytearray(data(7, 12 * SLOT)))
+            if c.rank == 2:  # as if it read the first ring
+                while 2 in j.channels[0].members:
+                    time.sleep(0.01)
+                time.sleep(0.5)
+                return bytes(old) == data(7, 12 * SLOT)[:4 * SLOT]
+            for n in range(3):
+                try:
+                    c.open()
+                    c.broadcast([b], 1)
+                    return n
+                except channel.Lost as err:
+                    self.assertRegex(str(err), "it has not read for")
+            return None
+        self.assertEqual(j.each(run), [1, 1, True, 1])
+        with self.assertRaisesRegex(channel.Lost, "it has not read for"):
+            j.channels[2].barrier()
+
+    def test_one_address(self):
+        j = self.job(3, hosts=[0, 0, 0])
+        self.assertEqual(j.each(lambda c: (c.open(), c.why_gloo)), [(False, "all ranks have the address 127.0.0.1: a group wants two")] * 3)
+        j = self.job(3, hosts=[0, 1, 1], tensors=1 << 14)
+        for made, why in j.each(lambda c: (c.open(), c.why_gloo)):
+            self.assertFalse(made)
+            self.assertRegex(why, "rank [12]: several ranks have this address")
 
     def test_no_store(self):
         """A leader and torch's Store are lost: nothing comes after."""

@@ -109,6 +109,20 @@ def kinds():
     dist.barrier()
 
 
+def roots(size):
+    """A broadcast from each rank, and what this rank's host has sent meanwhile."""
+    dist.init_process_group("gleam")
+    for root in range(-1, WORLD):  # the first one makes the group
+        t = random_tensor(int(size) // 4, root + 1) if RANK == max(root, 0) else torch.zeros(int(size) // 4)
+        dist.barrier()
+        before = sent()
+        dist.barrier()
+        dist.broadcast(t, max(root, 0))
+        dist.barrier()
+        say("from", root, digest(t), digest(random_tensor(int(size) // 4, root + 1)), sent() - before)
+    dist.barrier()
+
+
 def shards():
     """A group of each two and each three ranks, as replicas of shards are; broadcasts in all of them at once, from each member."""
     dist.init_process_group("gleam")
@@ -299,4 +313,4 @@ def waits():
         say("lost", str(err), time.time())
 
 
-{"speed": speed, "gloo": gloo, "kinds": kinds, "shards": shards, "updates": updates, "errors": errors, "waits": waits, "store": store, "anew": anew, "late": late}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "gloo": gloo, "kinds": kinds, "roots": roots, "shards": shards, "updates": updates, "errors": errors, "waits": waits, "store": store, "anew": anew, "late": late}[sys.argv[1]](*sys.argv[2:])

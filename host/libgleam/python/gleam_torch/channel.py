@@ -88,6 +88,8 @@ class Channel(Link):
                 self.server.evicted(m["member"], "the switch has removed it: " + m["text"])
             elif end:
                 self.server.failed(number, "the group: %s: %s" % (m["event"], m.get("text", "")))
+        if "helper" in m and not self.server:
+            self.tell(t="fail", why=m["text"])
         with self.changed:
             if number != self.number:
                 return
@@ -162,7 +164,8 @@ class Channel(Link):
             at = why = None
             try:
                 self.helper = self.helper_of()
-                self.g, self.memory, at = self.helper.window(self.bytes, self.server is not None, self.taker())
+                name = "%s/%d" % (self.token, self.number)  # of the group, which ranks of one address share
+                self.g, self.memory, at = self.helper.window(name, self.bytes, self.server is not None, self.bytes > self.ring, self.taker())
             except (RuntimeError, OSError) as err:
                 why = str(err)
             self.tell(t="want", ok=not why, why=why, at=at, n=self.have)

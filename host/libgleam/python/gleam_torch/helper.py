@@ -1,37 +1,84 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 """The process that has the queue pairs: `gleam rank`, whose documentation has the messages
-(internal/cli/rank). It ends with this process, and leaves the groups at once."""
+(internal/cli/rank). The processes of a user that have one address have one, which the first of them
+starts, under an abstract name: those of one network namespace find it. It leaves the groups of a
+process that ends, and ends with the last one."""
+import hashlib
 import itertools
 import json
 import mmap
 import os
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
+import time
 
 POST = 1 << 40  # a post's ID is its message's number, and this
+TRIES = 200  # connections to helpers that end at once, as those of others do whose last process has just ended
+AGAIN = 0.02  # seconds between them
+
+
+def seqpacket():
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 class Helper:
-    """A helper, started with its command line. An error is a RuntimeError with its text."""
+    """The helper with a command line, started if there is none. An error is a RuntimeError with its text."""
 
     def __init__(self, command):
-        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.stderr = tempfile.TemporaryFile()
+        self.stderr, self.process, self.closing = tempfile.TemporaryFile(), None, False
         self.answers, self.changed, self.groups = {}, threading.Condition(), {}
         self.ids, self.numbers, self.ended = itertools.count(1), itertools.count(1), ""
-        os.register_at_fork(after_in_child=self.sock.close)  # else a child of a killed process would hold it up
-        try:
-            self.process = subprocess.Popen(command, stdin=theirs, stdout=self.stderr, stderr=self.stderr, start_new_session=True)
-        except OSError as err:
+        name = b"\0gleam-rank-" + hashlib.sha256(repr((os.geteuid(), command)).encode()).hexdigest().encode()
+        for _ in range(TRIES):
+            self.sock = seqpacket()
+            if self.connect(name, command):
+                break
             self.sock.close()
-            raise RuntimeError("start %s: %s" % (command[0], err)) from err
-        finally:
-            theirs.close()
+            if self.process:
+                raise RuntimeError(self.last_words())
+            time.sleep(AGAIN)
+        else:
+            raise RuntimeError("the helper of this address ends each time")
+        os.register_at_fork(after_in_child=self.sock.close)  # else a child of a killed process would hold it up
         self.thread = threading.Thread(target=self.run, daemon=True, name="gleam-helper")
         self.thread.start()
+
+    def connect(self, name, command):
+        """Connects to the helper of the name, or starts it. Returns whether it serves."""
+        with seqpacket() as listener:
+            try:
+                listener.bind(name)
+                listener.listen(1024)
+                here = True
+            except OSError:
+                here = False  # another process has
+            try:
+                self.sock.connect(name)  # ahead of the start: it ends where nobody is there
+                if here:
+                    self.process = subprocess.Popen(command, stdin=listener, stdout=self.stderr, stderr=self.stderr, start_new_session=True)
+            except ConnectionRefusedError:
+                return False  # it has just ended, or does not listen yet
+            except OSError as err:
+                self.sock.close()
+                raise RuntimeError("start %s: %s" % (command[0], err)) from err
+        if struct.unpack("iII", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] != os.geteuid():
+            raise RuntimeError("another user has the name of this address's helper")
+        try:
+            return self.sock.recv(16) != b""
+        except OSError:
+            return False
+
+    def last_words(self):
+        text = "another rank of this address had started it"
+        if self.process:
+            self.process.wait()
+            self.stderr.seek(0)
+            text = self.stderr.read().decode(errors="replace").strip() or "exit code %d" % self.process.returncode
+        return "the helper, gleam rank, has ended: " + text
 
     def run(self):
         while True:
@@ -50,14 +97,11 @@ class Helper:
                     self.changed.notify_all()
             elif m["g"] in self.groups:
                 self.groups[m["g"]](m)
-        self.process.wait()
-        self.stderr.seek(0)
-        text = self.stderr.read().decode(errors="replace").strip() or "exit code %d" % self.process.returncode
         with self.changed:
-            self.ended = "the helper, gleam rank, has ended: " + text
+            self.ended = "closed" if self.closing else self.last_words()
             self.changed.notify_all()
-        for take in list(self.groups.values()):
-            take({"event": "failed", "text": self.ended})
+        for take in [] if self.closing else list(self.groups.values()):
+            take({"event": "failed", "text": self.ended, "helper": "ended"})
 
     def send(self, **m):
         try:
@@ -78,11 +122,12 @@ class Helper:
             raise RuntimeError(answer["error"])
         return answer, fds
 
-    def window(self, size, master, take):
-        """Memory for a group; take gets what happens in it. Returns number, memory, and where members join."""
+    def window(self, name, size, master, alone, take):
+        """Memory for a group, the same for all processes of this address that name it alike, which alone refuses; take gets
+        what happens in it. Returns number, memory, and where members join."""
         g = next(self.numbers)
         self.groups[g] = take
-        answer, fds = self.ask("window", g, bytes=size, master=master)
+        answer, fds = self.ask("window", g, name=name, bytes=size, master=master, alone=alone)
         try:
             return g, mmap.mmap(fds[0], size), answer.get("at")
         finally:
@@ -98,9 +143,8 @@ class Helper:
             pass  # it has ended, and with it the group
 
     def close(self):
-        self.sock.shutdown(socket.SHUT_RDWR)
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        self.closing = True
+        self.sock.shutdown(socket.SHUT_WR)  # it leaves the groups of this process, and closes its end
         self.thread.join(5)
+        if self.thread.is_alive() and self.process:
+            self.process.kill()

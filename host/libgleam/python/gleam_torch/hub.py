@@ -40,6 +40,7 @@ class Peer:
         self.ready = self.joined = False  # it counts; its helper has joined
         self.entry, self.ate, self.version = 1, 0, 0
         self.moved, self.leaving = 0.0, False  # when ate became more; it is being removed, and counts until then
+        self.reads = True  # it may be reading its window: nothing says that its process has ended, or its address is out
 
     def send(self, **m):
         raise NotImplementedError
@@ -137,7 +138,10 @@ class Hub:
     def on_want(self, p, m):
         p.want = m
         if self.state == "made" and not p.ready:
-            p.send(t="join", at=self.at, members=0)
+            if m["ok"]:
+                p.send(t="join", at=self.at, members=0)
+            else:
+                self.lose(p, "lost", m["why"])
             return
         self.at = m.get("at") or self.at
         if self.was_made and not m["ok"]:
@@ -153,9 +157,13 @@ class Hub:
         why = next(("rank %d: %s" % (q.rank, q.want["why"]) for q in self.ready() if not q.want["ok"]), "")
         if why:
             self.by_gloo(why)
-        elif len(self.peers) > 1:  # one alone makes no group: it waits for those that come back
+            return
+        members = len({q.ip for q in self.peers.values()}) - 1  # ranks of one address are one member
+        if members:  # one alone makes no group: it waits for those that come back
             self.state = "joining"
-            self.tell(t="join", at=self.at, members=len(self.peers) - 1)
+            self.tell(t="join", at=self.at, members=members)
+        elif len(self.peers) > 1 and not self.was_made:
+            self.by_gloo("all ranks have the address %s: a group wants two" % next(iter(self.peers.values())).ip)
 
     def by_gloo(self, why):
         if self.state != "made":
@@ -164,6 +172,7 @@ class Hub:
 
     def on_fail(self, p, m):
         if self.state == "made":
+            p.reads = False
             self.lose(p, "lost", m["why"])
         elif m.get("taken") and self.tries < TRIES:
             self.tries += 1
@@ -231,7 +240,7 @@ class Hub:
             since = self.clock() - max(self.held_at, p.moved)
             if self.lag and p.ate < self.held and p.rank != self.source and since >= self.lag and not p.leaving:
                 why, p.leaving = "it has not read for %d ms" % (1000 * since), True
-                if p.rank == self.lead:
+                if p.rank == self.lead or self.beside(p):
                     self.lose(p, "lost", why)
                 else:  # nothing is written over what it may still read: the source goes on when it is out
                     self.remove(p, why)
@@ -270,7 +279,12 @@ class Hub:
         p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root,
                coming=self.source is not None and m.get("n") == self.started)
 
+    def beside(self, p):
+        """Whether another rank has the address of p, and so the same queue pair and window."""
+        return any(q.ip == p.ip and q is not p for q in self.peers.values())
+
     def on_bye(self, p, m):
+        p.reads = False
         self.lose(p, "left", "")
 
     def lose(self, p, kind, why):
@@ -278,7 +292,8 @@ class Hub:
         if self.peers.get(p.rank) is not p:
             return
         del self.peers[p.rank]
-        if p.ip and self.state == "made" and p.rank != self.lead:
+        shared = self.beside(p)
+        if p.ip and self.state == "made" and p.rank != self.lead and not shared:
             self.remove(p)
         if kind == "lost":
             p.send(t="over", number=0, why="this rank is out of the group: " + why)
@@ -294,6 +309,8 @@ class Hub:
                 self.end("rank %d, which leads the group, %s" % (p.rank, "is lost: " + why if why else "has left"))
         elif self.source == p.rank:
             end("rank %d, the source of broadcast %d, is lost: %s" % (p.rank, self.started, why))
+        elif shared and p.reads and self.state == "made":  # the others' address stays, and with it what writes to its window: they take another one
+            end("rank %d, which shares its address, is lost: %s" % (p.rank, why))
         elif kind == "lost" and not self.was_made and self.state in ("gather", "joining"):
             self.end("rank %d is lost before the group was made: %s" % (p.rank, why))
         elif self.was_made and self.state == "joining":
@@ -308,6 +325,7 @@ class Hub:
     def evicted(self, ip, why):
         for p in list(self.peers.values()):
             if p.ip == ip and (p.ready or p.joined):
+                p.reads = False
                 self.lose(p, "lost", why)
 
     def changed(self, kind, p=None, why=""):

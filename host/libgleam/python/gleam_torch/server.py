@@ -39,7 +39,7 @@ class Connection(Peer):
 
     def __init__(self, sock, server):
         super().__init__()
-        self.sock, self.server, self.read, self.unsent, self.dead = sock, server, b"", b"", False
+        self.sock, self.server, self.read, self.unsent, self.dead, self.silent = sock, server, b"", b"", False, False
 
     def send(self, **m):
         self.put(json.dumps(m, separators=(",", ":")).encode() + b"\n")
@@ -49,13 +49,18 @@ class Connection(Peer):
             self.unsent += data
             self.flush()
 
+    def end(self, err):
+        """The kernel at the other end has closed the connection, or is silent, and with it the whole host."""
+        if not self.dead:
+            self.dead, self.reads, self.silent = True, False, not isinstance(err, (ConnectionResetError, BrokenPipeError))
+
     def flush(self):
         try:
             self.unsent = self.unsent[self.sock.send(self.unsent):]
         except BlockingIOError:
             pass
-        except OSError:
-            self.dead = True
+        except OSError as err:
+            self.end(err)
         self.dead = self.dead or len(self.unsent) > MAX_BEHIND
         if self.unsent or self.dead:
             self.server.wake()
@@ -146,9 +151,11 @@ class Server:
             data = c.sock.recv(1 << 16)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError as err:
             data = b""
-        c.dead = c.dead or not data
+            c.end(err)
+        if not data:
+            c.end(ConnectionResetError())
         *lines, c.read = (c.read + data).split(b"\n")
         try:
             for line in filter(None, lines):
@@ -167,7 +174,10 @@ class Server:
             s.unregister(c.sock)
             self.connections.remove(c)
             if c.rank is not None:
-                self.hub.lose(c, "lost", "its process has ended, or its host does not answer")
+                why = "its process has ended, or its host does not answer"
+                if c.silent:
+                    self.hub.evicted(c.ip, why)
+                self.hub.lose(c, "lost", why)
             c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
             c.sock.close()
         else:
