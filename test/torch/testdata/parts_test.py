@@ -17,7 +17,7 @@ import unittest
 package = types.ModuleType("gleam_torch")  # without torch
 package.__path__ = [os.path.join(sys.argv.pop(), "gleam_torch")]
 sys.modules["gleam_torch"] = package
-from gleam_torch import channel, hub, keep, meet, server  # noqa: E402  pylint: disable=wrong-import-position
+from gleam_torch import channel, helper, hub, keep, meet, server  # noqa: E402  pylint: disable=wrong-import-position
 
 SLOT = channel.SLOT = 1 << 10
 channel.GRACE = 1
@@ -608,6 +608,7 @@ class Parts(unittest.TestCase):
                     self.assertRegex(str(err), "it has not read for")
             return None
         self.assertEqual(j.each(run), [1, 1, True, 1])
+        self.assertEqual(j.removed, [])
         with self.assertRaisesRegex(channel.Lost, "it has not read for"):
             j.channels[2].barrier()
 
@@ -618,6 +619,61 @@ class Parts(unittest.TestCase):
         for made, why in j.each(lambda c: (c.open(), c.why_gloo)):
             self.assertFalse(made)
             self.assertRegex(why, "rank [12]: several ranks have this address")
+
+    def test_helper_of_an_address(self):
+        """Processes have one helper, which ends with the last one; those that begin while it ends have another one. Where it ends all hear of it."""
+        program = [sys.executable, "-c", """if True:
+            import selectors, socket
+            listener, s = socket.socket(fileno=0), selectors.DefaultSelector()
+            s.register(listener, selectors.EVENT_READ)
+            left = 0
+            while True:
+                for key, _ in s.select():
+                    if key.fileobj is listener:
+                        c, _ = listener.accept()
+                        c.send(b"{}")
+                        s.register(c, selectors.EVENT_READ)
+                        left += 1
+                    elif not key.fileobj.recv(100):
+                        s.unregister(key.fileobj)
+                        key.fileobj.close()
+                        left -= 1
+                if not left:
+                    break
+            """]
+
+        def each(f):
+            got = queue.SimpleQueue()
+
+            def run():
+                try:
+                    got.put(f())
+                except RuntimeError as err:
+                    got.put(err)
+            threads = [threading.Thread(target=run) for _ in range(6)]
+            for t in threads:
+                t.start()
+            return [got.get(timeout=20) for _ in threads]
+
+        def come_and_go():
+            for _ in range(5):
+                h = helper.Helper(program)
+                time.sleep(random.uniform(0, 0.03))
+                h.close()
+            return "well"
+        self.assertEqual(each(come_and_go), ["well"] * 6)
+        all_there = threading.Barrier(6)
+
+        def killed():
+            h, heard = helper.Helper(program), queue.SimpleQueue()
+            h.groups[1] = heard.put
+            all_there.wait(10)
+            if h.process:
+                h.process.kill()
+            return heard.get(timeout=5)["text"].rpartition(": ")[2]
+        self.assertEqual(sorted(each(killed)), ["another rank of this address had started it"] * 5 + ["exit code -9"])
+        for err in each(lambda: helper.Helper([sys.executable, "-c", "import sys; sys.exit('no interface')"])):
+            self.assertEqual(str(err), "the helper, gleam rank, has ended: no interface")
 
     def test_no_store(self):
         """A leader and torch's Store are lost: nothing comes after."""

@@ -4,6 +4,8 @@
 rank, the leader too, has a connection to it, which ends with the rank's process. Messages are lines
 of JSON; "t" is their kind. Data goes by the group alone.
 
+Ranks with one address are one member of the group, with one queue pair and one window.
+
 With policy evict a group that ends is made anew, under a higher number, which is "e" of what the
 ranks say: over {why, number} has each of them begin with it. Where the leader is lost, the next one
 makes a Hub with a higher number, to which the others say hello.
