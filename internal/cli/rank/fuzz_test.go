@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -190,6 +191,42 @@ func TestShare(t *testing.T) {
 		t.Error("a new window is over")
 	}
 	b.leaveAll()
+}
+
+// A process that is stopped, and so takes no packet, holds up no other one of its window.
+func TestStoppedProcess(t *testing.T) {
+	a := newRecorder(t)
+	defer a.close()
+	goes := make(chan struct{})
+	stopped := newClient(a.h, func([]byte, []byte) error { <-goes; return nil })
+	for i, c := range []*client{a.client, stopped} {
+		if _, err := a.h.open(c, &request{Op: "window", G: 1 + i, Bytes: 4096, Name: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := a.h.groups["x"]
+	for i := range 1000 {
+		g.tell(answer{Got: [][2]uint64{{uint64(i), 1}}}, nil)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		a.mu.Lock()
+		got := slices.Clone(a.answers)
+		a.mu.Unlock()
+		if len(got) == 1000 {
+			for i, x := range got {
+				if x.G != 1 || x.Got[0][0] != uint64(i) {
+					t.Fatalf("packet %d is %+v", i, x)
+				}
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d packets of 1000 have come", len(got))
+		}
+	}
+	close(goes)
+	_ = a.h.leave(stopped, g)
+	_ = a.h.leave(a.client, g)
 }
 
 func TestSealed(t *testing.T) {
