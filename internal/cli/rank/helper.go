@@ -68,7 +68,10 @@ func (h *helper) listen(l *net.UnixListener) error {
 		conn, err := l.AcceptUnix()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
+			if h.idle(l) {
+				return nil
+			}
+			continue
 		case err != nil:
 			return err
 		case !sameUser(conn):
@@ -87,6 +90,17 @@ func (h *helper) listen(l *net.UnixListener) error {
 			}
 		})
 	}
+}
+
+// idle says whether nobody is served; else one has come while the last one ended, and l goes on.
+func (h *helper) idle(l *net.UnixListener) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.clients == 0 || h.ctx.Err() != nil {
+		return true
+	}
+	_ = l.SetDeadline(time.Time{})
+	return false
 }
 
 // sameUser says whether the process at the other end is of the user of this one.

@@ -294,3 +294,33 @@ func TestStandardInput(t *testing.T) {
 		_ = f.Close()
 	}
 }
+
+// A process that comes while the last one ends is served.
+func TestComesLate(t *testing.T) {
+	h := newHelper(t.Context())
+	at := &net.UnixAddr{Net: "unixpacket", Name: fmt.Sprintf("@gleam-rank-%d-late", os.Getpid())}
+	l, err := net.ListenUnix(at.Net, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h.clients = 1 // it was taken in before the last one had listen end
+	_ = l.SetDeadline(time.Unix(1, 0))
+	done := make(chan error, 1)
+	go func() { done <- h.listen(l) }()
+	c, err := net.DialUnix(at.Net, nil, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := c.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	h.clients = 1 // the other one ends
+	h.mu.Unlock()
+	_ = c.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
