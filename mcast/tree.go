@@ -195,7 +195,9 @@ func (t *tree) carryOut(now time.Duration, out *Output) {
 					g.set(messageRefused, false)
 				}
 			case token.Wanted:
-				g.turn.contendedSince = max(now, 1)
+				if g.turn.contendedSince = max(now, 1); t.machine.Doubted() {
+					g.setEnding(max(now, 1))
+				}
 			}
 		}
 		t.refresh()
@@ -322,6 +324,11 @@ func (t *tree) advance(now time.Duration, out *Output) {
 	}
 	t.arm()
 	t.rest(now, out)
+}
+
+// isDoubted reports whether the source, which may begin no message, has not shown yet whether it is within one.
+func (g *group) isDoubted() bool {
+	return g.is(resumes) && g.extra.resume.unknownEnd && g.tree() != nil && g.tree().machine.Doubted()
 }
 
 // mayFollow reports whether a member may begin that has the token: the last source is at

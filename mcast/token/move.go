@@ -73,9 +73,13 @@ func (m *Machine) pass(e *edge, k Member) {
 
 // serve makes a member of this switch the source.
 func (m *Machine) serve(k Member, out *Output) {
-	m.serving, m.wanted = k, false
+	unfinished, certain := m.cfg.Switch.Unfinished()
+	m.serving, m.wanted, m.doubted = k, false, k == unfinished && !certain && len(m.queue) > 0
 	out.act(Serve, k)
 }
+
+// endService notes that no member is served.
+func (m *Machine) endService() { m.serving, m.doubted = NoMember, false }
 
 // settle does all that can be done now: it begins and completes terms, requests the token,
 // serves members and passes the token on.

@@ -158,7 +158,8 @@ func (m *Machine) stop(out *Output) {
 	if m.serving != NoMember {
 		out.act(Stop, m.serving)
 	}
-	m.serving, m.wanted = NoMember, false
+	m.endService()
+	m.wanted = false
 }
 
 // completeTerm makes the root begin a term that is needed, and completes the present one
@@ -176,8 +177,13 @@ func (m *Machine) completeTerm(out *Output) {
 		}
 	}
 	m.joined = true
-	if k, certain := m.cfg.Switch.Unfinished(); k != NoMember && (certain || m.claim == NoMember || m.doubtful) {
-		m.claim, m.doubtful = k, !certain
+	if k, certain := m.cfg.Switch.Unfinished(); k != NoMember {
+		if certain || m.claim == NoMember || m.doubtful {
+			m.claim, m.doubtful = k, !certain
+		}
+		if !certain {
+			m.enqueue(waiter{member: k}) // also if another one is served first
+		}
 	}
 	if m.cfg.Root {
 		m.reserved = m.claim

@@ -112,6 +112,7 @@ type Machine struct {
 	claim     Member   `state:"encoded"` // the unfinished source that this switch or one below it has reported
 	doubtful  bool     `state:"encoded"` // the claim may be at rest
 	wanted    bool     `state:"encoded"` // others wait for the end of the turn, and Wanted has been sent
+	doubted   bool     `state:"encoded"` // the source that is served may be at rest, and one that waits unfinished
 	queue     []waiter `state:"list"`
 	parent    edge     `state:"encoded if !x.cfg.Root else edge{}"` // the edge to the parent; of no use at the root
 	children  []edge   `state:"list"`
@@ -162,7 +163,7 @@ func (m *Machine) Leave(now time.Duration, k Member, out *Output) {
 		m.reserved = NoMember
 	}
 	if k == m.serving {
-		m.serving = NoMember
+		m.endService()
 	}
 	m.settle(out)
 	m.flush(now, out)
@@ -173,7 +174,10 @@ func (m *Machine) Leave(now time.Duration, k Member, out *Output) {
 func (m *Machine) Rested(now time.Duration, out *Output) {
 	out.reset()
 	if len(m.queue) > 0 {
-		m.serving = NoMember
+		if m.doubted {
+			m.outdate(m.term) // the first token of the next one is for another source that may be unfinished
+		}
+		m.endService()
 	}
 	m.settle(out)
 	m.flush(now, out)
@@ -284,6 +288,10 @@ func (m *Machine) Waiting() (waiting, children int) { return len(m.queue), len(m
 
 // Wanted reports whether others wait for the end of the turn of the member that is served.
 func (m *Machine) Wanted() bool { return m.wanted }
+
+// Doubted reports whether the member that is served may begin no message: it may have been at rest when
+// it was served, and one of those that waited then unfinished.
+func (m *Machine) Doubted() bool { return m.doubted }
 
 // Clone returns a copy of m that shares no memory with it, in a copy of its switch.
 func (m *Machine) Clone(sw Switch) *Machine {

@@ -5,7 +5,7 @@ package token
 import "github.com/gleam-rdma/gleam/internal/statecode"
 
 func (x *Machine) appendState(c *stateCode, b []byte) []byte {
-	b = append(b, statecode.Bit(x.joined)|statecode.Bit(x.suspended)<<1|statecode.Bit(x.doubtful)<<2|statecode.Bit(x.wanted)<<3)
+	b = append(b, statecode.Bit(x.joined)|statecode.Bit(x.suspended)<<1|statecode.Bit(x.doubtful)<<2|statecode.Bit(x.wanted)<<3|statecode.Bit(x.doubted)<<4)
 	b = statecode.AppendUint(b, x.term)
 	b = statecode.AppendUint(b, x.outdated)
 	b = statecode.AppendUint(b, x.serving)
@@ -29,7 +29,7 @@ func (x *Machine) appendState(c *stateCode, b []byte) []byte {
 
 func (x *Machine) readState(c *stateCode) {
 	v := c.ReadFlags()
-	x.joined, x.suspended, x.doubtful, x.wanted = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0
+	x.joined, x.suspended, x.doubtful, x.wanted, x.doubted = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0, v>>4&1 != 0
 	statecode.ReadUint(&c.Code, &x.term)
 	statecode.ReadUint(&c.Code, &x.outdated)
 	statecode.ReadUint(&c.Code, &x.serving)
