@@ -144,7 +144,8 @@ func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	switch {
 	case !g.is(ending) || g.is(refused) || psn.Less(g.fwd.nxt):
 		return false
-	case g.fwd.midMessage && (psn == g.fwd.nxt || !g.isDoubted()):
+	case psn != g.fwd.nxt && g.isDoubted(): // the packet at nxt, which shows it, was lost
+	case g.fwd.midMessage:
 		t.drainedSince = 0
 		g.set(messageRefused, false) // nxt-1 did not end the message after all
 		return false

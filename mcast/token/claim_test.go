@@ -44,3 +44,41 @@ func TestDoubtfulClaims(t *testing.T) {
 		}
 	}
 }
+
+// A source that is served, and may be at rest, begins nothing while others wait: when it is at rest the
+// next term begins, as one of them may be unfinished.
+func TestDoubtedSource(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		certain, waits      bool
+		doubted, needs      bool
+		serving, thenServes Member
+	}{
+		{"in doubt, and nobody waits", false, false, false, false, 11, 11},
+		{"in doubt, and another member waits", false, true, true, true, 11, NoMember},
+		{"certainly unfinished, and another member waits", true, true, false, false, 11, 12},
+	} {
+		d := newDesk(false)
+		d.unfinished, d.doubtful = 11, !c.certain
+		d.idle()
+		if m := d.sentTo(Parent); m.Requests == c.certain {
+			t.Errorf("%s: the token is requested: %v", c.name, m.Requests)
+		}
+		if c.waits {
+			d.m.Request(0, 12, &d.out)
+		}
+		d.crosses(Parent, 11)
+		if d.m.Serving() != c.serving || d.m.Doubted() != c.doubted {
+			t.Errorf("%s: serves %d, doubted %v", c.name, d.m.Serving(), d.m.Doubted())
+		}
+		left := d.m.Clone(d)
+		d.unfinished = NoMember
+		d.m.Rested(0, &d.out)
+		if d.m.Serving() != c.thenServes || d.m.Doubted() || d.m.needsTerm() != c.needs {
+			t.Errorf("%s: serves %d, doubted %v, needs a term: %v", c.name, d.m.Serving(), d.m.Doubted(), d.m.needsTerm())
+		}
+		if left.Leave(0, 11, &d.out); left.Doubted() || left.needsTerm() {
+			t.Errorf("%s: the source has left: doubted %v, needs a term: %v", c.name, left.Doubted(), left.needsTerm())
+		}
+	}
+}

@@ -79,6 +79,12 @@ var _ = []mutant.Mutant{
 	mutant.New("no claim is doubtful", "Claims", mutant.In((*Machine).completeTerm,
 		"m.claim, m.doubtful = k, !certain",
 		"m.claim, m.doubtful = k, false")),
+	mutant.New("a source in doubt does not wait for the token", "R86", mutant.In((*Machine).completeTerm,
+		"m.enqueue(waiter{member: k}) // also if another one is served first",
+		"")),
+	mutant.New("a source that was in doubt passes the token on", "R86", mutant.In((*Machine).Rested,
+		"if m.doubted {",
+		"if false {")),
 	mutant.New("the last that waits is served first", "order", mutant.In((*Machine).choose,
 		`w := m.queue[0]
 	m.queue = m.queue[1:]`,
