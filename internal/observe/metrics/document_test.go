@@ -26,7 +26,7 @@ metrics: {listen: 127.0.0.1:9477}    # http://127.0.0.1:9477/metrics
 * ` + "`socket: true`" + ` serves them at the API's Unix socket, too, to users with the right to read: ` + "`curl --unix-socket /run/gleam/gleamd.sock http://switch/metrics`" + `.
 * ` + "`groups: 50`" + ` bounds the groups that have series of their own: those that stall first, then those with most traffic. Totals are of all groups. ` + "`gleam_groups_left_out`" + ` says how many have none.
 * Names of Prometheus's conventions: seconds, bytes, counters end in ` + "`_total`" + `. A counter begins at 0 again when gleamd starts; ` + "`gleam_restart_epoch`" + ` is another one then.
-* A scrape asks the switch once. Scrapes within half a second get the same answer, and at most a tenth of the time is spent on answers. [PERFORMANCE.md](PERFORMANCE.md#metrics) says what it costs.
+* A scrape asks the switch once. Scrapes within half a second get the same answer, and at most a tenth of the time is spent on answers. [PERFORMANCE.md](PERFORMANCE.md#observation) says what it costs.
 
 [contrib/prometheus](../contrib/prometheus) has a configuration for Prometheus and rules for alerts, [contrib/grafana](../contrib/grafana) a dashboard. ` + "`make test-metrics`" + ` has Debian's Prometheus scrape
 a lab's switch, kills a member under traffic, and waits for the alert.
