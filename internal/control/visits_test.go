@@ -43,7 +43,7 @@ func TestNothingWalksAllGroups(t *testing.T) {
 			for range rounds {
 				begin := cpuTime(t)
 				events()
-				time.Sleep(50 * time.Millisecond) // for what follows them
+				time.Sleep(50 * time.Millisecond) // the time of work that events leave to later turns of the loop
 				took, l := cpuTime(t)-begin, least[name]
 				if l[i] == 0 || took < l[i] {
 					l[i] = took

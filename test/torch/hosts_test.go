@@ -104,7 +104,7 @@ func TestRanksOfAHostKilled(t *testing.T) {
 	if len(helper) != 1 || len(children(j.ranks[5-first].PID())) > 0 {
 		t.Fatalf("ranks 2 and 3 have %v and %v", children(j.ranks[2].PID()), children(j.ranks[3].PID()))
 	}
-	for _, n := range []int{5 - first, first} { // that which has not started the helper, and that which has
+	for _, n := range []int{5 - first, first} { // a rank that found the helper, and the rank that started it
 		j.kill(n, false)
 		until(0., 1., float64(5-n), 4.)
 		begin("1", n)

@@ -144,6 +144,31 @@ func (p *process) open(master bool) {
 
 func answered(id uint64) func(answer) bool { return func(a answer) bool { return a.Re == id } }
 
+// sender returns a function that posts a part of from's window, each time with other bytes, and waits until the others
+// have got them and from its completion.
+func sender(t *testing.T) func(from *process, others ...*process) {
+	imm := uint64(0)
+	return func(from *process, others ...*process) {
+		t.Helper()
+		imm++
+		part := bytes.Repeat([]byte{byte(0x40 + imm)}, 1<<20)
+		copy(from.window[1<<20:], part)
+		from.ask(`{"op":"post","id":%d,"g":1,"offset":%d,"len":%d,"imm":%d}`, 100+imm, 1<<20, 1<<20, imm)
+		for _, p := range others {
+			a := p.until(func(a answer) bool { return len(a.Got) > 0 })
+			if a.Got[0] != [2]uint64{imm, 1 << 20} || !bytes.Equal(p.window[1<<20:2<<20], part) {
+				t.Fatalf("host %s: %+v, or other bytes", p.host.Name, a)
+			}
+		}
+		from.until(func(a answer) bool {
+			if len(a.Got) > 0 {
+				t.Errorf("the source has got %+v", a)
+			}
+			return slices.Contains(a.Done, 100+imm)
+		})
+	}
+}
+
 // Four processes make a group. Each of them may post, and its bytes are in the windows of the others. A process
 // that ends leaves at once, one that is killed with its helper is evicted, and comes back.
 func TestGroup(t *testing.T) {
@@ -165,21 +190,7 @@ func TestGroup(t *testing.T) {
 	for _, p := range all {
 		p.until(answered(2))
 	}
-	imm := uint64(0)
-	sent := func(from *process, others ...*process) {
-		t.Helper()
-		imm++
-		part := bytes.Repeat([]byte{byte(0x40 + imm)}, 1<<20)
-		copy(from.window[1<<20:], part)
-		from.ask(`{"op":"post","id":%d,"g":1,"offset":%d,"len":%d,"imm":%d}`, 100+imm, 1<<20, 1<<20, imm)
-		for _, p := range others {
-			a := p.until(func(a answer) bool { return len(a.Got) > 0 })
-			if a.Got[0] != [2]uint64{imm, 1 << 20} || !bytes.Equal(p.window[1<<20:2<<20], part) {
-				t.Fatalf("host %s: %+v, or other bytes", p.host.Name, a)
-			}
-		}
-		from.until(func(a answer) bool { return len(a.Done) == 1 && a.Done[0] == 100+imm })
-	}
+	sent := sender(t)
 	sent(m, all[1:]...)
 	sent(all[2], m, all[1], all[3])
 
@@ -227,33 +238,14 @@ func TestShared(t *testing.T) {
 	for i, p := range []*process{early, m, all[2], all[3], all[4]} {
 		p.open(i == 1)
 	}
-	for _, p := range all[1:] { // that of the master's host is no member of its own
+	for _, p := range all[1:] { // the process beside the master joins too, and is no member of its own
 		p.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
 	}
 	m.ask(`{"op":"make","id":2,"g":1,"ip":"10.77.254.9","members":2,"dead_after_ms":300}`)
 	for _, p := range all {
 		p.until(answered(2))
 	}
-	imm := uint64(0)
-	sent := func(from *process, others ...*process) {
-		t.Helper()
-		imm++
-		part := bytes.Repeat([]byte{byte(0x40 + imm)}, 1<<20)
-		copy(from.window[1<<20:], part)
-		from.ask(`{"op":"post","id":%d,"g":1,"offset":%d,"len":%d,"imm":%d}`, 100+imm, 1<<20, 1<<20, imm)
-		for _, p := range others {
-			a := p.until(func(a answer) bool { return len(a.Got) > 0 })
-			if a.Got[0] != [2]uint64{imm, 1 << 20} || !bytes.Equal(p.window[1<<20:2<<20], part) {
-				t.Fatalf("host %s: %+v, or other bytes", p.host.Name, a)
-			}
-		}
-		from.until(func(a answer) bool {
-			if len(a.Got) > 0 {
-				t.Errorf("the source has got %+v", a)
-			}
-			return slices.Contains(a.Done, 100+imm)
-		})
-	}
+	sent := sender(t)
 	sent(m, all[1:]...)
 	sent(early, m, all[2], all[3], all[4])
 	sent(all[3], m, early, all[2], all[4])
@@ -304,7 +296,7 @@ func TestComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	h.clients = 1 // it was taken in before the last one had listen end
+	h.clients = 1 // a process that connected before the last one ended the listener
 	_ = l.SetDeadline(time.Unix(1, 0))
 	done := make(chan error, 1)
 	go func() { done <- h.listen(l) }()

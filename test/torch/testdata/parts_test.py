@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import random
+import selectors
 import socket
 import sys
 import threading
@@ -415,6 +416,22 @@ class Parts(unittest.TestCase):
         j.channels[2].rejoin()
         with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank was in"):
             j.channels[2].broadcast([memoryview(bytearray(10))], 1)
+
+    def test_earlier_connection(self):
+        """A connection that is silent takes out the ranks of its address, unless its rank has come back by another one."""
+        for again in (True, False):
+            s = server.Server("127.0.0.1", "secret", 4, lambda *_: None)
+            self.addCleanup(s.close)
+            old, new, beside = (server.Connection(socket.socketpair()[0], s) for _ in range(3))
+            for p, rank in (old, 2), (new, 2), (beside, 3):
+                p.rank, p.ip, p.ready, p.joined = rank, "10.0.0.2", True, True
+            old.dead = old.silent = True
+            with s.lock, selectors.DefaultSelector() as ready:
+                s.hub.peers = {2: new if again else old, 3: beside}
+                ready.register(old.sock, selectors.EVENT_READ, old)
+                s.connections.add(old)
+                s.look(ready, old)
+                self.assertEqual(s.hub.peers, {2: new, 3: beside} if again else {})
 
     def test_lag(self):
         """A rank that holds the source is out after the bound, and is told; one that reads each now and then is not."""

@@ -175,7 +175,7 @@ class Server:
             self.connections.remove(c)
             if c.rank is not None:
                 why = "its process has ended, or its host does not answer"
-                if c.silent and self.hub.peers.get(c.rank) is c:  # else the address has a new process meanwhile
+                if c.silent and self.hub.peers.get(c.rank) is c:  # a connection that the hub has lost already says nothing of a new process
                     self.hub.evicted(c.ip, why)
                 self.hub.lose(c, "lost", why)
             c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
