@@ -61,6 +61,9 @@ func TestGotestFailsForSkips(t *testing.T) {
 	}
 	const whole = `{"Time":"2026-01-01T00:00:00Z","Action":"skip","Package":"` + module + `api","Elapsed":0}` + "\n" // a package without tests
 	disturbed := `{"Time":"2026-01-01T00:00:00Z","Action":"output","Package":"` + module + `test/e2e","Test":"TestA","Output":"    a_test.go:1: 2 s, want 1 s; but other programs used 0.94 CPUs meanwhile\n"}` + "\n"
+	said := func(text string) string {
+		return `{"Time":"2026-01-01T00:00:00Z","Action":"output","Package":"` + module + `lab/block/rig","Test":"TestA","Output":"    a_test.go:1: ` + text + `\n"}` + "\n"
+	}
 	for name, c := range map[string]struct {
 		events string
 		strict bool
@@ -73,7 +76,8 @@ func TestGotestFailsForSkips(t *testing.T) {
 		"a skip with a reason":        {event("skip", "test/soak", "TestTreesSoak"), true, true, "0 0 1"},
 		"a subtest of it":             {event("skip", "test/soak", "TestTreesSoak/x/y") + event("pass", "test/soak", "TestTreesSoak"), true, true, "1 0 1"},
 		"the same name elsewhere":     {event("skip", "api", "TestTreesSoak"), true, false, "0 0 1"},
-		"a package with a reason":     {event("skip", "lab/block/rig", "TestAny"), true, true, "0 0 1"},
+		"of another part":             {said("scripts/test block or soak-block runs it") + event("skip", "lab/block/rig", "TestA"), true, true, "0 0 1"},
+		"of no part":                  {said("nobody runs it") + event("skip", "lab/block/rig", "TestA"), true, false, "0 0 1"},
 		"a subtest":                   {event("skip", "api", "TestA/b") + event("pass", "api", "TestA"), true, false, "1 0 1"},
 		"failed, then passed":         {event("fail", "api", "TestA") + event("pass", "api", "TestA"), true, true, "1 0 0"},
 		"failed, then skipped":        {event("fail", "api", "TestA") + event("skip", "api", "TestA"), true, false, "0 0 1"},

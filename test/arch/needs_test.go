@@ -222,18 +222,9 @@ func TestPartsInstallWhatTheirTestsRun(t *testing.T) {
 		if mode == "unit" {
 			continue // it skips what needs a package that is not there
 		}
-		out, err := exec.Command("../../scripts/test", "--list", mode).Output()
-		flags, packages, ok := strings.Cut(strings.TrimSpace(string(out)), " -- ")
-		if err != nil || !ok {
-			t.Fatalf("scripts/test --list %s: %v: %s", mode, err, out)
-		}
-		run := regexp.MustCompile("")
-		if m := regexp.MustCompile(`-run (\S+)`).FindStringSubmatch(flags); m != nil {
-			run = regexp.MustCompile(m[1])
-		}
+		runs := runsOf(t, mode)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			folder, test, _ := strings.Cut(name, ".")
-			if !all[name].isTest || !run.MatchString(test) || !covers(strings.Fields(packages), folder) {
+			if !all[name].isTest || !runs(name) {
 				continue
 			}
 			var things, parts []string
@@ -260,6 +251,50 @@ func TestPartsInstallWhatTheirTestsRun(t *testing.T) {
 	}
 }
 
+// runsOf returns whether a mode of scripts/test runs a test, which is folder.Name.
+func runsOf(t *testing.T, mode string) func(name string) bool {
+	t.Helper()
+	out, err := exec.Command("../../scripts/test", "--list", mode).Output()
+	flags, packages, ok := strings.Cut(strings.TrimSpace(string(out)), " -- ")
+	if err != nil || !ok {
+		t.Fatalf("scripts/test --list %s: %v: %s", mode, err, out)
+	}
+	run := regexp.MustCompile("")
+	if m := regexp.MustCompile(`-run (\S+)`).FindStringSubmatch(flags); m != nil {
+		run = regexp.MustCompile(m[1])
+	}
+	return func(name string) bool {
+		folder, test, _ := strings.Cut(name, ".")
+		return run.MatchString(test) && covers(strings.Fields(packages), folder)
+	}
+}
+
+// A test that is skipped because another part of scripts/test runs it (labtest's Part) is run by one of those parts.
+func TestPartsRunTheirTests(t *testing.T) {
+	runs := make(map[string]func(name string) bool)
+	for _, mode := range modes(t) {
+		runs[mode] = runsOf(t, mode)
+	}
+	all, n := functions(t, nil), 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !all[name].isTest {
+			continue
+		}
+		var parts []string
+		reach(all, name, make(map[string]bool), func(f *function) { parts = append(parts, f.parts...) })
+		if len(parts) == 0 {
+			continue
+		}
+		n++
+		if !slices.ContainsFunc(parts, func(p string) bool { return runs[p] != nil && runs[p](name) }) {
+			t.Errorf("%s leaves itself to %s, and no such part runs it: scripts/test", name, strings.Join(parts, " or "))
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d tests are of parts; is this test still looking for the right thing?", n)
+	}
+}
+
 // covers says whether patterns of packages have a folder among them.
 func covers(patterns []string, folder string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -282,7 +317,7 @@ func TestSkipsExist(t *testing.T) {
 			continue
 		}
 		test, _, _ := strings.Cut(words[1], "/")
-		if f := all[words[0]+"."+test]; test != "*" && (f == nil || !f.isTest) {
+		if f := all[words[0]+"."+test]; f == nil || !f.isTest {
 			t.Errorf("scripts/skips: %s has no test %s", words[0], test)
 		}
 	}
