@@ -260,12 +260,18 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 	return nil
 }
 
-// refuseUnfinished answers the source of a group that ends with data in flight: nothing of
-// it will be acknowledged (R88). A source behind another switch is answered there. A group
+// refuseUnfinished answers the source of a group that ends with data in flight, and members that were told to wait:
+// nothing of it will be acknowledged (R88). Those behind another switch are answered there. A group
 // that resumes has no source yet.
 func (g *group) refuseUnfinished(out *Output) {
-	if !g.is(failed) && g.src.member != none && g.src.neighbor == 0 && !g.isQuiescent() {
+	if !g.is(failed) && g.src.member != none && g.src.neighbor == 0 && (!g.isQuiescent() || g.is(messageRefused|blocking)) {
 		g.sendNAK(out, rocev2.SyndromeNAKOpErr, g.agg.acked.Next())
+	}
+	for i := range g.members {
+		m, k := &g.members[i], MemberID(i)
+		if g.historyOf(k).waits != 0 && m.live && int32(i) != g.src.member && g.legs[m.leg].connected() {
+			g.nakFirstPacket(k, rocev2.SyndromeNAKOpErr, out)
+		}
 	}
 }
 
