@@ -84,7 +84,8 @@ func TestFastFlips(t *testing.T) {
 		s.Fast.Packets-before.Fast.Packets, a.DataIn-b.DataIn, a.Resent-b.Resent, a.Probes-b.Probes)
 	losses = x.losses() - losses
 	if served, source := a.NAKsServed-b.NAKsServed, x.hosts[0].qp.Stats().NAKs-naks; served+source > losses {
-		t.Errorf("%d NAKs were served, and the source got %d; %d copies were lost", served, source, losses)
+		// Two ways to a port change places after a time (fastDrain), which a machine that is full exceeds.
+		machine.Timing(t, "%d NAKs were served, and the source got %d; %d copies were lost", served, source, losses)
 	}
 	if s.Fast.Grants-before.Fast.Grants < 20 || a.Resent == b.Resent {
 		machine.Timing(t, "the paths were not exchanged: %+v", s.Fast)
@@ -116,7 +117,7 @@ func TestFastTakenBackWithALegBehind(t *testing.T) {
 	naks, losses := after.NAKsServed-before.NAKsServed, x.losses()-losses
 	t.Logf("taken back %d times with a leg behind; %d copies out of the store", behind, after.Resent-before.Resent)
 	if naks > losses {
-		t.Errorf("receivers sent %d NAKs; %d copies were lost", naks, losses)
+		machine.Timing(t, "receivers sent %d NAKs; %d copies were lost", naks, losses)
 	}
 	if behind == 0 {
 		machine.Timing(t, "the group was never taken back with a leg behind")
