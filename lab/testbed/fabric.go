@@ -29,6 +29,8 @@ type FabricConfig struct {
 	State bool
 	// FastPath turns the fast path on in all switches, at hosts that take its copies.
 	FastPath bool
+	// FastPathOf, if set, returns the fast_path of the gleamd of a switch. Hosts take copies then.
+	FastPathOf func(*fabric.Switch) string
 	// More are further lines of the configuration file of each gleamd. []
 	More string
 	// API, if set, returns further lines of section api for the gleamd of a switch.
@@ -63,8 +65,8 @@ func BuildFabric(ctx context.Context, c FabricConfig) (_ *Fabric, err error) {
 	if err := cleanStale(c.Dir); err != nil {
 		return nil, fmt.Errorf("clean up after an earlier run: %w", err)
 	}
-	if c.FastPath {
-		c.Fabric.Redirects = true
+	c.Fabric.Redirects = c.Fabric.Redirects || c.FastPath || c.FastPathOf != nil
+	if c.FastPath && c.FastPathOf == nil {
 		c.More += fastPathOn
 	}
 	f := &Fabric{Gleamds: make(map[string]*Gleamd), wired: c.Fabric.Count, dir: runDir(c.Dir, c.Fabric.Name)}
@@ -104,6 +106,9 @@ func (f *Fabric) config(c *FabricConfig, s *fabric.Switch, dir string) string {
 	}
 	if c.State {
 		set.more += "state: " + stateIn(dir) + "\n"
+	}
+	if c.FastPathOf != nil {
+		set.more += "fast_path: " + c.FastPathOf(s) + "\n"
 	}
 	if c.API != nil {
 		set.api = c.API(s)

@@ -16,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/stranger"
 )
 
 const cmPort = 7471
@@ -24,7 +25,7 @@ const cmPort = 7471
 // datagrams.
 type agent struct {
 	h    *host
-	w    *wire
+	w    *stranger.Wire
 	path rocev2.Path // the path to the group
 
 	mu     sync.Mutex
@@ -48,14 +49,14 @@ func (s *scene) agents() {
 	var all sync.WaitGroup
 	for _, name := range []string{"a", "b", "c"} {
 		h := s.open(name, nil, 0) // the device has the port of RoCEv2
-		a := &agent{h: h, w: newWire(s.t, h.Host), path: s.pathToGroup(h)}
+		a := &agent{h: h, w: stranger.New(s.t, h.Host), path: s.pathToGroup(h)}
 		s.cm[name] = a
 		all.Go(func() {
 			for ctx.Err() == nil {
 				var f rocev2.Frame
 				var m cm.Message
 				switch {
-				case !a.w.next(&f):
+				case !a.w.Next(&f):
 				case f.Kind == rocev2.KindMAD && f.Dst() == h.ip && cm.Decode(f.MAD(), &m) == cm.OK:
 					a.receive(&m)
 				case f.Kind == rocev2.KindRoCE && f.Dst() == h.ip && f.BTH().Opcode().Is(rocev2.OpRequest):
@@ -73,7 +74,7 @@ func (s *scene) pathToGroup(h *host) rocev2.Path {
 
 func (a *agent) send(m *cm.Message) {
 	b := make([]byte, 512)
-	a.w.send(b[:rocev2.BuildMAD(b, &a.path, 0, m.Append(nil))])
+	a.w.Send(b[:rocev2.BuildMAD(b, &a.path, 0, m.Append(nil))])
 }
 
 // scriptedQP is a queue pair that a requester sends from. It receives nothing but keepalive probes.
@@ -89,7 +90,7 @@ func (a *agent) respond(to rocev2.QPN) {
 	a.mu.Unlock()
 	if q.own == to {
 		b := make([]byte, 256)
-		a.w.send(b[:rocev2.BuildAck(b, &a.path, q.dest, q.expects.Prev(), rocev2.SyndromeACK, 0, false)])
+		a.w.Send(b[:rocev2.BuildAck(b, &a.path, q.dest, q.expects.Prev(), rocev2.SyndromeACK, 0, false)])
 	}
 }
 
@@ -182,7 +183,7 @@ func (a *agent) disconnect(d time.Duration) (heard bool) {
 // requester is the send queue of a member whose first PSN the switch chooses: one packet at a time, repeated until it is
 // acknowledged.
 type requester struct {
-	w      *wire
+	w      *stranger.Wire
 	own    rocev2.QPN
 	dest   rocev2.QPN
 	psn    rocev2.PSN // the PSN of the next packet
@@ -203,7 +204,7 @@ func (q *requester) post(_ *group, _ int, payload []byte) error {
 	return nil
 }
 
-func (q *requester) again() { q.w.send(q.packet); q.sent = time.Now() }
+func (q *requester) again() { q.w.Send(q.packet); q.sent = time.Now() }
 
 func (q *requester) wait(ctx context.Context) (int, error) {
 	for ctx.Err() == nil {
@@ -211,7 +212,7 @@ func (q *requester) wait(ctx context.Context) (int, error) {
 			q.again()
 		}
 		var f rocev2.Frame
-		if !q.w.next(&f) || f.Kind != rocev2.KindRoCE || f.Src() != q.path.Dst || f.BTH().DestQP() != q.own || f.BTH().Opcode() != rocev2.Acknowledge {
+		if !q.w.Next(&f) || f.Kind != rocev2.KindRoCE || f.Src() != q.path.Dst || f.BTH().DestQP() != q.own || f.BTH().Opcode() != rocev2.Acknowledge {
 			continue
 		}
 		switch s := f.AETH().Syndrome(); s.Kind() {
@@ -270,7 +271,7 @@ func (g *group) dial() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.info = endpoint.QPInfo{IP: m.ip, QPN: own, SQPSN: reply.PSN, RQPSN: first}
-	m.source = &requester{w: newWire(s.t, m.Host), own: own, dest: reply.QPN, psn: reply.PSN, path: s.pathToGroup(m.host)}
+	m.source = &requester{w: stranger.New(s.t, m.Host), own: own, dest: reply.QPN, psn: reply.PSN, path: s.pathToGroup(m.host)}
 	g.qpn = reply.QPN
 	return err
 }

@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // ending is a way in which gleamd ends.
 type ending struct {
 	name string
-	disk string // options of the small disk that has all that gleamd writes; "" for the machine's
+	disk bool // all that gleamd writes is on a small disk
 	// fail makes the state file fail before the situation's act. nil: it does not fail.
 	fail func(*scene)
 	// oldFile: a turn may begin after the file fails, so that the file has positions without a source. The group ends with
@@ -29,7 +31,7 @@ type ending struct {
 var endings = []ending{
 	{name: "SIGTERM", stop: syscall.SIGTERM},
 	{name: "kill -9", stop: syscall.SIGKILL},
-	{name: "full disk", disk: "size=8m,mode=755", fail: fill, stop: syscall.SIGKILL, mend: free},
+	{name: "full disk", disk: true, fail: fill, stop: syscall.SIGKILL, mend: free},
 	{name: "read-only disk", fail: readOnly, oldFile: true, stop: syscall.SIGKILL, mend: writable},
 	{name: "torn", stop: syscall.SIGKILL, tear: tear},
 }
@@ -37,22 +39,13 @@ var endings = []ending{
 // fill leaves no room on the small disk.
 func fill(s *scene) {
 	s.t.Helper()
-	f, err := os.Create(filepath.Join(s.dir, "full"))
-	s.must(err)
-	defer f.Close()
-	for n := 1 << 20; n > 0; { // to the last byte
-		if _, err := f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
-			n /= 2
-		} else {
-			s.must(err)
-		}
-	}
+	s.must(labtest.FillDisk(s.dir))
 	s.failing(true)
 }
 
 func free(s *scene) {
 	s.t.Helper()
-	s.must(os.Remove(filepath.Join(s.dir, "full")))
+	s.must(labtest.FreeDisk(s.dir))
 	s.failing(false)
 }
 

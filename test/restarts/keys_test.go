@@ -22,6 +22,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/test/stranger"
 )
 
 // secondKey is that of the group's tenant. The stranger x holds the first one.
@@ -62,7 +63,7 @@ func (s *scene) claim() {
 	own, err := c.NS.Handle().LinkByName(fabric.HostInterface)
 	s.must(err)
 	// c's kernel knows its gateway: solicitations of it would be answered to x.
-	s.must(c.NS.Handle().NeighSet(&netlink.Neigh{LinkIndex: own.Attrs().Index, IP: gatewayOf(c.ip).AsSlice(), HardwareAddr: c.gateway[:], State: netlink.NUD_PERMANENT}))
+	s.must(c.NS.Handle().NeighSet(&netlink.Neigh{LinkIndex: own.Attrs().Index, IP: stranger.Gateway(c.ip).AsSlice(), HardwareAddr: c.gateway[:], State: netlink.NUD_PERMANENT}))
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	go func() { // as if c were asked for, and x had answered, again and again
@@ -98,7 +99,7 @@ func byEnvelopesOfSecond(s *scene) *group {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	c := s.hosts["c"]
-	w := newWire(s.t, c.Host)
+	w := stranger.New(s.t, c.Host)
 	go func() {
 		for ctx.Err() == nil {
 			c.announce(w)

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,27 +18,10 @@ import (
 // it each situation has two of the endings.
 const LongEnv = "GLEAM_RESTART_MATRIX"
 
-// ownMountsEnv tells a test process that it has a mount namespace of its own.
-const ownMountsEnv = "GLEAM_RESTARTS_OWN_MOUNTS"
-
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
 
 // TestMain runs the tests in a mount namespace of their own: small disks end with it.
-func TestMain(m *testing.M) {
-	if os.Getuid() != 0 || os.Getenv(ownMountsEnv) != "" {
-		os.Exit(programs.Run(m))
-	}
-	c := exec.Command("/proc/self/exe", os.Args[1:]...)
-	c.Env = append(os.Environ(), ownMountsEnv+"=1")
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	err := c.Run()
-	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
-		fmt.Fprintln(os.Stderr, "restarts: a mount namespace:", err)
-		os.Exit(1)
-	}
-	os.Exit(c.ProcessState.ExitCode())
-}
+func TestMain(m *testing.M) { os.Exit(labtest.OwnMounts(func() int { return programs.Run(m) })) }
 
 // TestRestarts plays each situation with each way in which gleamd ends, beside strangers who poison ARP, ND and the
 // forwarding database and acknowledge in every member's name. No completion comes before all live members have the bytes, and

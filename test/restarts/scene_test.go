@@ -31,6 +31,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/stranger"
 )
 
 // patience bounds every wait. It is longer than a start of gleamd and a source's retransmissions on a busy machine take.
@@ -62,7 +63,7 @@ type scene struct {
 	number    int // number of the cell
 	hosts     map[string]*host
 	group     *group
-	strangers []*stranger
+	strangers []*attacker
 	attacked  atomic.Pointer[group]
 	mend      func()            // a function that has the state file work again, if it has failed
 	cm        map[string]*agent // the agents of groups by RDMA-CM
@@ -88,9 +89,8 @@ func newScene(t *testing.T, r *situation, c *ending, v6 bool) *scene {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
 	t.Cleanup(cancel)
 	s := &scene{t: t, ctx: ctx, situation: r, dir: t.TempDir(), at: "l1", v6: v6, hosts: make(map[string]*host)}
-	if c.disk != "" {
-		s.must(syscall.Mount("small", s.dir, "tmpfs", 0, c.disk))
-		t.Cleanup(func() { s.check(syscall.Unmount(s.dir, syscall.MNT_DETACH)) })
+	if c.disk {
+		labtest.SmallDisk(t, s.dir)
 	}
 	for _, d := range []string{s.dir, filepath.Dir(s.dir)} { // gleamd becomes another user
 		s.must(os.Chmod(d, 0o755))
@@ -106,7 +106,7 @@ func newScene(t *testing.T, r *situation, c *ending, v6 bool) *scene {
 		Fabric: fabric.Config{Topology: top, Count: r.wired},
 	})
 	for _, h := range s.bed.Hosts {
-		x := &host{Host: h, s: s, ip: h.IPv4, gateway: s.bridgeMAC(h.Switch)}
+		x := &host{Host: h, s: s, ip: h.IPv4, gateway: stranger.GatewayMAC(t, h.Switch)}
 		if v6 {
 			x.ip = h.IPv6
 		}
@@ -300,12 +300,4 @@ func (s *scene) pinned(h *host) bool {
 	}) && slices.ContainsFunc(sticky, func(e netlink.Neigh) bool {
 		return e.Flags&netlink.NTF_STICKY != 0 && e.HardwareAddr.String() == mac
 	})
-}
-
-// bridgeMAC is the address by which hosts reach groups at a switch.
-func (s *scene) bridgeMAC(sw *fabric.Switch) rocev2.MAC {
-	s.t.Helper()
-	l, err := sw.NS.Handle().LinkByName("br0")
-	s.must(err)
-	return rocev2.MAC(l.Attrs().HardwareAddr)
 }

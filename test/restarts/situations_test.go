@@ -19,6 +19,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/stranger"
 )
 
 // situation is a situation in which gleamd ends.
@@ -88,7 +89,7 @@ func (s *scene) change(f func(ctx context.Context) error) *outcome {
 
 // untilAccepted returns at the moment at which the switch tells a host that it has accepted what it was asked, or when the
 // outcome is known. A switch that cannot store the change may have no answer: then gleamd ends a second later.
-func (s *scene) untilAccepted(w *wire, o *outcome) {
+func (s *scene) untilAccepted(w *stranger.Wire, o *outcome) {
 	keys := envelope.Keys{testbed.KeyID: s.bed.Key}
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		select {
@@ -97,7 +98,7 @@ func (s *scene) untilAccepted(w *wire, o *outcome) {
 		default:
 		}
 		var f rocev2.Frame
-		if !w.next(&f) || f.Kind != rocev2.KindUDP || f.UDP().SrcPort() != envelope.DefaultPort {
+		if !w.Next(&f) || f.Kind != rocev2.KindUDP || f.UDP().SrcPort() != envelope.DefaultPort {
 			continue
 		}
 		if m, err := envelope.Open(f.UDPPayload(), keys, false); err == nil && m.Type == envelope.TypeAccept {
@@ -132,7 +133,7 @@ func joins(s *scene) {
 			return err
 		})
 	}()
-	w := newWire(s.t, s.hosts["a"].Host)
+	w := stranger.New(s.t, s.hosts["a"].Host)
 	d.change = s.change(func(ctx context.Context) error {
 		err := s.hosts["a"].NS.Do(func() error { return g.masters[0].Add(ctx, ln.Addr().String()) })
 		if err == nil {
@@ -162,7 +163,7 @@ func leaves(s *scene) {
 	g := s.group
 	g.out("c")
 	c := g.member("c")
-	w := newWire(s.t, c.Host)
+	w := stranger.New(s.t, c.Host)
 	c.change = s.change(func(ctx context.Context) error { return g.masters[2].Leave(ctx) })
 	s.untilAccepted(w, c.change)
 }
@@ -223,7 +224,7 @@ func twoUplinks(s *scene) {
 	s.must(errors.Join(rack.Enslave("c", "to-c"), c.NS.SetFeature(fabric.HostInterface, lab.TXChecksum, false), c.NS.SetFeature(fabric.HostInterface, lab.GRO, true)))
 	for _, ip := range []netip.Addr{c.IPv4, c.IPv6} {
 		s.must(c.NS.AddAddr(fabric.HostInterface, netip.PrefixFrom(ip, map[bool]int{false: 24, true: 64}[ip.Is6()])))
-		s.must(c.NS.AddRoute(netip.PrefixFrom(gatewayOf(ip), 0), gatewayOf(ip), fabric.HostInterface))
+		s.must(c.NS.AddRoute(netip.PrefixFrom(stranger.Gateway(ip), 0), stranger.Gateway(ip), fabric.HostInterface))
 	}
 	s.must(errors.Join(rack.WaitUp(patience), c.NS.WaitUp(patience)))
 	s.rack = rack
@@ -244,7 +245,7 @@ func moved(s *scene) {
 func (s *scene) confirm() {
 	s.t.Helper()
 	c := s.hosts["c"]
-	w := newWire(s.t, c.Host)
+	w := stranger.New(s.t, c.Host)
 	var err error
 	if !s.within(patience, func() bool {
 		c.announce(w)

@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package soak
+package chaos
 
 import (
 	"context"
@@ -41,7 +41,13 @@ type life struct {
 	members []*member
 	policy  mcast.Policy
 	master  *endpoint.Group
-	mu      sync.Mutex // the lock of the members' left, and of the master's events
+	mu      sync.Mutex    // the lock of the members' left, and of the master's events
+	dead    time.Duration // the time after which the switch takes a silent member for dead
+	begun   time.Time
+
+	// What follows has the round's lock.
+	registered []*member // those of the group while it is registered
+	killed     time.Time // the time when the programs of one of them were killed; zero: none was
 }
 
 // member is a member of the group as it is now registered.
@@ -50,6 +56,8 @@ type member struct {
 	group *endpoint.Group
 	mr    endpoint.MR
 	left  bool
+
+	killed bool // its programs were; has the round's lock
 }
 
 func newLife(r *round, i int) *life {
@@ -72,13 +80,18 @@ func (l *life) run(ctx context.Context) {
 
 // join registers the group with some of the hosts, in a random order.
 func (l *life) join(ctx context.Context) bool {
-	l.members = nil
+	l.members, l.begun = nil, time.Now()
+	l.master = nil
 	order := l.rng.Perm(len(l.r.hosts))
 	for _, i := range order[:2+l.rng.IntN(len(order)-1)] {
 		l.members = append(l.members, &member{host: l.r.hosts[i]})
 	}
+	l.register(l.members)
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
 	deadAfter := []time.Duration{0, 200 * time.Millisecond, time.Second}[l.rng.IntN(3)]
+	if l.dead = deadAfter; deadAfter == 0 {
+		l.dead = map[mcast.Policy]time.Duration{mcast.Strict: 10 * time.Second, mcast.Evict: 100 * time.Millisecond}[l.policy]
+	}
 	whole := l.r.wholeFor() > settled
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
@@ -87,7 +100,6 @@ func (l *life) join(ctx context.Context) bool {
 	for i, m := range l.members {
 		var err error
 		if all[i], err = l.equip(m); err != nil {
-			l.r.wrong("%s: %s: %v", l.name, m.Name, err)
 			return false
 		}
 		names = append(names, m.Name)
@@ -109,12 +121,44 @@ func (l *life) join(ctx context.Context) bool {
 	return false
 }
 
+// errKilled is that of a host whose programs were killed.
+var errKilled = errors.New("its programs were killed")
+
 // equip registers a member's memory, and returns its host with it.
 func (l *life) equip(m *member) (*testbed.Host, error) {
-	x := *m.host.Host
-	err := x.Register(make([]byte, memory), uint64(l.rng.Uint32()|1)<<24)
+	l.r.mu.Lock()
+	h := m.open
+	l.r.mu.Unlock()
+	address := uint64(l.rng.Uint32()|1) << 24
+	if h == nil {
+		return nil, errKilled
+	}
+	x := *h
+	err := x.Register(make([]byte, memory), address)
 	m.mr = x.Memory
+	if errors.Is(err, endpoint.ErrClosed) {
+		return nil, errKilled
+	}
+	if err != nil {
+		l.r.wrong("%s: %s: %v", l.name, m.Name, err)
+	}
 	return &x, err
+}
+
+// register says which hosts are members, so that they can be killed as such.
+func (l *life) register(members []*member) {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	if l.registered = members; len(members) == 0 {
+		l.killed = time.Time{}
+	}
+}
+
+// isKilled reports whether the programs of a member were killed.
+func (l *life) isKilled(m *member) bool {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	return m.killed
 }
 
 // end closes the group's members, and their memory.
@@ -131,6 +175,7 @@ func (l *life) end() {
 			_ = m.mr.Close() // a queue pair that is not gone holds it
 		}
 	}
+	l.register(nil)
 	l.r.note("%s: closed", l.name)
 }
 
@@ -141,13 +186,16 @@ func (l *life) transfers(ctx context.Context) {
 		if len(live) < 2 {
 			return
 		}
-		if len(live) > 2 && l.rng.IntN(6) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
+		change := !l.isKilled(l.members[0])
+		if change && len(live) > 2 && l.rng.IntN(6) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
 			return
 		}
-		if l.rng.IntN(6) == 0 && !l.admit() {
+		if change && l.rng.IntN(6) == 0 && !l.admit() {
 			return
 		}
-		live = l.live()
+		if live = l.live(); len(live) < 2 {
+			return
+		}
 		sources := 1 + l.rng.IntN(2)
 		order := l.rng.Perm(len(live))
 		seeds := [2]uint64{l.rng.Uint64(), l.rng.Uint64()}
@@ -169,7 +217,7 @@ func (l *life) transfers(ctx context.Context) {
 // live are the members that are still in the group.
 func (l *life) live() (all []*member) {
 	for _, m := range l.members {
-		if !m.left {
+		if !m.left && !l.isKilled(m) {
 			all = append(all, m)
 		}
 	}
@@ -192,18 +240,28 @@ func (l *life) leave(m *member) bool {
 	return err == nil
 }
 
-// evicted reports whether the master was told that a member is out of the group.
+// evicted reports whether the master, or where its programs were killed a switch's journal, says that a member is out of the
+// group, or the programs of the member were killed.
 func (l *life) evicted(m *member) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.left {
-		return true
-	}
+	events := l.master.Events()
 	for end := time.After(stuckTime); ; {
+		switch headless := l.isKilled(l.members[0]); {
+		case m.left || l.isKilled(m):
+			return true
+		case headless && l.r.expelled(l.ip, m.IPv4, l.begun):
+			l.out(m.IPv4)
+			return true
+		case headless:
+			events = nil
+		}
 		select {
-		case e, ok := <-l.master.Events():
+		case <-time.After(10 * time.Millisecond):
+		case e, ok := <-events:
 			if !ok {
-				return m.left
+				events = nil
+				continue
 			}
 			if e.Kind == endpoint.Evicted || e.Kind == endpoint.MemberLeft {
 				l.out(e.Member)

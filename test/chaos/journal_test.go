@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package soak
+package chaos
 
 import (
 	"context"
@@ -24,6 +24,7 @@ type said struct {
 	group netip.Addr
 	at    time.Time
 	text  string
+	out   netip.Addr // the member that was evicted, or has left
 }
 
 // follow collects a switch's events until ctx ends.
@@ -53,7 +54,11 @@ func (r *round) collect(name string, events []api.Event) {
 			r.notes = append(r.notes, fmt.Sprintf("%8.3f s  %s: %s", time.Since(r.begin).Seconds(), name, e.Reason))
 		}
 		if e.Group.IsValid() && slices.Contains(reasons, e.Kind) {
-			r.journal = append(r.journal, said{e.Group, e.Time, fmt.Sprintf("%s: %s %v %s", name, e.Kind, e.Member, e.Reason)})
+			x := said{group: e.Group, at: e.Time, text: fmt.Sprintf("%s: %s %v %s", name, e.Kind, e.Member, e.Reason)}
+			if e.Kind == api.EventEvicted || e.Kind == api.EventLeft {
+				x.out = e.Member
+			}
+			r.journal = append(r.journal, x)
 		}
 	}
 }
@@ -69,4 +74,11 @@ func (r *round) why(group netip.Addr, since time.Time) string {
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+// expelled reports whether a journal says that a member is out of a group since a time.
+func (r *round) expelled(group, member netip.Addr, since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.journal, func(x said) bool { return x.group == group && x.out == member && x.at.After(since) })
 }

@@ -1,10 +1,11 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package soak
+package chaos
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -34,13 +35,17 @@ func (l *life) admit() bool {
 		return true
 	}
 	m := &member{host: free[l.rng.IntN(len(free))]}
+	l.register(append(slices.Clone(l.members), m))
 	x, err := l.equip(m)
+	if errors.Is(err, errKilled) {
+		l.register(l.members)
+		return true
+	}
 	if err != nil {
-		l.r.wrong("%s: %s: %v", l.name, m.Name, err)
 		return false
 	}
 	master := l.members[0]
-	ln, err := lab.In(master.NS, func() (net.Listener, error) { return net.Listen("tcp", netip.AddrPortFrom(master.IP, 0).String()) })
+	ln, err := lab.In(master.NS, func() (net.Listener, error) { return net.Listen("tcp", netip.AddrPortFrom(master.IPv4, 0).String()) })
 	if err != nil {
 		l.r.wrong("%s: %s: %v", l.name, master.Name, err)
 		return false

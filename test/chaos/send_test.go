@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package soak
+package chaos
 
 import (
 	"bytes"
@@ -73,7 +73,6 @@ func (l *life) send(ctx context.Context, from *member, live []*member, at, size 
 			}
 			l.compare(from, live, at+start, at+ends[done], done)
 			done++
-			l.r.count("messages")
 		}
 	}
 	l.compare(from, live, at, at+size, len(ends))
@@ -99,6 +98,9 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 		wait, cancel := context.WithTimeout(ctx, stuckTime/2)
 		n, err := from.group.QP().Poll(wait, wcs)
 		cancel()
+		if n > 0 {
+			l.r.completed(n, l.stall(stood))
+		}
 		if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
 			return n, err
 		}
@@ -106,7 +108,7 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 			seen = true
 			l.r.picture(l.ip)
 		}
-		if time.Since(stood)-l.r.brokenSince(stood) >= stuckTime {
+		if l.stall(stood) >= stuckTime {
 			break
 		}
 	}
@@ -119,6 +121,19 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 	wait, cancel := context.WithTimeout(ctx, errorTime)
 	defer cancel()
 	return from.group.QP().Poll(wait, wcs)
+}
+
+// stall is for how long a source has stood still since a time, without the time in which something was missing, and that after
+// which the switch takes a member for dead whose programs were killed.
+func (l *life) stall(since time.Time) time.Duration {
+	l.r.mu.Lock()
+	killed := l.killed
+	l.r.mu.Unlock()
+	d := time.Since(since) - l.r.brokenSince(since)
+	if !killed.IsZero() {
+		d = min(d, time.Since(killed)) - l.dead
+	}
+	return max(0, d)
 }
 
 // reason is what the master was told, or a switch's journal has said, about the end of the group or of

@@ -1,25 +1,23 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package soak
+package chaos
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab/fabric"
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/test/bedtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // round is a fabric with groups, and one who makes it fail.
@@ -30,40 +28,22 @@ type round struct {
 	bed   *testbed.Fabric
 	top   *fabric.Topology
 	hosts []*host
+	lives []*life
 	begin time.Time
+
+	stranger *fabric.Host // a host that is in no group
+	disk     string       // the small disk of all state files
+	clocks   string       // the folder of the switches' clocks
+	uptime   int64        // seconds by the machine's monotonic clock, when the round began
 
 	mu      sync.Mutex
 	notes   []string  // what happened, in order
 	journal []said    // events of the switches' journals
-	whole   time.Time // the time since which nothing is missing; zero: something is
+	going   []*fault  // the faults that go on
+	last    string    // the kind of the last one that began
+	whole   time.Time // the end of the last one
 	broken  []span    // the spans in which something was missing
 	*tally
-}
-
-// host is a host with its device and its answers to envelopes.
-type host struct {
-	*testbed.Host
-}
-
-// tally counts.
-type tally struct {
-	counts map[string]int
-}
-
-func newTally() *tally { return &tally{counts: make(map[string]int)} }
-
-func (t *tally) add(o *tally) {
-	for k, n := range o.counts {
-		t.counts[k] += n
-	}
-}
-
-func (t *tally) String() string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(t.counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", t.counts[k], k))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // random is the source of the choices of one who acts in the round.
@@ -74,25 +54,38 @@ func newRound(t *testing.T, seed uint64) *round {
 	r := &round{t: t, seed: seed, tally: newTally()}
 	rng := random(seed, 0)
 	r.top, r.what = randomTopology(rng)
-	r.bed = bedtest.Fabric(t, testbed.FabricConfig{Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: fabric.Config{Topology: r.top, Count: true}})
-	for _, h := range bedtest.Open(t, fabric.Plain(r.bed.Hosts), testbed.Endpoints{Key: r.bed.Key, Device: soft.Config{Seed: seed}, Answer: true}) {
-		r.hosts = append(r.hosts, &host{h})
+	r.disk = t.TempDir()
+	labtest.SmallDisk(t, r.disk)
+	r.bed = bedtest.Fabric(t, testbed.FabricConfig{
+		Dir: r.disk, Gleamd: r.withClocks(programs.Path(t, "gleamd")), State: true, Fabric: fabric.Config{Topology: r.top, Count: true},
+		FastPathOf: func(s *fabric.Switch) string {
+			mode := []string{"off", "auto", "require"}[rng.IntN(3)]
+			r.what += fmt.Sprintf(", %s %s", s.Name, mode)
+			return mode
+		},
+	})
+	last := len(r.bed.Hosts) - 1
+	r.stranger = r.bed.Hosts[last]
+	for i, h := range bedtest.Open(t, fabric.Plain(r.bed.Hosts[:last]), r.endpoints(seed)) {
+		r.hosts = append(r.hosts, &host{r.bed.Hosts[i], h})
 	}
 	return r
 }
 
 // run has groups live, and elements fail, for a time.
 func (r *round) run(length time.Duration) {
-	r.begin = time.Now()
-	r.setWhole(true)
+	r.begin, r.whole = time.Now(), time.Now()
 	ctx, cancel := context.WithTimeout(r.t.Context(), length)
 	defer cancel()
-	groups := 1 + random(r.seed, 0).IntN(2)
-	var all sync.WaitGroup
-	for i := range groups {
-		all.Go(func() { newLife(r, i).run(ctx) })
+	for i := range 1 + random(r.seed, 0).IntN(2) {
+		r.lives = append(r.lives, newLife(r, i))
 	}
-	all.Go(func() { r.fail(ctx) })
+	var all sync.WaitGroup
+	for _, l := range r.lives {
+		all.Go(func() { l.run(ctx) })
+	}
+	all.Go(func() { r.fail(ctx, 1, r.ofFabric) })
+	all.Go(func() { r.fail(ctx, 10, r.ofHosts) })
 	following, stop := context.WithCancel(r.t.Context())
 	var followers sync.WaitGroup
 	for _, s := range r.bed.Switches {
@@ -118,57 +111,6 @@ func (r *round) wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.note("WRONG: %s", text)
 	r.t.Errorf("GLEAM_SEED=%d, after %.3f s: %s", r.seed, time.Since(r.begin).Seconds(), text)
-}
-
-// count adds one to a count.
-func (r *round) count(what string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts[what]++
-}
-
-func (r *round) setWhole(whole bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch now := time.Now(); {
-	case !whole:
-		r.whole = time.Time{}
-		r.broken = append(r.broken, span{from: now})
-	default:
-		r.whole = now
-		if n := len(r.broken); n > 0 {
-			r.broken[n-1].to = now
-		}
-	}
-}
-
-// span is from a fault to its end; without an end it lasts.
-type span struct{ from, to time.Time }
-
-// brokenSince returns for how long something has been missing since a time.
-func (r *round) brokenSince(since time.Time) (d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.broken {
-		if s.to.IsZero() {
-			s.to = time.Now()
-		}
-		if s.from.Before(since) {
-			s.from = since
-		}
-		d += max(0, s.to.Sub(s.from))
-	}
-	return d
-}
-
-// wholeFor returns how long nothing has been missing.
-func (r *round) wholeFor() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.whole.IsZero() {
-		return 0
-	}
-	return time.Since(r.whole)
 }
 
 // reportLines is how much of each switch's log is printed.
