@@ -102,11 +102,8 @@ func randomTopology(rng *rand.Rand) (*fabric.Topology, string) {
 		}
 		what = fmt.Sprintf("%d switches with %d links, %d hosts", n, inner, len(top.Hosts))
 	}
-	near := top.Links[len(top.Links)-1-rng.IntN(3)] // a link of a host
-	if slices.Contains(top.Hosts, near.A) {
-		near.A = near.B
-	}
-	top.Hosts, top.Links = append(top.Hosts, "x"), append(top.Links, fabric.Link{A: near.A, B: "x"}) // the stranger
+	near := top.Links[len(top.Links)-1-rng.IntN(3)].A                                              // a host's switch
+	top.Hosts, top.Links = append(top.Hosts, "x"), append(top.Links, fabric.Link{A: near, B: "x"}) // the stranger
 	loss := []float64{0, 0, 0.001, 0.01}[rng.IntN(4)]
 	for i := range top.Links {
 		top.Links[i].Loss = loss

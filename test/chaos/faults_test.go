@@ -38,7 +38,7 @@ type fault struct {
 // fail has faults happen and end, one after the other, until ctx ends.
 func (r *round) fail(ctx context.Context, actor uint64, choose func(*rand.Rand) fault) {
 	rng := random(r.seed, actor)
-	for sleep(ctx, between(rng, 500*time.Millisecond, 4*time.Second)) {
+	for sleep(ctx, between(rng, 300*time.Millisecond, 3*time.Second)) {
 		if f := choose(rng); f.kind != "" && !r.fault(ctx, &f) {
 			return
 		}

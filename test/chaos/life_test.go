@@ -24,10 +24,10 @@ const (
 	window      = uint64(0x5000_0000_0000)
 	depth       = 16
 	joinTimeout = 15 * time.Second
-	// settled is how long the fabric must be whole for a registration to have no excuse: longer
+	// healTime bounds how long it takes after the last fault until a group can be registered, and has transferred: longer
 	// than the grace of a lost neighbour, and its hello's hold time.
-	settled = 6 * time.Second
-	again   = 300 * time.Millisecond // the time until the next attempt to register
+	healTime = 6 * time.Second
+	again    = 100 * time.Millisecond // the time until the next attempt to register
 )
 
 // life is a group that is registered again and again, with other members each time.
@@ -41,9 +41,10 @@ type life struct {
 	members []*member
 	policy  mcast.Policy
 	master  *endpoint.Group
-	mu      sync.Mutex    // the lock of the members' left, and of the master's events
-	dead    time.Duration // the time after which the switch takes a silent member for dead
+	mu      sync.Mutex // the lock of the members' left, and of the master's events
 	begun   time.Time
+
+	deadAfter time.Duration
 
 	// What follows has the round's lock.
 	registered []*member // those of the group while it is registered
@@ -78,6 +79,31 @@ func (l *life) run(ctx context.Context) {
 	}
 }
 
+// heals registers the group once more when no fault goes on any more, and has it transfer.
+func (l *life) heals() {
+	begin := time.Now()
+	for n := 1; ; n++ {
+		l.name = fmt.Sprintf("group %s, registration %d after the last fault", l.ip, n)
+		ok := l.join(context.Background())
+		if ok {
+			live := l.live()
+			ok = l.send(context.Background(), live[0], live, 0, memory, l.rng.Uint64()) == nil
+		}
+		took := time.Since(begin)
+		l.end()
+		if ok {
+			l.r.healed(took)
+		}
+		if took > healTime {
+			l.r.wrong("%s: %v after the last fault: success %v", l.name, took, ok)
+		}
+		if ok || took > healTime {
+			return
+		}
+		time.Sleep(again)
+	}
+}
+
 // join registers the group with some of the hosts, in a random order.
 func (l *life) join(ctx context.Context) bool {
 	l.members, l.begun = nil, time.Now()
@@ -88,11 +114,10 @@ func (l *life) join(ctx context.Context) bool {
 	}
 	l.register(l.members)
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
-	deadAfter := []time.Duration{0, 200 * time.Millisecond, time.Second}[l.rng.IntN(3)]
-	if l.dead = deadAfter; deadAfter == 0 {
-		l.dead = map[mcast.Policy]time.Duration{mcast.Strict: 10 * time.Second, mcast.Evict: 100 * time.Millisecond}[l.policy]
+	deadAfter := []time.Duration{0, 200 * time.Millisecond, 400 * time.Millisecond}[l.rng.IntN(3)]
+	if l.deadAfter = deadAfter; deadAfter == 0 && l.policy == mcast.Evict {
+		l.deadAfter = 100 * time.Millisecond
 	}
-	whole := l.r.wholeFor() > settled
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
 	all := make([]*testbed.Host, len(l.members))
@@ -115,9 +140,6 @@ func (l *life) join(ctx context.Context) bool {
 		return true
 	}
 	l.r.count("registrations failed")
-	if whole && l.r.wholeFor() > settled+joinTimeout {
-		l.r.wrong("%s cannot be registered in a whole fabric: %v", l.name, err)
-	}
 	return false
 }
 
@@ -181,16 +203,17 @@ func (l *life) end() {
 
 // transfers has sources send, one after the other or two at once, and members leave.
 func (l *life) transfers(ctx context.Context) {
-	for n := 1; ctx.Err() == nil && n <= 1+l.rng.IntN(12); n++ {
+	most := 1 + l.rng.IntN(40)
+	for n := 1; ctx.Err() == nil && n <= most; n++ {
 		live := l.live()
 		if len(live) < 2 {
 			return
 		}
 		change := !l.isKilled(l.members[0])
-		if change && len(live) > 2 && l.rng.IntN(6) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
+		if change && len(live) > 2 && l.rng.IntN(12) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
 			return
 		}
-		if change && l.rng.IntN(6) == 0 && !l.admit() {
+		if change && l.rng.IntN(12) == 0 && !l.admit() {
 			return
 		}
 		if live = l.live(); len(live) < 2 {

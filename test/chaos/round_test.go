@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -37,12 +38,11 @@ type round struct {
 	uptime   int64        // seconds by the machine's monotonic clock, when the round began
 
 	mu      sync.Mutex
-	notes   []string  // what happened, in order
-	journal []said    // events of the switches' journals
-	going   []*fault  // the faults that go on
-	last    string    // the kind of the last one that began
-	whole   time.Time // the end of the last one
-	broken  []span    // the spans in which something was missing
+	notes   []string // what happened, in order
+	journal []said   // events of the switches' journals
+	going   []*fault // the faults that go on
+	last    string   // the kind of the last one that began
+	broken  []span   // the spans in which something was missing
 	*tally
 }
 
@@ -74,7 +74,7 @@ func newRound(t *testing.T, seed uint64) *round {
 
 // run has groups live, and elements fail, for a time.
 func (r *round) run(length time.Duration) {
-	r.begin, r.whole = time.Now(), time.Now()
+	r.begin = time.Now()
 	ctx, cancel := context.WithTimeout(r.t.Context(), length)
 	defer cancel()
 	for i := range 1 + random(r.seed, 0).IntN(2) {
@@ -92,8 +92,15 @@ func (r *round) run(length time.Duration) {
 		followers.Go(func() { r.follow(following, s) })
 	}
 	all.Wait()
+	for _, l := range r.lives {
+		all.Go(l.heals)
+	}
+	all.Wait()
 	stop()
 	followers.Wait()
+	if os.Getenv("NOTES") != "" {
+		r.t.Logf("%s", strings.Join(r.notes, "\n"))
+	}
 	if r.t.Failed() {
 		r.report()
 	}

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 const (
@@ -99,7 +101,7 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 		n, err := from.group.QP().Poll(wait, wcs)
 		cancel()
 		if n > 0 {
-			l.r.completed(n, l.stall(stood))
+			l.r.completed(n, l.stall(from, stood))
 		}
 		if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
 			return n, err
@@ -108,11 +110,14 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 			seen = true
 			l.r.picture(l.ip)
 		}
-		if l.stall(stood) >= stuckTime {
+		if l.stall(from, stood) >= stuckTime {
 			break
 		}
 	}
 	why := l.reason(begin)
+	if why == "" && l.policy == mcast.Evict && len(l.r.top.Switches) > 1 && l.alone(from) {
+		why = "all receivers were killed (docs/LIMITS.md)"
+	}
 	l.r.note("%s: source %s has stood still for %v: %s", l.name, from.Name, time.Since(stood).Round(time.Millisecond), why)
 	if why == "" {
 		l.r.wrong("%s: source %s has had no completion for %v, and nothing says why", l.name, from.Name, stuckTime)
@@ -124,16 +129,25 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 }
 
 // stall is for how long a source has stood still since a time, without the time in which something was missing, and that after
-// which the switch takes a member for dead whose programs were killed.
-func (l *life) stall(since time.Time) time.Duration {
+// which the switch takes a member for dead whose programs were killed: under strict, and where no receiver is alive, 10 s.
+func (l *life) stall(from *member, since time.Time) time.Duration {
 	l.r.mu.Lock()
 	killed := l.killed
 	l.r.mu.Unlock()
 	d := time.Since(since) - l.r.brokenSince(since)
-	if !killed.IsZero() {
-		d = min(d, time.Since(killed)) - l.dead
+	switch {
+	case killed.IsZero():
+	case l.policy == mcast.Strict || l.alone(from):
+		d = min(d, time.Since(killed)) - mcast.StrictDeadAfter
+	default:
+		d = min(d, time.Since(killed)) - l.deadAfter
 	}
 	return max(0, d)
+}
+
+// alone reports whether no receiver of a source is alive.
+func (l *life) alone(from *member) bool {
+	return !slices.ContainsFunc(l.live(), func(m *member) bool { return m != from })
 }
 
 // reason is what the master was told, or a switch's journal has said, about the end of the group or of

@@ -16,6 +16,7 @@ import (
 type tally struct {
 	counts map[string]int
 	faults map[string]*row
+	heal   time.Duration // the longest from the last fault to a transfer of a new group
 }
 
 // row is what is counted of a kind of faults.
@@ -36,6 +37,7 @@ func (t *tally) add(o *tally) {
 	for k, n := range o.counts {
 		t.counts[k] += n
 	}
+	t.heal = max(t.heal, o.heal)
 	for k, x := range o.faults {
 		y := t.faults[k]
 		y.times, y.during, y.stall = y.times+x.times, y.during+x.during, max(y.stall, x.stall)
@@ -60,6 +62,7 @@ func (t *tally) table() string {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\n", k, x.times, x.during, x.stall.Seconds())
 	}
 	w.Flush()
+	fmt.Fprintf(&b, "the longest from the last fault of a round to a transfer of a new group: %.2f s\n", t.heal.Seconds())
 	return b.String()
 }
 
@@ -84,10 +87,9 @@ func (r *round) begins(f *fault) {
 func (r *round) ends(f *fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.whole = time.Now()
 	r.going = slices.DeleteFunc(r.going, func(x *fault) bool { return x == f })
 	if !f.harmless {
-		r.broken[len(r.broken)-1].to = r.whole
+		r.broken[len(r.broken)-1].to = time.Now()
 	}
 }
 
@@ -103,6 +105,13 @@ func (r *round) completed(n int, stall time.Duration) {
 		x := r.faults[r.last]
 		x.stall = max(x.stall, stall)
 	}
+}
+
+// healed notes how long after the last fault a new group has transferred.
+func (r *round) healed(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heal = max(r.heal, took)
 }
 
 // span is from a fault to its end; without an end it lasts.
@@ -122,14 +131,4 @@ func (r *round) brokenSince(since time.Time) (d time.Duration) {
 		d += max(0, s.to.Sub(s.from))
 	}
 	return d
-}
-
-// wholeFor returns how long nothing has been missing.
-func (r *round) wholeFor() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.going) > 0 {
-		return 0
-	}
-	return time.Since(r.whole)
 }
