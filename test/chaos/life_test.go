@@ -23,7 +23,7 @@ const (
 	memory      = 1 << 20 // bytes of each member; a source writes a part of its own
 	window      = uint64(0x5000_0000_0000)
 	depth       = 16
-	joinTimeout = 15 * time.Second
+	joinTimeout = 5 * time.Second
 	// healTime bounds how long it takes after the last fault until a group can be registered, and has transferred: longer
 	// than the grace of a lost neighbour, and its hello's hold time.
 	healTime = 6 * time.Second
@@ -114,7 +114,7 @@ func (l *life) join(ctx context.Context) bool {
 	}
 	l.register(l.members)
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
-	deadAfter := []time.Duration{0, 200 * time.Millisecond, 400 * time.Millisecond}[l.rng.IntN(3)]
+	deadAfter := []time.Duration{0, 110 * time.Millisecond}[l.rng.IntN(2)]
 	if l.deadAfter = deadAfter; deadAfter == 0 && l.policy == mcast.Evict {
 		l.deadAfter = 100 * time.Millisecond
 	}

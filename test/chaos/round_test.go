@@ -99,7 +99,7 @@ func (r *round) run(length time.Duration) {
 	stop()
 	followers.Wait()
 	if os.Getenv("NOTES") != "" {
-		r.t.Logf("%s", strings.Join(r.notes, "\n"))
+		r.report()
 	}
 	if r.t.Failed() {
 		r.report()

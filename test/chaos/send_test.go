@@ -22,7 +22,7 @@ const (
 	// the fabric: what comes back within the grace of a lost neighbour is not reported.
 	stuckTime = 5 * time.Second
 	// errorTime is how long a source may then wait for its error: its retries.
-	errorTime = 15 * time.Second
+	errorTime = 5 * time.Second
 )
 
 // send writes a part of the window from one member to all others, in messages of random sizes, and
@@ -40,7 +40,7 @@ func (l *life) send(ctx context.Context, from *member, live []*member, at, size 
 		ends = append(ends, sum)
 	}
 	qp, w := from.group.QP(), from.group.Info().Window
-	begin, last := time.Now(), time.Now()
+	last := time.Now()
 	var wcs [depth]endpoint.Completion
 	for posted, done := 0, 0; done < len(ends); {
 		for ; posted < len(ends) && posted-done < depth; posted++ {
@@ -56,7 +56,7 @@ func (l *life) send(ctx context.Context, from *member, live []*member, at, size 
 				return fmt.Errorf("source %s: %w", from.Name, err)
 			}
 		}
-		n, err := l.poll(ctx, from, wcs[:], begin)
+		n, err := l.poll(ctx, from, wcs[:])
 		if err != nil {
 			return fmt.Errorf("source %s, %d of %d messages complete, %v after the last one: %w", from.Name, done, len(ends), time.Since(last).Round(time.Millisecond), err)
 		}
@@ -73,27 +73,30 @@ func (l *life) send(ctx context.Context, from *member, live []*member, at, size 
 			if done > 0 {
 				start = ends[done-1]
 			}
-			l.compare(from, live, at+start, at+ends[done], done)
+			if err := l.compare(from, live, at+start, at+ends[done], done); err != nil {
+				return err
+			}
 			done++
 		}
 	}
-	l.compare(from, live, at, at+size, len(ends))
-	return nil
+	return l.compare(from, live, at, at+size, len(ends))
 }
 
 // compare looks for the bytes of a complete message at all members that are in the group.
-func (l *life) compare(from *member, live []*member, start, end, message int) {
+func (l *life) compare(from *member, live []*member, start, end, message int) error {
 	want := from.mr.Bytes()[start:end]
 	for _, m := range live {
 		if m == from || bytes.Equal(m.mr.Bytes()[start:end], want) || l.evicted(m) {
 			continue
 		}
 		l.r.wrong("%s: FALSE COMPLETION: message %d of %s is complete, and %s lacks bytes of [%d, %d)", l.name, message, from.Name, m.Name, start, end)
+		return errors.New("a false completion")
 	}
+	return nil
 }
 
 // poll waits for completions. After stuckTime without any there must be a reason.
-func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion, begin time.Time) (int, error) {
+func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion) (int, error) {
 	ctx = context.WithoutCancel(ctx) // a transfer that has begun ends
 	stood := time.Now()
 	for seen := false; ; {
@@ -114,7 +117,7 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 			break
 		}
 	}
-	why := l.reason(begin)
+	why := l.reason(stood.Add(-time.Second)) // journals are not polled at once
 	if why == "" && l.policy == mcast.Evict && len(l.r.top.Switches) > 1 && l.alone(from) {
 		why = "all receivers were killed (docs/LIMITS.md)"
 	}
