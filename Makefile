@@ -19,7 +19,7 @@ export GO
 # What one checkout has compiled serves every other: without it the folder is a part of what the build cache goes by.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath)
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam uninstall-libgleam mutants-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees random-trees floods test-workers bench microbench sim-paper sim-bench clean
+.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam uninstall-libgleam mutants-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers chaos random-trees floods test-workers bench microbench sim-paper sim-bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -209,8 +209,8 @@ soak: ## the random long runs of the core, CHECKS (3000) times each
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
 
-soak-trees: ## random groups over several switches, where links and switches fail and come back, for SOAK (30m; root; GLEAM_SEED=n to repeat)
-	@GLEAM_SOAK=$(or $(SOAK),30m) scripts/test soak-trees
+chaos: ## random groups in whole fabrics for CHAOS (30m): switches, links, hosts, clocks and disks fail, a stranger attacks, sources' completions are judged (root; GLEAM_SEED=n to repeat)
+	@GLEAM_CHAOS=$(or $(CHAOS),30m) scripts/test chaos
 
 random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new multiplier; a few are known to stand still: docs/TREES.md
 	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'

@@ -81,16 +81,22 @@ func (l *life) run(ctx context.Context) {
 
 // heals registers the group once more when no fault goes on any more, and has it transfer.
 func (l *life) heals() {
-	begin := time.Now()
-	for n := 1; ; n++ {
-		l.name = fmt.Sprintf("group %s, registration %d after the last fault", l.ip, n)
-		ok := l.join(context.Background())
-		if ok {
-			live := l.live()
-			ok = l.send(context.Background(), live[0], live, 0, memory, l.rng.Uint64()) == nil
+	l.name = fmt.Sprintf("group %s, after the last fault", l.ip)
+	l.healsBy(func() bool {
+		defer l.end()
+		if !l.join(context.Background()) {
+			return false
 		}
+		live := l.live()
+		return l.send(context.Background(), live[0], live, 0, memory, l.rng.Uint64()) == nil
+	})
+}
+
+// healsBy tries until a group has transferred.
+func (l *life) healsBy(try func() bool) {
+	for begin := time.Now(); ; {
+		ok := try()
 		took := time.Since(begin)
-		l.end()
 		if ok {
 			l.r.healed(took)
 		}

@@ -80,9 +80,19 @@ func (r *round) run(length time.Duration) {
 	for i := range 1 + random(r.seed, 0).IntN(2) {
 		r.lives = append(r.lives, newLife(r, i))
 	}
-	var all sync.WaitGroup
+	var actors []interface {
+		run(context.Context)
+		heals()
+	}
 	for _, l := range r.lives {
-		all.Go(func() { l.run(ctx) })
+		actors = append(actors, l)
+	}
+	if c := newByCM(r, len(r.lives)); c != nil {
+		r.lives, actors = append(r.lives, c.life), append(actors, c)
+	}
+	var all sync.WaitGroup
+	for _, a := range actors {
+		all.Go(func() { a.run(ctx) })
 	}
 	all.Go(func() { r.fail(ctx, 1, r.ofFabric) })
 	all.Go(func() { r.fail(ctx, 10, r.ofHosts) })
@@ -92,8 +102,8 @@ func (r *round) run(length time.Duration) {
 		followers.Go(func() { r.follow(following, s) })
 	}
 	all.Wait()
-	for _, l := range r.lives {
-		all.Go(l.heals)
+	for _, a := range actors {
+		all.Go(a.heals)
 	}
 	all.Wait()
 	stop()
@@ -121,7 +131,7 @@ func (r *round) wrong(format string, args ...any) {
 }
 
 // reportLines is how much of each switch's log is printed.
-const reportLines = 120
+const reportLines = 3000
 
 // report prints what happened, and what every switch says.
 func (r *round) report() {

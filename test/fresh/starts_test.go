@@ -46,7 +46,7 @@ var starts = []start{
 	{lines: "make soak-block", long: true},
 	{lines: "make test-arm64", long: true},
 	{lines: "make soak-workers", long: true},
-	{lines: "make soak-trees", long: true},
+	{lines: "make chaos", long: true},
 	{lines: "make floods", long: true},
 	{lines: "make test-rxe; make test-cm; make examples; make cm-compare", long: true}, // they differ by the cases alone
 	{lines: "make test-nics", long: true},

@@ -30,6 +30,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/testbed"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/bedtest"
+	"github.com/gleam-rdma/gleam/test/cmhost"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/test/stranger"
 )
@@ -65,10 +66,10 @@ type scene struct {
 	group     *group
 	strangers []*attacker
 	attacked  atomic.Pointer[group]
-	mend      func()            // a function that has the state file work again, if it has failed
-	cm        map[string]*agent // the agents of groups by RDMA-CM
-	rack      *lab.Namespace    // the namespace of the operator's move
-	told      bool              // the answer to a DREQ has come
+	mend      func()                   // a function that has the state file work again, if it has failed
+	cm        map[string]*cmhost.Agent // the agents of groups by RDMA-CM
+	rack      *lab.Namespace           // the namespace of the operator's move
+	told      bool                     // the answer to a DREQ has come
 }
 
 // host is a host with what its programs have open.
