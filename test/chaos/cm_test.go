@@ -58,7 +58,7 @@ func (c *byCM) run(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
 		c.name = fmt.Sprintf("group %s by CM, registration %d", c.ip, n)
 		if err := c.session(ctx, 10+c.rng.IntN(500)); err != nil {
-			c.r.note("%s: %v", c.name, err)
+			c.r.note("%s ends: %v", c.name, err)
 			c.r.count("CM groups that failed")
 		}
 		sleep(ctx, again)
@@ -76,7 +76,7 @@ func (c *byCM) heals() {
 
 // session creates the group, has its members connect, sends messages, and deletes it.
 func (c *byCM) session(ctx context.Context, messages int) (err error) {
-	c.members = nil
+	c.members, c.begun = nil, time.Now()
 	for _, h := range c.r.hosts {
 		if c.agents[h] != nil {
 			c.members = append(c.members, &member{host: h})
@@ -134,7 +134,8 @@ func (c *byCM) session(ctx context.Context, messages int) (err error) {
 	c.r.count("CM groups registered")
 	for n := 0; n < messages && ctx.Err() == nil; n++ {
 		if err := c.message(q, qps, n); err != nil {
-			return fmt.Errorf("message %d: %w", n, err)
+			c.failed(fmt.Errorf("message %d: %w", n, err))
+			return err
 		}
 	}
 	return nil

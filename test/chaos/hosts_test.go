@@ -126,7 +126,7 @@ func (r *round) flood(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// poison has the stranger claim to be each member, and acknowledge the newest packet in its name.
+// poison has the stranger claim to be each member, and acknowledge the newest packet, and what is sent next, in its name.
 func (r *round) poison(ctx context.Context) {
 	w, client := stranger.New(r.t, r.stranger), r.bed.Gleamds[r.stranger.Switch.Name].Client
 	defer w.Close()
@@ -139,8 +139,12 @@ func (r *round) poison(ctx context.Context) {
 			if err != nil {
 				continue // this switch does not have it
 			}
+			var psns []rocev2.PSN
+			for i := range int32(32) {
+				psns = append(psns, rocev2.PSN(g.NextPSN).Add(8*i-1))
+			}
 			for _, m := range members {
-				w.Pose(m.Host, m.IPv4, l.ip, rocev2.QPN(g.QPN), rocev2.PSN(g.NextPSN).Prev())
+				w.Pose(m.Host, m.IPv4, l.ip, rocev2.QPN(g.QPN), psns...)
 			}
 		}
 	}

@@ -120,9 +120,9 @@ func (l *life) join(ctx context.Context) bool {
 	}
 	l.register(l.members)
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
-	deadAfter := []time.Duration{0, 110 * time.Millisecond}[l.rng.IntN(2)]
-	if l.deadAfter = deadAfter; deadAfter == 0 && l.policy == mcast.Evict {
-		l.deadAfter = 100 * time.Millisecond
+	l.deadAfter = 0
+	if l.policy == mcast.Evict {
+		l.deadAfter = []time.Duration{100 * time.Millisecond, 110 * time.Millisecond}[l.rng.IntN(2)]
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
@@ -135,7 +135,7 @@ func (l *life) join(ctx context.Context) bool {
 		}
 		names = append(names, m.Name)
 	}
-	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy, DeadAfter: deadAfter}, all)
+	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy, DeadAfter: l.deadAfter}, all)
 	for i, g := range groups {
 		l.members[i].group = g
 	}
@@ -235,12 +235,24 @@ func (l *life) transfers(ctx context.Context) {
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil {
-			l.r.note("%s, transfer %d: %v", l.name, n, err)
+			l.failed(fmt.Errorf("transfer %d: %w", n, err))
 			l.r.count("transfers failed")
 			return
 		}
 		l.r.count("transfers")
 	}
+}
+
+// failed notes how a transfer has failed. Without a fault that takes something from the group, or kills a member, none does.
+func (l *life) failed(err error) {
+	l.r.mu.Lock()
+	killed := l.killed
+	l.r.mu.Unlock()
+	if killed.IsZero() && l.r.brokenSince(l.begun) == 0 {
+		l.r.wrong("%s: nothing was missing, and %v", l.name, err)
+		return
+	}
+	l.r.note("%s: %v", l.name, err)
 }
 
 // live are the members that are still in the group.

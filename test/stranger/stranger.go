@@ -81,9 +81,9 @@ func (w *Wire) Claim(ipv4, ipv6 netip.Addr) {
 	toSwitch(rocev2.BuildNeighborSolicitation(b[:], &path, Gateway(ipv6)))
 }
 
-// Pose claims to be another host, where both are behind one bridge, which learns its address as well, and acknowledges a PSN
+// Pose claims to be another host, where both are behind one bridge, which learns its address as well, and acknowledges PSNs
 // of a group in its name, from the own MAC address and from that of the other host.
-func (w *Wire) Pose(as *fabric.Host, ip, group netip.Addr, number rocev2.QPN, psn rocev2.PSN) {
+func (w *Wire) Pose(as *fabric.Host, ip, group netip.Addr, number rocev2.QPN, psns ...rocev2.PSN) {
 	if as.Switch == w.host.Switch {
 		w.Claim(as.IPv4, as.IPv6)
 		learn := make([]byte, 60) // for the bridge's forwarding database
@@ -95,7 +95,9 @@ func (w *Wire) Pose(as *fabric.Host, ip, group netip.Addr, number rocev2.QPN, ps
 	var b [256]byte
 	for _, src := range []rocev2.MAC{w.Own, rocev2.MAC(as.MAC)} {
 		p := rocev2.Path{SrcMAC: src, DstMAC: w.Gateway, Src: ip, Dst: group, SrcPort: 0xC123}
-		w.Send(b[:rocev2.BuildAck(b[:], &p, number, psn, rocev2.SyndromeACK, 0, false)])
+		for _, psn := range psns {
+			w.Send(b[:rocev2.BuildAck(b[:], &p, number, psn, rocev2.SyndromeACK, 0, false)])
+		}
 	}
 }
 
