@@ -44,8 +44,6 @@ type life struct {
 	mu      sync.Mutex // the lock of the members' left, and of the master's events
 	begun   time.Time
 
-	deadAfter time.Duration
-
 	// What follows has the round's lock.
 	registered []*member // those of the group while it is registered
 	killed     time.Time // the time when the programs of one of them were killed; zero: none was
@@ -120,10 +118,6 @@ func (l *life) join(ctx context.Context) bool {
 	}
 	l.register(l.members)
 	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
-	l.deadAfter = 0
-	if l.policy == mcast.Evict {
-		l.deadAfter = []time.Duration{100 * time.Millisecond, 110 * time.Millisecond}[l.rng.IntN(2)]
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
 	defer cancel()
 	all := make([]*testbed.Host, len(l.members))
@@ -135,7 +129,7 @@ func (l *life) join(ctx context.Context) bool {
 		}
 		names = append(names, m.Name)
 	}
-	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy, DeadAfter: l.deadAfter}, all)
+	groups, err := testbed.Join(ctx, endpoint.MasterConfig{GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy}, all)
 	for i, g := range groups {
 		l.members[i].group = g
 	}

@@ -23,6 +23,8 @@ const (
 	stuckTime = 5 * time.Second
 	// errorTime is how long a source may then wait for its error: its retries.
 	errorTime = 5 * time.Second
+	// deadAfter is endpoint's default under evict.
+	deadAfter = 100 * time.Millisecond
 )
 
 // send writes a part of the window from one member to all others, in messages of random sizes, and
@@ -143,7 +145,7 @@ func (l *life) stall(from *member, since time.Time) time.Duration {
 	case l.policy == mcast.Strict || l.alone(from):
 		d = min(d, time.Since(killed)) - mcast.StrictDeadAfter
 	default:
-		d = min(d, time.Since(killed)) - l.deadAfter
+		d = min(d, time.Since(killed)) - deadAfter
 	}
 	return max(0, d)
 }
