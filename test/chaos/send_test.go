@@ -140,12 +140,12 @@ func (l *life) stall(from *member, since time.Time) time.Duration {
 	killed := l.killed
 	l.r.mu.Unlock()
 	d := time.Since(since) - l.r.brokenSince(since)
-	switch {
-	case killed.IsZero():
-	case l.policy == mcast.Strict || l.alone(from):
-		d = min(d, time.Since(killed)) - mcast.StrictDeadAfter
-	default:
-		d = min(d, time.Since(killed)) - deadAfter
+	if !killed.IsZero() {
+		silence := deadAfter
+		if l.policy == mcast.Strict || l.alone(from) {
+			silence = mcast.StrictDeadAfter
+		}
+		d = min(d, time.Since(killed), l.r.wholeFor()) - silence // a switch that has started begins to count
 	}
 	return max(0, d)
 }

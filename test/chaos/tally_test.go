@@ -117,6 +117,19 @@ func (r *round) healed(took time.Duration) {
 // span is from a fault to its end; without an end it lasts.
 type span struct{ from, to time.Time }
 
+// wholeFor returns for how long nothing has been missing.
+func (r *round) wholeFor() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.broken); n > 0 {
+		if r.broken[n-1].to.IsZero() {
+			return 0
+		}
+		return time.Since(r.broken[n-1].to)
+	}
+	return time.Since(r.begin)
+}
+
 // brokenSince returns for how long something has been missing since a time.
 func (r *round) brokenSince(since time.Time) (d time.Duration) {
 	r.mu.Lock()
