@@ -93,7 +93,9 @@ func (r *round) run(length time.Duration) {
 	for _, a := range actors {
 		all.Go(func() { a.run(ctx) })
 	}
-	all.Go(func() { r.fail(ctx, 1, r.ofFabric) })
+	if random(r.seed, 11).IntN(3) > 0 { // else no transfer may fail but for a killed member
+		all.Go(func() { r.fail(ctx, 1, r.ofFabric) })
+	}
 	all.Go(func() { r.fail(ctx, 10, r.ofHosts) })
 	following, stop := context.WithCancel(r.t.Context())
 	var followers sync.WaitGroup
