@@ -46,6 +46,7 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind   EventKind
 	Member netip.Addr         // MemberLeft, MemberJoined, Evicted, Stalled, Resumed: the member; Failed: the member that caused it
+	QPN    rocev2.QPN         // of Member's queue pair
 	PSN    rocev2.PSN         // Evicted: the member acknowledged all data up to this PSN, in the source's numbering; Failed: the PSN of the fatal NAK to the source
 	Code   rocev2.Syndrome    // Evicted, Failed: the syndrome of a fatal NAK, or another cause; see Cause
 	Reason envelope.EndReason // MemberLeft, Evicted, Failed, Ended
@@ -209,7 +210,7 @@ func (g *Group) delayed(e envelope.Event) {
 	if e.Kind == envelope.Resumed {
 		kind = Resumed
 	}
-	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN}, false)
+	g.report(Event{Kind: kind, Member: e.Member.IP, QPN: e.Member.QPN, PSN: e.PSN}, false)
 }
 
 func (g *Group) outcome(err error) {
@@ -230,7 +231,7 @@ func (g *Group) ended(e envelope.Event) {
 	case envelope.Evicted:
 		kind = Evicted
 	}
-	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Reason: e.EndReason, Err: e.Err}, true)
+	g.report(Event{Kind: kind, Member: e.Member.IP, QPN: e.Member.QPN, PSN: e.PSN, Code: e.Code, Reason: e.EndReason, Err: e.Err}, true)
 }
 
 // masterEvent handles events of the registration.
@@ -250,8 +251,8 @@ func (g *Group) masterEvent(e envelope.Event) {
 		if e.EndReason == envelope.Evicted {
 			kind = Evicted
 		}
-		g.memberGone(e.Member.IP)
-		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Reason: e.EndReason}, false)
+		g.memberGone(e.Member)
+		g.report(Event{Kind: kind, Member: e.Member.IP, QPN: e.Member.QPN, PSN: e.PSN, Code: e.Code, Reason: e.EndReason}, false)
 	case envelope.Stalled, envelope.Resumed:
 		g.delayed(e)
 	case envelope.Updated:

@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint/oob"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // ErrNotMaster is returned by methods that only a group's master may call.
@@ -49,7 +50,11 @@ func (g *Group) UpdateFrom(ctx context.Context, ln net.Listener) error {
 
 // Remove removes the member at ip from the group and waits until the switch has confirmed
 // it. The other members are not affected.
-func (g *Group) Remove(ctx context.Context, ip netip.Addr) error {
+func (g *Group) Remove(ctx context.Context, ip netip.Addr) error { return g.RemoveQP(ctx, ip, 0) }
+
+// RemoveQP is Remove for the member at ip with that queue pair alone: one that has replaced
+// it meanwhile stays. QPN 0 stands for any.
+func (g *Group) RemoveQP(ctx context.Context, ip netip.Addr, qpn rocev2.QPN) error {
 	fail := func(err error) error { return fmt.Errorf("remove %s from group %s: %w", ip, g.info.IP, err) }
 	if g.master == nil {
 		return fail(ErrNotMaster)
@@ -70,7 +75,7 @@ func (g *Group) Remove(ctx context.Context, ip netip.Addr) error {
 	err := errors.New("is not a member")
 	g.driver.call(func(now time.Duration, out *envelope.Output) {
 		for _, m := range g.master.Members() {
-			if m.IP == ip {
+			if m.IP == ip && (qpn == 0 || m.QPN == qpn) {
 				err = g.master.Leave(now, m.Key(), out)
 			}
 		}
@@ -254,11 +259,11 @@ func (g *Group) removeOutcome(ip netip.Addr, err error) {
 }
 
 // memberGone removes a member that has left, whatever the cause.
-func (g *Group) memberGone(ip netip.Addr) {
+func (g *Group) memberGone(m envelope.MemberKey) {
 	g.mu.Lock()
-	g.peers = slices.DeleteFunc(g.peers, func(c oob.ConnInfo) bool { return c.IP == ip })
+	g.peers = slices.DeleteFunc(g.peers, func(c oob.ConnInfo) bool { return c.IP == m.IP && c.QPN == m.QPN })
 	g.mu.Unlock()
-	g.removeOutcome(ip, nil)
+	g.removeOutcome(m.IP, nil)
 }
 
 // joined adds and reports a new member.
@@ -267,5 +272,7 @@ func (g *Group) joined(c oob.ConnInfo) {
 	g.peers = append(slices.DeleteFunc(g.peers, func(o oob.ConnInfo) bool { return o.IP == c.IP }), c)
 	g.mu.Unlock()
 	// Reports are made under the driver's mutex, so that they do not overlap.
-	g.driver.call(func(time.Duration, *envelope.Output) { g.report(Event{Kind: MemberJoined, Member: c.IP}, false) })
+	g.driver.call(func(time.Duration, *envelope.Output) {
+		g.report(Event{Kind: MemberJoined, Member: c.IP, QPN: c.QPN}, false)
+	})
 }

@@ -140,8 +140,8 @@ func TestStopped(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		_ = j.ranks[n].Signal(syscall.SIGCONT)
 		w.update(3)
-		if w.members != 4 {
-			t.Fatalf("%d members after rank %d was stopped", w.members, n)
+		if len(w.members) != 4 {
+			t.Fatalf("%d members after rank %d was stopped", len(w.members), n)
 		}
 	}
 }

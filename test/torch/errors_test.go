@@ -97,7 +97,7 @@ func TestHelperEnds(t *testing.T) {
 		t.Error(l)
 	}
 	t.Log(l)
-	w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && w.members == 3 })
+	w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && len(w.members) == 3 })
 	w.update(3)
 }
 

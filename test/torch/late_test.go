@@ -26,7 +26,7 @@ func TestCatchUpRate(t *testing.T) {
 	w := &watch{job: j, cut: -1}
 	w.update(3)
 	j.kill(3, true)
-	w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && w.members == 3 })
+	w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && len(w.members) == 3 })
 	j.start(3, "late", killBytes, "1")
 	times, phase := make(map[string][]float64), ""
 	for back := false; !back; {

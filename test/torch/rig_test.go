@@ -39,6 +39,7 @@ const (
 // line is what a rank prints: a word, and values.
 type line struct {
 	rank   int
+	of     *lab.Process
 	word   string
 	values []any
 	at     time.Time
@@ -127,7 +128,7 @@ func (j *job) runAs(n, rank int, c *exec.Cmd) *lab.Process {
 		s := bufio.NewScanner(r)
 		for s.Scan() {
 			word, rest, _ := strings.Cut(s.Text(), " ")
-			l := line{rank: n, word: word, at: time.Now()}
+			l := line{rank: n, of: x, word: word, at: time.Now()}
 			if json.Unmarshal([]byte(rest), &l.values) == nil {
 				j.lines <- l
 			}

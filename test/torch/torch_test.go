@@ -87,13 +87,13 @@ func TestNobodyLeft(t *testing.T) {
 				if err := ns.SetDown(lab.HostInterface); err != nil {
 					t.Fatal(err)
 				}
-				w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && w.members == 1 })
+				w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && len(w.members) == 1 })
 				if err := ns.SetUp(lab.HostInterface); err != nil {
 					t.Fatal(err)
 				}
 			}
 			j.kill(1, true)
-			w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && w.members == 1 })
+			w.until(func(l line) bool { return l.word == "update" && l.rank == 0 && len(w.members) == 1 })
 			w.update(3)
 			w.cut = 0
 			j.start(1, "updates", killBytes, "1")

@@ -76,9 +76,9 @@ func (c *client) handle(b []byte) {
 		defer cancel()
 		switch r.Op {
 		case "make":
-			c.answer(&r, g.once(ctx, &r, g.make))
+			c.joined(&r, g, g.once(ctx, &r, g.make))
 		case "join":
-			c.answer(&r, g.once(ctx, &r, g.join))
+			c.joined(&r, g, g.once(ctx, &r, g.join))
 		case "remove":
 			c.answer(&r, g.remove(ctx, &r))
 		case "leave":
@@ -144,6 +144,15 @@ func (c *client) answer(r *request, err error) {
 		a.Error = err.Error()
 	}
 	c.send(a, nil)
+}
+
+// joined says how make or join has ended.
+func (c *client) joined(r *request, g *group, err error) {
+	if err != nil {
+		c.answer(r, err)
+		return
+	}
+	c.send(answer{Re: r.ID, G: r.G, QPN: g.qp.Info().QPN}, nil)
 }
 
 // tell sends a packet later: a process that is stopped holds up no other one.

@@ -22,16 +22,17 @@
 //	{"op":"make","id":2,"g":1,"ip":"10.77.254.7","members":3,"dead_after_ms":300,"mtu":4096,"timeout_ms":30000}
 //	    the master makes the group of itself and 3 members. From then on it takes in everybody who joins
 //	{"op":"join","id":3,"g":1,"master":"10.77.0.1:40123","timeout_ms":30000}
-//	{"re":3,"g":1}
+//	{"re":3,"g":1,"qpn":75}                                 the number of this address's queue pair
 //	{"op":"post","id":64,"g":1,"offset":0,"len":1048576,"imm":64}
 //	    the window's bytes from offset on go to the same place in all members' windows
-//	{"op":"remove","id":5,"g":1,"member":"10.77.0.3"}       the master takes a member out
+//	{"op":"remove","id":5,"g":1,"member":"10.77.0.3","qpn":75}
+//	    the master takes a member out, if it has that queue pair: one that has come back has another
 //	{"op":"leave","id":6,"g":1}                             at the master it ends the group
 //
 // Without a request come completions, and what happens to a group:
 //
 //	{"g":1,"done":[64,65]}               posts of this address that all members have, in order
 //	{"g":1,"got":[[64,1048576]]}         imm and len of another process's post, whose bytes are in the window
-//	{"g":1,"event":"evicted","member":"10.77.0.3","text":"silent for dead_after"}
+//	{"g":1,"event":"evicted","member":"10.77.0.3","qpn":75,"text":"silent for dead_after"}
 //	    as package endpoint names events; "failed", "ended", and "evicted" without a member, are last
 package rank

@@ -87,7 +87,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(`{"op":"window","id":1,"g":2,"bytes":8192}` + "\n" + `{"op":"join","id":2,"g":2,"master":"127.0.0.1:1","timeout_ms":1}` + "\n" + `{"op":"leave","id":3,"g":2}`)
 	f.Add(`{"op":"post","id":4,"g":1,"offset":9223372036854775807,"len":1,"imm":4294967295}`)
 	f.Add(`{"op":"window","id":1,"g":1,"bytes":4096,"name":"a"}` + "\n" + `{"op":"window","id":2,"g":2,"bytes":4096,"name":"a","alone":true}`)
-	f.Add(`{"op":"remove","id":5,"g":1,"member":"10.77.0.3"}` + "\n" + `{"op":"window","g":0}` + "\n{}\nnull\n[]")
+	f.Add(`{"op":"remove","id":5,"g":1,"member":"10.77.0.3","qpn":75}` + "\n" + `{"op":"window","g":0}` + "\n{}\nnull\n[]")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := newRecorder(t)
 		defer r.close()
@@ -132,7 +132,8 @@ func TestRequests(t *testing.T) {
 		{`{"op":"make","id":2,"g":1,"ip":"10.0.0.1","members":1,"mtu":1500}`, "mtu 1500"},
 		{`{"op":"make","id":2,"g":1,"ip":"10.0.0.1","members":1,"what":1}`, "unknown field"},
 		{`{"op":"make","id":2,"g":1,"ip":"10.0.0.1","members":1}`, "no queue pairs here"},
-		{`{"op":"remove","id":2,"g":1}`, "want the member's address"},
+		{`{"op":"remove","id":2,"g":1,"qpn":75}`, "want the member's address"},
+		{`{"op":"remove","id":2,"g":1,"member":"10.77.0.3"}`, "the number of its queue pair"},
 		{`{"op":"leave","id":2,"g":1} 1`, "a packet has one object"},
 		{`{"op":"leave","id":2,"g":1,"timeout_ms":-1}`, "timeout_ms -1"},
 		{`{"op":"go","id":2,"g":1}`, "want window, make, join"},

@@ -273,7 +273,7 @@ func (g *group) events(joined *endpoint.Group) {
 			a.Text = e.Cause()
 		}
 		if e.Member.IsValid() && !(e.Kind == endpoint.Evicted && e.Member == g.h.ip) {
-			a.Member = e.Member.String()
+			a.Member, a.QPN = e.Member.String(), e.QPN
 		}
 		if e.Err != nil {
 			a.Text = e.Err.Error()
@@ -363,7 +363,7 @@ func (g *group) remove(ctx context.Context, r *request) error {
 	if joined == nil {
 		return errNone
 	}
-	return joined.Remove(ctx, r.Member)
+	return joined.RemoveQP(ctx, r.Member, r.QPN)
 }
 
 // leave leaves the group; at its master it ends.

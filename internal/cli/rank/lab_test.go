@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/testbed"
+	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/bedtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
@@ -38,6 +40,7 @@ type process struct {
 	helper *lab.Process
 	window []byte
 	at     string
+	gone   answer // the last eviction
 }
 
 func start(t *testing.T, b *testbed.Testbed, host int, key string) *process {
@@ -100,6 +103,9 @@ func (p *process) next() (a answer, fd int) {
 	}
 	if err := json.Unmarshal(b[:n], &a); err != nil {
 		p.t.Fatal(err)
+	}
+	if a.Event == "evicted" {
+		p.gone = a
 	}
 	messages, _ := unix.ParseSocketControlMessage(oob[:k])
 	for _, m := range messages {
@@ -187,8 +193,9 @@ func TestGroup(t *testing.T) {
 	for _, p := range all[1:] {
 		p.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
 	}
+	qpn := make(map[*process]rocev2.QPN)
 	for _, p := range all {
-		p.until(answered(2))
+		qpn[p] = p.until(answered(2)).QPN
 	}
 	sent := sender(t)
 	sent(m, all[1:]...)
@@ -205,12 +212,21 @@ func TestGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent(m, all[2])
+	if m.gone.Member != "10.77.0.4" || m.gone.QPN != qpn[all[3]] {
+		t.Errorf("%+v, want the queue pair 0x%x", m.gone, uint32(qpn[all[3]]))
+	}
 	back := start(t, bed, 3, key)
 	back.open(false)
 	back.ask(`{"op":"join","id":2,"g":1,"master":%q}`, m.at)
-	back.until(answered(2))
+	if a := back.until(answered(2)); a.QPN == 0 || a.QPN == qpn[all[3]] {
+		t.Errorf("%+v of a process that has come back", a)
+	}
+	m.ask(`{"op":"remove","id":6,"g":1,"member":"10.77.0.4","qpn":%d}`, qpn[all[3]]) // too late
+	if a := m.until(answered(6)); !strings.Contains(a.Error, "is not a member") {
+		t.Errorf("%+v", a)
+	}
 	sent(m, all[2], back)
-	m.ask(`{"op":"remove","id":7,"g":1,"member":"10.77.0.3"}`)
+	m.ask(`{"op":"remove","id":7,"g":1,"member":"10.77.0.3","qpn":%d}`, qpn[all[2]])
 	m.until(answered(7))
 	all[2].until(func(a answer) bool { return a.Event == "ended" })
 	sent(m, back)

@@ -42,6 +42,7 @@ type request struct {
 	MTU         int        `json:"mtu,omitempty"`           // make: the path MTU [the most that the port allows]
 	TimeoutMS   int64      `json:"timeout_ms,omitempty"`    // make, join [30000]
 	Member      netip.Addr `json:"member,omitzero"`         // remove
+	QPN         rocev2.QPN `json:"qpn,omitempty"`           // remove: of the member's queue pair
 	Offset      int64      `json:"offset,omitempty"`        // post: the first byte in the window
 	Len         int64      `json:"len,omitempty"`           // post: bytes
 	Imm         uint32     `json:"imm,omitempty"`           // post: the immediate
@@ -99,8 +100,8 @@ func (r *request) check() error {
 			return errors.New("want the master's address and port")
 		}
 	case "remove":
-		if !r.Member.IsValid() {
-			return errors.New("want the member's address")
+		if !r.Member.IsValid() || !r.QPN.Valid() {
+			return errors.New("want the member's address, and the number of its queue pair")
 		}
 	case "post":
 		if r.Offset < 0 || r.Len < 0 || r.Len > 1<<30 {
@@ -126,6 +127,7 @@ type answer struct {
 	At     string      `json:"at,omitempty"` // window: where members join
 	Done   []uint64    `json:"done,omitempty"`
 	Got    [][2]uint64 `json:"got,omitempty"` // imm and len
+	QPN    rocev2.QPN  `json:"qpn,omitempty"` // make, join: of this address's queue pair; else of Member's
 	Event  string      `json:"event,omitempty"`
 	Member string      `json:"member,omitempty"`
 	Text   string      `json:"text,omitempty"` // the cause of the event

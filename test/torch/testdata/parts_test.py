@@ -3,6 +3,7 @@
 """The parts of gleam_torch that need no torch: ring, credits, membership and versions, with a
 helper that copies from one rank's memory into the others'."""
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -30,7 +31,7 @@ class Fabric:
     def __init__(self):
         self.ports, self.lock, self.posts = {}, threading.Lock(), 0
         self.windows, self.copies, self.members = {}, 0, []  # by address and name; posts to other addresses; of what was made
-        self.taken = 0
+        self.taken, self.qps = 0, itertools.count(16)
         self.open, self.mixed, self.completions = [], False, queue.SimpleQueue()
         threading.Thread(target=self.complete, daemon=True).start()
 
@@ -78,7 +79,7 @@ class Store:
 
 class FakeHelper:
     def __init__(self, fabric, rank, ip, works=True):
-        self.fabric, self.rank, self.ip, self.works, self.removed, self.stuck = fabric, rank, ip, works, [], None
+        self.fabric, self.rank, self.ip, self.works, self.removed, self.stuck, self.qp = fabric, rank, ip, works, [], None, None
 
     def window(self, name, size, master, alone, take):
         if not self.works:
@@ -90,7 +91,7 @@ class FakeHelper:
 
     def ask(self, op, _, **m):
         if op == "remove":
-            self.removed.append(m["member"])
+            self.removed.append((m["member"], m["qpn"]))
         elif self.stuck:
             self.stuck.wait(20)
             raise RuntimeError("it took too long")
@@ -99,9 +100,12 @@ class FakeHelper:
             raise RuntimeError("another registration has this group address: take another address")
         else:
             with self.fabric.lock:
+                self.qp = self.qp or next((p.qp for p in self.fabric.ports.values() if (p.ip, p.name) == (self.ip, self.name)), None) or next(self.fabric.qps)
                 self.fabric.ports[self.rank] = self
                 if op == "make":
                     self.fabric.members.append(m["members"])
+            return {"qpn": self.qp}, []
+        return None
 
     def post(self, _, number, offset, length):
         self.fabric.post(self, number, offset, length)
@@ -164,7 +168,8 @@ class Job:
         self.fabric.ports.pop(rank, None)
         if self.channels[rank].server:  # a process that is killed
             self.channels[rank].server.hub.gone = True
-        self.channels[rank].sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # the hub has ended it
+            self.channels[rank].sock.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         lead = self.server.hub.lead
@@ -423,15 +428,88 @@ class Parts(unittest.TestCase):
             s = server.Server("127.0.0.1", "secret", 4, lambda *_: None)
             self.addCleanup(s.close)
             old, new, beside = (server.Connection(socket.socketpair()[0], s) for _ in range(3))
-            for p, rank in (old, 2), (new, 2), (beside, 3):
-                p.rank, p.ip, p.ready, p.joined = rank, "10.0.0.2", True, True
-            old.dead = old.silent = True
+            for p, rank, qp in (old, 2, 16), (new, 2, 17), (beside, 3, 17 if again else 16):
+                p.rank, p.ip, p.state, p.qp = rank, "10.0.0.2", hub.IN, qp
+            old.end(TimeoutError())
             with s.lock, selectors.DefaultSelector() as ready:
                 s.hub.peers = {2: new if again else old, 3: beside}
                 ready.register(old.sock, selectors.EVENT_READ, old)
                 s.connections.add(old)
                 s.look(ready, old)
                 self.assertEqual(s.hub.peers, {2: new, 3: beside} if again else {})
+
+    def test_lost_while_it_comes_back(self):
+        """A new process is lost in each state ahead of its first broadcast, in each way: the others go on, and the next one comes back.
+        That the process before it is evicted, which is said late, takes it out in none."""
+        j = self.job(3, again=True)
+        ip, old = "127.0.0.3", None
+
+        def step(c):
+            c.open()
+            b = bytearray(data(c.n, 9 * SLOT) if c.rank == 0 else 9 * SLOT)
+            c.broadcast([memoryview(b)], 0)
+            c.barrier()
+            return b == data(c.n - 1, 9 * SLOT), c.members
+
+        def hold(f, late):
+            def run(*args, **kwargs):
+                got = f(*args, **kwargs) if late else None
+                there.set()
+                self.assertTrue(go.wait(10))
+                return got if late else f(*args, **kwargs)
+            return run
+        self.assertEqual(j.each(step), [(True, [0, 1, 2])] * 3)
+        for how in ("evicted", "silent", "killed", "another", "before"):
+            for state in ("hello", "want", "joined", "in"):
+                with self.subTest(how=how, state=state):
+                    old = j.helpers[2].qp or old
+                    j.kill(2)
+                    j.channels[2].close()
+                    c, h, there, go = j.channel(2, back=True), j.helpers[2], threading.Event(), threading.Event()
+                    j.channels[2] = c
+                    if state == "hello":
+                        h.window = hold(h.window, False)
+                    elif state != "in":
+                        h.ask = hold(h.ask, state == "joined")
+                    got = queue.SimpleQueue()
+
+                    def come():
+                        try:
+                            got.put(c.rejoin())
+                        except channel.Lost as err:
+                            got.put(err)
+                    threading.Thread(target=come, daemon=True).start()
+                    if state == "in":
+                        self.assertEqual(got.get(timeout=10), j.channels[0].n)
+                    else:
+                        self.assertTrue(there.wait(10))
+                    if how == "before":
+                        j.server.evicted(ip, old, "it was silent")
+                        go.set()
+                        if state != "in":
+                            self.assertEqual(got.get(timeout=10), j.channels[0].n)
+                        self.assertEqual(j.each(step), [(True, [0, 1, 2])] * 3)
+                        continue
+                    if how == "evicted":
+                        h.qp = h.qp or next(j.fabric.qps)
+                        j.server.evicted(ip, h.qp, "it was silent")
+                    elif how == "silent":
+                        with j.server.lock:
+                            j.server.hub.peers[2].end(TimeoutError())
+                            j.server.wake()
+                    elif how == "killed":
+                        j.kill(2)
+                    else:  # a process of its rank comes, and ends
+                        j.channel(2, back=True).close()
+                    go.set()
+                    j.fabric.ports.pop(2, None)
+                    for _ in range(2):
+                        self.assertEqual(j.each(step, [0, 1]), [(True, [0, 1])] * 2)
+                    if state != "in":
+                        self.assertIsInstance(got.get(timeout=10), channel.Lost)
+                    with self.assertRaises(channel.Lost):
+                        c.barrier()
+                    self.assertEqual([e[1:3] for e in j.channels[0].log if e[2] == 2][-1], ("lost", 2))
 
     def test_lag(self):
         """A rank that holds the source is out after the bound, and is told; one that reads each now and then is not."""
@@ -583,7 +661,7 @@ class Parts(unittest.TestCase):
             j = self.job(5, again=True, hosts=[0, 0, 1, 1, 2])
             j.each(lambda c: (c.open(), c.barrier()))
             if how == "evicted":
-                j.server.evicted("127.0.0.2", "it was silent")
+                j.server.evicted("127.0.0.2", j.helpers[2].qp, "it was silent")
             elif how == "silent":
                 with j.server.lock:
                     j.server.hub.peers[3].end(TimeoutError())

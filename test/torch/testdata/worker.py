@@ -151,15 +151,19 @@ def pattern(n, count):
 def updates(size, back):
     """Rank 0 broadcasts numbered updates until the file STOP is there; the others check each. back: of a new process."""
     count = int(size) // 4
-    sets = [(torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)) for _ in range(4)]  # that which is in use, those before, and the next
-    good = lambda n: int(sets[n % 4][0][0]) == n and bool((sets[n % 4][1] == pattern(n, count)).all())
+    sets = [(torch.zeros(2, dtype=torch.int64), torch.zeros(count, dtype=torch.int32)) for _ in range(10)]  # more than a ring has: the source waits before it overwrites what one catches up with
+    good = lambda n: int(sets[n % 10][0][0]) == n and bool((sets[n % 10][1] == pattern(n, count)).all())
     begin = time.monotonic()
     if int(back):
-        n = gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD)
-        say("back", n, time.monotonic() - begin)
+        n = 0
         try:
-            rank = gleam_torch.catch_up(sets[n % 4], n)
+            n = gleam_torch.rejoin(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), RANK, WORLD)
+            say("back", n, time.monotonic() - begin)
+            rank = gleam_torch.catch_up(sets[n % 10], n)
             say("caught", n, rank, time.monotonic() - begin, good(n))
+        except gleam_torch.Lost as err:
+            say("lost", str(err), time.time())
+            return
         except RuntimeError as err:
             say("uncaught", n, str(err))
     else:
@@ -168,7 +172,7 @@ def updates(size, back):
     over = False
     while not over:
         n = gleam_torch.version() + 1
-        head, body = sets[n % 4]
+        head, body = sets[n % 10]
         if RANK == 0:
             over = os.path.exists(os.environ["STOP"])
             head[0], head[1] = n, over

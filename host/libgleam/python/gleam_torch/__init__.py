@@ -136,12 +136,14 @@ class Group(Base):
         return server, (own_address(), server.port), token
 
     def remove(self, p, why=""):
-        """Takes a peer's address out of the group; one that is lost has no new process that has it meanwhile. Rank 0's."""
+        """Takes a peer's queue pair out of the group, unless it is lost and a new process, which may share it, is there. Rank 0's."""
+        qp = p.qp
+
         def run():
             c, done = self.made, True
             if c and c.helper and c.server and (why or not any(q.ip == p.ip for q in list(c.server.hub.peers.values()))):
                 try:
-                    c.helper.ask("remove", c.g, member=p.ip)
+                    c.helper.ask("remove", c.g, member=p.ip, qpn=qp)
                 except RuntimeError:
                     done = False  # the switch has done it already, and says so
             if why:

@@ -85,7 +85,7 @@ class Channel(Link):
         end = m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m
         if self.server and number == self.number:
             if m.get("event") == "evicted" and "member" in m:
-                self.server.evicted(m["member"], "the switch has removed it: " + m["text"])
+                self.server.evicted(m["member"], m["qpn"], "the switch has removed it: " + m["text"])
             elif end:
                 self.server.failed(number, "the group: %s: %s" % (m["event"], m.get("text", "")))
         if "helper" in m and not self.server:
@@ -181,10 +181,10 @@ class Channel(Link):
         s = self.settings
         try:
             if self.server:
-                self.helper.ask("make", g, ip=s["group"](), members=m["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), timeout_ms=30000)
+                m, _ = self.helper.ask("make", g, ip=s["group"](), members=m["members"], dead_after_ms=s["dead_after"], mtu=s.get("mtu", 0), timeout_ms=30000)
             else:
-                self.helper.ask("join", g, master=m["at"], timeout_ms=30000)
-            m = {"t": "in"}
+                m, _ = self.helper.ask("join", g, master=m["at"], timeout_ms=30000)
+            m = {"t": "in", "qp": m["qpn"]}
         except RuntimeError as err:
             m = {"t": "fail", "why": str(err), "taken": TAKEN in str(err)}
         self.put(json.dumps(dict(m, e=number)).encode() + b"\n")

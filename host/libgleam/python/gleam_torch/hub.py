@@ -14,7 +14,7 @@ A broadcast has a number n, from 1, and k messages from number m on. To the Hub:
 
     hello {token, rank, ip, keeper, back, n}   the first line; back: of a lost rank's new process; n: the last broadcast in full
     want {ok, why, at, n}   the group is wanted; at (the leader): where the helper has members join
-    in {}, fail {why, taken}   the helper has joined, or has not; taken: another group has the address
+    in {qp}, fail {why, taken}   the helper has joined, by that queue pair, or has not; taken: another group has the address
     start {n, m, k}         the source asks to begin; the answer is go {n}
     held {m}                the source waits for ranks that have not read all before m, which they have in memory
     sent {m}                the source has completions of all messages before m
@@ -33,16 +33,18 @@ TELL = 0.25  # seconds for the cause, where the switch has said before that the 
 TRIES = 16  # GroupIPs
 OF_A_GROUP = ("want", "in", "fail", "start", "held", "sent", "ate", "bar")  # what counts for the group of its number alone
 
+# What a Peer is, which the Hub alone changes: it does not count yet; it counts; it is being removed, and counts until
+# then; the Hub has lost it, and nothing that it says counts.
+COMING, IN, LEAVING, OUT = "coming", "in", "leaving", "out"
+
 
 class Peer:
     """A connection to the Hub, and its rank after hello."""
 
     def __init__(self):
-        self.rank = self.ip = self.keeper = self.want = None
-        self.ready = self.joined = False  # it counts; its helper has joined
-        self.entry, self.ate, self.version = 1, 0, 0
-        self.moved, self.leaving = 0.0, False  # when ate became more; it is being removed, and counts until then
-        self.reads = True  # it may be reading its window: nothing says that its process has ended, or its address is out
+        self.rank = self.ip = self.keeper = self.want = self.qp = None  # qp: its address's queue pair, when its helper has joined
+        self.state, self.entry, self.ate, self.version = COMING, 1, 0, 0
+        self.moved = 0.0  # when ate became more
 
     def send(self, **m):
         raise NotImplementedError
@@ -52,8 +54,8 @@ class Peer:
 
 
 class Hub:
-    """The decisions, without sockets. remove(p) takes a peer's address out of the group, and returns at once; with a
-    reason p is lost when that is done."""
+    """The decisions, without sockets. remove(p) takes a peer's queue pair out of the group, and returns at once; with a
+    reason it calls removed afterwards."""
 
     def __init__(self, size, remove, lag=0, clock=time.time, again=False, number=1, lead=0, expected=None):
         self.size, self.remove, self.lag, self.clock = size, remove, lag, clock  # lag: seconds; 0 is never
@@ -72,16 +74,17 @@ class Hub:
         self.at, self.failing = None, None  # failing: (when, what to do then)
         self.started = self.next = self.sent = self.ate = self.held = 0  # broadcasts; messages
         self.source = self.root = None  # the rank of a broadcast under way; of the last one
-        self.barriers = {}
+        self.barriers, self.evictions = {}, set()  # evictions: (address, queue pair); one may come ahead of its in
         for p in self.peers.values():
-            p.want, p.joined, p.leaving, p.entry, p.ate = None, False, False, 1, 0
+            p.state, p.want, p.qp, p.entry, p.ate = IN, None, None, 1, 0
 
     def anew(self, why, quiet=False):
         """Has the group made once more, under the next number; with quiet nobody has used this one."""
         self.number += 1
         for p in list(self.peers.values()):
-            if not p.ready:
+            if p.state == COMING:
                 del self.peers[p.rank]
+                p.state = OUT
                 p.send(t="over", number=0, why="the group has ended before this rank was in: " + why)
         self.expected = set(self.peers)
         self.fresh()
@@ -91,7 +94,7 @@ class Hub:
             self.tell(t="over", number=self.number, why=why)
 
     def ready(self):
-        return [p for p in self.peers.values() if p.ready]
+        return [p for p in self.peers.values() if p.state != COMING]
 
     def tell(self, **m):
         for p in list(self.peers.values()):
@@ -106,7 +109,7 @@ class Hub:
         """Takes a message; a wrong one raises an exception, and the caller closes p."""
         if p.rank is None and m["t"] != "hello":
             raise ValueError("no hello")
-        if m["t"] not in OF_A_GROUP or m["e"] == self.number:
+        if p.state != OUT and (m["t"] not in OF_A_GROUP or m["e"] == self.number):
             getattr(self, "on_" + m["t"])(p, m)
 
     def on_hello(self, p, m):
@@ -124,14 +127,14 @@ class Hub:
         if old:
             self.lose(old, "lost", "another process has taken its place")
         p.rank, p.ip, p.keeper, p.version = rank, m["ip"], m["keeper"], m.get("n", 0)
-        p.ready = not (m["back"] and self.state == "made")
+        p.state = COMING if m["back"] and self.state == "made" else IN
         self.peers[rank] = p
         self.seen.add(rank)
         if self.was_made and m["e"] != self.number:
             p.send(t="again", number=self.number)
-        if p.ready and m["back"]:
+        if p.state == IN and m["back"]:
             self.changed("joined", p)
-        elif p.ready and not self.was_made or self.complete():
+        elif p.state == IN and not self.was_made or self.complete():
             self.changed(None)
 
     def complete(self):
@@ -139,7 +142,7 @@ class Hub:
 
     def on_want(self, p, m):
         p.want = m
-        if self.state == "made" and not p.ready:
+        if self.state == "made" and p.state == COMING:
             if m["ok"]:
                 p.send(t="join", at=self.at, members=0)
             else:
@@ -148,7 +151,7 @@ class Hub:
         self.at = m.get("at") or self.at
         if self.was_made and not m["ok"]:
             self.lose(p, "lost", m["why"])
-        elif self.was_made and p.ready:
+        elif self.was_made:
             p.version = m["n"]
         self.begin()
 
@@ -174,8 +177,7 @@ class Hub:
 
     def on_fail(self, p, m):
         if self.state == "made":
-            p.reads = False
-            self.lose(p, "lost", m["why"])
+            self.lose(p, "lost", m["why"], True)
         elif m.get("taken") and self.tries < TRIES:
             self.tries += 1
             self.anew(m["why"], True)
@@ -196,14 +198,16 @@ class Hub:
             self.failing = self.clock() + TELL, lambda: self.anew(why)
 
     def on_in(self, p, m):
-        p.joined = True
-        if self.state == "made":
+        p.qp = m["qp"]
+        if (p.ip, p.qp) in self.evictions:
+            self.lose(p, "lost", "the switch has removed it before it was in", True)
+        elif self.state == "made":
             # What begins after this is received whole: its source is told to go after this.
-            p.entry, p.ate, p.version, p.ready = self.started + 1, self.next, self.started, True
+            p.state, p.entry, p.ate, p.version = IN, self.started + 1, self.next, self.started
             p.send(t="credit", ate=self.ate, sent=self.sent)
             p.send(t="ready", n=p.entry, m=p.ate)
             self.changed("joined", p)
-        elif self.state == "joining" and all(q.joined for q in self.ready()):
+        elif self.state == "joining" and all(q.qp for q in self.ready()):
             self.state, self.was_made, self.tries, self.failing = "made", True, 0, None
             self.started = max(q.version for q in self.ready())
             self.tell(t="ready", n=self.started + 1, m=0)
@@ -240,12 +244,20 @@ class Hub:
             self.begin()
         for p in self.ready():
             since = self.clock() - max(self.held_at, p.moved)
-            if self.lag and p.ate < self.held and p.rank != self.source and since >= self.lag and not p.leaving:
-                why, p.leaving = "it has not read for %d ms" % (1000 * since), True
+            if self.lag and p.ate < self.held and p.rank != self.source and since >= self.lag and p.state == IN:
+                why = "it has not read for %d ms" % (1000 * since)
                 if p.rank == self.lead or self.beside(p):
                     self.lose(p, "lost", why)
                 else:  # nothing is written over what it may still read: the source goes on when it is out
+                    p.state = LEAVING
                     self.remove(p, why)
+
+    def removed(self, p, why, done):
+        """p, which was LEAVING, is out; where that was not done, the switch says so if it has done it already."""
+        if p.state == LEAVING:
+            p.state = IN
+            if done:
+                self.lose(p, "lost", why)
 
     def credit(self, tell=False):
         ate = min((q.ate for q in self.ready()), default=self.ate)
@@ -286,21 +298,21 @@ class Hub:
         return any(q.ip == p.ip and q is not p for q in self.peers.values())
 
     def on_bye(self, p, m):
-        p.reads = False
-        self.lose(p, "left", "")
+        self.lose(p, "left", "", True)
 
-    def lose(self, p, kind, why):
-        """Takes a rank out: its connection has ended, the switch has evicted it, or it leaves."""
+    def lose(self, p, kind, why, ended=False):
+        """Takes a rank out: its connection has ended, the switch has evicted it, or it leaves. ended: it reads its window no
+        more, as its process has ended, or its address is out."""
         if self.peers.get(p.rank) is not p:
             return
         del self.peers[p.rank]
+        was, p.state = p.state, OUT
         shared = self.beside(p)
-        if p.ip and self.state == "made" and p.rank != self.lead and not shared:
+        if p.qp and self.state == "made" and p.rank != self.lead and not shared:
             self.remove(p)
         if kind == "lost":
             p.send(t="over", number=0, why="this rank is out of the group: " + why)
-        was_ready, p.ready = p.ready, False
-        if not was_ready:
+        if was == COMING:
             return
         self.expected.discard(p.rank)
         end = self.anew if self.again else self.end
@@ -311,7 +323,7 @@ class Hub:
                 self.end("rank %d, which leads the group, %s" % (p.rank, "is lost: " + why if why else "has left"))
         elif self.source == p.rank:
             end("rank %d, the source of broadcast %d, is lost: %s" % (p.rank, self.started, why))
-        elif shared and p.reads and self.state == "made":  # the others' address stays, and with it what writes to its window: they take another one
+        elif shared and not ended and self.state == "made":  # the others' address stays, and with it what writes to its window: they take another one
             end("rank %d, which shares its address, is lost: %s" % (p.rank, why))
         elif kind == "lost" and not self.was_made and self.state in ("gather", "joining"):
             self.end("rank %d is lost before the group was made: %s" % (p.rank, why))
@@ -324,11 +336,12 @@ class Hub:
         self.credit()
         self.release()
 
-    def evicted(self, ip, why):
+    def evicted(self, ip, qp, why):
+        """A queue pair is out, and all ranks that share it. A new process of the address has another one."""
+        self.evictions.add((ip, qp))
         for p in list(self.peers.values()):
-            if p.ip == ip and (p.ready or p.joined):
-                p.reads = False
-                self.lose(p, "lost", why)
+            if (p.ip, p.qp) == (ip, qp):
+                self.lose(p, "lost", why, True)
 
     def changed(self, kind, p=None, why=""):
         event = [self.clock(), kind, p.rank, why] if kind else None

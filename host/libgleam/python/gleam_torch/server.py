@@ -12,6 +12,7 @@ from .hub import Hub, Peer
 
 MAX_LINE = 1 << 16  # bytes of a line
 MAX_BEHIND = 1 << 20  # bytes that a rank may be behind with reading
+WRONG, ENDED, SILENT = "wrong", "ended", "silent"  # how a connection is dead: for what it says, or as its rank reads nothing; the other kernel has closed it; its host is gone
 PING = 0.15  # seconds between empty lines to all
 SILENT = 0.35  # seconds for the other host's kernel to acknowledge one that is sent again, 0.2 to 0.4 s after the first time: then it is gone
 
@@ -39,7 +40,7 @@ class Connection(Peer):
 
     def __init__(self, sock, server):
         super().__init__()
-        self.sock, self.server, self.read, self.unsent, self.dead, self.silent = sock, server, b"", b"", False, False
+        self.sock, self.server, self.read, self.unsent, self.dead = sock, server, b"", b"", ""
 
     def send(self, **m):
         self.put(json.dumps(m, separators=(",", ":")).encode() + b"\n")
@@ -50,9 +51,7 @@ class Connection(Peer):
             self.flush()
 
     def end(self, err):
-        """The kernel at the other end has closed the connection, or is silent, and with it the whole host."""
-        if not self.dead:
-            self.dead, self.reads, self.silent = True, False, not isinstance(err, (ConnectionResetError, BrokenPipeError))
+        self.dead = self.dead or (ENDED if isinstance(err, (ConnectionResetError, BrokenPipeError)) else SILENT)
 
     def flush(self):
         try:
@@ -61,7 +60,8 @@ class Connection(Peer):
             pass
         except OSError as err:
             self.end(err)
-        self.dead = self.dead or len(self.unsent) > MAX_BEHIND
+        if len(self.unsent) > MAX_BEHIND:
+            self.dead = self.dead or WRONG
         if self.unsent or self.dead:
             self.server.wake()
 
@@ -87,9 +87,9 @@ class Server:
         except OSError:
             pass  # it is awake, or has ended
 
-    def evicted(self, ip, why):
+    def evicted(self, ip, qp, why):
         with self.lock:
-            self.hub.evicted(ip, why)
+            self.hub.evicted(ip, qp, why)
 
     def failed(self, number, why):
         with self.lock:
@@ -97,9 +97,7 @@ class Server:
 
     def removed(self, p, why, done):
         with self.lock:
-            p.leaving = False
-            if done:
-                self.hub.lose(p, "lost", why)
+            self.hub.removed(p, why, done)
 
     def close(self):
         self.closing = True
@@ -166,7 +164,7 @@ class Server:
             if len(c.read) > MAX_LINE:
                 raise ValueError("line")
         except Exception:  # pylint: disable=broad-except
-            c.dead = True  # whatever it has said
+            c.dead = c.dead or WRONG  # whatever it has said
 
     def look(self, s, c):
         """Ends a connection that is dead, or has it wait until it can send."""
@@ -175,9 +173,9 @@ class Server:
             self.connections.remove(c)
             if c.rank is not None:
                 why = "its process has ended, or its host does not answer"
-                if c.silent and self.hub.peers.get(c.rank) is c:  # a connection that the hub has lost already says nothing of a new process
-                    self.hub.evicted(c.ip, why)
-                self.hub.lose(c, "lost", why)
+                if c.dead == SILENT and c.qp:
+                    self.hub.evicted(c.ip, c.qp, why)
+                self.hub.lose(c, "lost", why, c.dead != WRONG)
             c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
             c.sock.close()
         else:
