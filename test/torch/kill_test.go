@@ -4,6 +4,7 @@
 package torch
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -26,6 +27,7 @@ const (
 	hung       = 15 * time.Second // time without an update
 	begins     = 2 * time.Minute  // time in which a process has begun
 	mostReturn = 2.0              // seconds from rejoin to being in, and having the update before
+	mostMemory = 1024             // MiB of rank 0, whatever the number of updates
 )
 
 // silent is why a rank that lives is out where the CPUs are full.
@@ -206,6 +208,9 @@ func TestKills(t *testing.T) {
 		t.Logf("kill %d, of rank %d, %s: longest update %.2f s (undisturbed %.2f s), in %.2f s after rejoin, with an update %.2f s after its start, %d others taken for dead",
 			k+1, n, [...]string{"with its helper", "alone", "by its link"}[how], pause, w.undisturb, w.returns[len(w.returns)-1], time.Since(begin).Seconds(), w.evicted-evicted)
 	}
+	if mib := resident(t, j.ranks[0].PID()); mib > mostMemory {
+		t.Errorf("rank 0 has %d MiB after %d updates, want %d at most", mib, w.updates[0], mostMemory)
+	}
 	if err := os.WriteFile(j.stop(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +228,20 @@ func TestKills(t *testing.T) {
 	if ends != 4 {
 		t.Errorf("%d ranks have ended, want 4", ends)
 	}
+}
+
+// resident is a process's memory in MiB.
+func resident(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize() >> 20
 }
 
 // A rank that is stopped, and so reads nothing, is out after GLEAM_LAG, and the others go on; with policy strict all have Lost.

@@ -162,7 +162,7 @@ class Job:
         self.removed.append(p.ip)
         if why:
             self.fabric.ports.pop(p.rank)
-            threading.Thread(target=lambda: self.server.removed(p, why, True)).start()
+            threading.Thread(target=lambda: self.server.hears("removed", p, why, True)).start()
 
     def kill(self, rank):
         self.fabric.ports.pop(rank, None)
@@ -484,7 +484,7 @@ class Parts(unittest.TestCase):
                     else:
                         self.assertTrue(there.wait(10))
                     if how == "before":
-                        j.server.evicted(ip, old, "it was silent")
+                        j.server.hears("evicted", ip, old, "it was silent")
                         go.set()
                         if state != "in":
                             self.assertEqual(got.get(timeout=10), j.channels[0].n)
@@ -492,7 +492,7 @@ class Parts(unittest.TestCase):
                         continue
                     if how == "evicted":
                         h.qp = h.qp or next(j.fabric.qps)
-                        j.server.evicted(ip, h.qp, "it was silent")
+                        j.server.hears("evicted", ip, h.qp, "it was silent")
                     elif how == "silent":
                         with j.server.lock:
                             j.server.hub.peers[2].end(TimeoutError())
@@ -661,7 +661,7 @@ class Parts(unittest.TestCase):
             j = self.job(5, again=True, hosts=[0, 0, 1, 1, 2])
             j.each(lambda c: (c.open(), c.barrier()))
             if how == "evicted":
-                j.server.evicted("127.0.0.2", j.helpers[2].qp, "it was silent")
+                j.server.hears("evicted", "127.0.0.2", j.helpers[2].qp, "it was silent")
             elif how == "silent":
                 with j.server.lock:
                     j.server.hub.peers[3].end(TimeoutError())
@@ -769,6 +769,25 @@ class Parts(unittest.TestCase):
         self.assertEqual(sorted(each(killed)), ["another rank of this address had started it"] * 5 + ["exit code -9"])
         for err in each(lambda: helper.Helper([sys.executable, "-c", "import sys; sys.exit('no interface')"])):
             self.assertEqual(str(err), "the helper, gleam rank, has ended: no interface")
+
+    def test_waits_end(self):
+        """What waits for a helper that is stopped, for a broadcast that does not end, or for a rank that does not read, ends with an error."""
+        helper.SLOW, slow = 1, helper.SLOW
+        self.addCleanup(setattr, helper, "SLOW", slow)
+        h = helper.Helper([sys.executable, "-c", "import socket, time; c, _ = socket.socket(fileno=0).accept(); c.send(b'{}'); time.sleep(60)"])
+        self.addCleanup(h.close)
+        self.addCleanup(h.process.kill)
+        with self.assertRaisesRegex(RuntimeError, "has not answered for 1 s"):
+            h.ask("leave", 1)
+        with self.assertRaisesRegex(RuntimeError, "the helper, gleam rank: .*temporarily unavailable"):
+            for n in range(100_000):
+                h.post(1, n, 0, 0)
+        j = self.job(3, again=True)
+        j.each(lambda c: (c.open(), setattr(c, "timeout", 0.5)))
+        b = [memoryview(bytearray(9 * SLOT))]
+        source, _, late = j.each(lambda c: (lambda: c.broadcast(b, 0), lambda: c.tell(t="ate", m=2), lambda: (time.sleep(0.2), c.fetch(b, 1)))[c.rank]())
+        self.assertRegex(str(source), "no end after 0 s, .*; rank 2 has read the least")
+        self.assertRegex(str(late), "no member has broadcast 1 ")
 
     def test_no_store(self):
         """A leader and torch's Store are lost: nothing comes after."""

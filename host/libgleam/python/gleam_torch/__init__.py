@@ -137,9 +137,7 @@ class Group(Base):
 
     def remove(self, p, why=""):
         """Takes a peer's queue pair out of the group, unless it is lost and a new process, which may share it, is there. Rank 0's."""
-        qp = p.qp
-
-        def run():
+        def run(qp=p.qp):
             c, done = self.made, True
             if c and c.helper and c.server and (why or not any(q.ip == p.ip for q in list(c.server.hub.peers.values()))):
                 try:
@@ -147,7 +145,7 @@ class Group(Base):
                 except RuntimeError:
                     done = False  # the switch has done it already, and says so
             if why:
-                c.server.removed(p, why, done)
+                c.server.hears("removed", p, why, done)
         threading.Thread(target=run, daemon=True).start()
 
     def gloo(self):

@@ -85,9 +85,9 @@ class Channel(Link):
         end = m.get("event") in ("failed", "ended") or m.get("event") == "evicted" and "member" not in m
         if self.server and number == self.number:
             if m.get("event") == "evicted" and "member" in m:
-                self.server.evicted(m["member"], m["qpn"], "the switch has removed it: " + m["text"])
+                self.server.hears("evicted", m["member"], m["qpn"], "the switch has removed it: " + m["text"])
             elif end:
-                self.server.failed(number, "the group: %s: %s" % (m["event"], m.get("text", "")))
+                self.server.hears("failed", number, "the group: %s: %s" % (m["event"], m.get("text", "")))
         if "helper" in m and not self.server:
             self.tell(t="fail", why=m["text"])
         with self.changed:
@@ -133,7 +133,7 @@ class Channel(Link):
                 self.raised = True
                 raise Lost(self.out)
             if now > deadline:
-                raise RuntimeError("no end after %d s, the process group's timeout" % self.timeout)
+                raise RuntimeError("no end after %d s, the process group's timeout; rank %s has read the least" % (self.timeout, self.ask()["least"]))
             self.changed.wait(min(deadline, grace or deadline, self.out_at if self.out_at > now else deadline) - now)
 
     # The group's beginning and end.
@@ -352,8 +352,8 @@ class Channel(Link):
 
     def fetch(self, buffers, n):
         """Fills buffers with broadcast n from a member that has kept it; returns the rank of that one."""
-        told = self.ask(n=n)
-        while told["coming"] and not told["keepers"]:  # who comes back while broadcast n is under way is ahead of all
+        told, end = self.ask(n=n), time.monotonic() + self.timeout
+        while told["coming"] and not told["keepers"] and time.monotonic() < end:  # who comes back while broadcast n is under way is ahead of all
             time.sleep(LATER)
             told = self.ask(n=n)
         keepers = told["keepers"]

@@ -19,6 +19,7 @@ import time
 POST = 1 << 40  # a post's ID is its message's number, and this
 TRIES = 200  # connections to helpers that end at once, as those of others do whose last process has just ended
 AGAIN = 0.02  # seconds between them
+SLOW = 60  # seconds for the helper to take a request, and to answer it, which takes 30 at most
 
 
 def seqpacket():
@@ -43,6 +44,7 @@ class Helper:
             time.sleep(AGAIN)
         else:
             raise RuntimeError("the helper of this address ends each time")
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SLOW, 0))
         os.register_at_fork(after_in_child=self.sock.close)  # else a child of a killed process would hold it up
         self.thread = threading.Thread(target=self.run, daemon=True, name="gleam-helper")
         self.thread.start()
@@ -114,9 +116,9 @@ class Helper:
         number = next(self.ids)
         self.send(op=op, id=number, g=g, **m)
         with self.changed:
-            self.changed.wait_for(lambda: number in self.answers or self.ended)
+            self.changed.wait_for(lambda: number in self.answers or self.ended, SLOW)
             if number not in self.answers:
-                raise RuntimeError(self.ended)
+                raise RuntimeError(self.ended or "the helper, gleam rank, has not answered for %d s" % SLOW)
             answer, fds = self.answers.pop(number)
         if "error" in answer:
             raise RuntimeError(answer["error"])

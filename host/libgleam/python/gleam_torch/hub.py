@@ -33,8 +33,7 @@ TELL = 0.25  # seconds for the cause, where the switch has said before that the 
 TRIES = 16  # GroupIPs
 OF_A_GROUP = ("want", "in", "fail", "start", "held", "sent", "ate", "bar")  # what counts for the group of its number alone
 
-# What a Peer is, which the Hub alone changes: it does not count yet; it counts; it is being removed, and counts until
-# then; the Hub has lost it, and nothing that it says counts.
+# What a Peer is to the Hub: it does not count yet; it counts; it counts until it is removed; nothing that it says counts any more.
 COMING, IN, LEAVING, OUT = "coming", "in", "leaving", "out"
 
 
@@ -43,13 +42,9 @@ class Peer:
 
     def __init__(self):
         self.rank = self.ip = self.keeper = self.want = self.qp = None  # qp: its address's queue pair, when its helper has joined
-        self.state, self.entry, self.ate, self.version = COMING, 1, 0, 0
-        self.moved = 0.0  # when ate became more
+        self.state, self.entry, self.ate, self.version, self.moved = COMING, 1, 0, 0, 0.0  # moved: when ate became more
 
     def send(self, **m):
-        raise NotImplementedError
-
-    def close(self):
         raise NotImplementedError
 
 
@@ -83,9 +78,7 @@ class Hub:
         self.number += 1
         for p in list(self.peers.values()):
             if p.state == COMING:
-                del self.peers[p.rank]
-                p.state = OUT
-                p.send(t="over", number=0, why="the group has ended before this rank was in: " + why)
+                self.lose(p, "lost", "the group has ended before it was in: " + why)
         self.expected = set(self.peers)
         self.fresh()
         if quiet:
@@ -291,7 +284,7 @@ class Hub:
         q = self.peers.get(m.get("rank"))
         keepers = [[r.rank, r.keeper] for r in self.ready() if r.version >= m["n"] and r is not p] if m.get("n") else []
         p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root,
-               coming=self.source is not None and m.get("n") == self.started)
+               coming=self.source is not None and m.get("n") == self.started, least=min(self.ready(), key=lambda r: r.ate, default=p).rank)
 
     def beside(self, p):
         """Whether another rank has the address of p, and so the same queue pair and window."""

@@ -60,8 +60,7 @@ class Connection(Peer):
             pass
         except OSError as err:
             self.end(err)
-        if len(self.unsent) > MAX_BEHIND:
-            self.dead = self.dead or WRONG
+        self.dead = self.dead or WRONG * (len(self.unsent) > MAX_BEHIND)
         if self.unsent or self.dead:
             self.server.wake()
 
@@ -87,17 +86,10 @@ class Server:
         except OSError:
             pass  # it is awake, or has ended
 
-    def evicted(self, ip, qp, why):
+    def hears(self, what, *args):
+        """Has the Hub hear of what its leader's helper says: evicted, failed or removed."""
         with self.lock:
-            self.hub.evicted(ip, qp, why)
-
-    def failed(self, number, why):
-        with self.lock:
-            self.hub.failed(number, why)
-
-    def removed(self, p, why, done):
-        with self.lock:
-            self.hub.removed(p, why, done)
+            getattr(self.hub, what)(*args)
 
     def close(self):
         self.closing = True
