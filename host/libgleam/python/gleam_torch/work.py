@@ -8,7 +8,9 @@ import time
 import torch
 from torch.distributed import Work  # pylint: disable=no-name-in-module
 
-works = collections.deque(maxlen=4096)  # C++ may still have a Work that Python has dropped
+# C++ may still have a Work that Python has dropped. More of them would hold the heap apart: with the glibc of Debian 12
+# a program whose tensors are new ones in each step grows by those of a step for each Work.
+works = collections.deque(maxlen=64)
 
 
 class Job(Work):
@@ -19,8 +21,6 @@ class Job(Work):
         self.tensors, self.inner, self.group = list(tensors), inner, group
         self.lock, self.ended, self.error, self.future = threading.Lock(), threading.Event(), None, None
         works.append(self)
-        if len(works) > 64:
-            works[-64].tensors = []  # their memory is not kept
 
     def end(self, error=None):
         with self.lock:
