@@ -235,7 +235,8 @@ func TestKills(t *testing.T) {
 		t.Logf("kill %d, of rank %d, %s: longest update %.2f s (undisturbed %.2f s), in %.2f s after rejoin, %d others taken for dead",
 			k+1, n, [...]string{"with its helper", "alone", "by its link"}[how], pause, w.undisturb, w.returns[len(w.returns)-1], w.evicted-evicted)
 	}
-	if mib := resident(t, j.ranks[0].PID()); mib > mostMemory {
+	mib := resident(t, j.ranks[0].PID())
+	if mib > mostMemory {
 		t.Errorf("rank 0 has %d MiB after %d updates, want %d at most", mib, w.updates[0], mostMemory)
 	}
 	if err := os.WriteFile(j.stop(), nil, 0o600); err != nil {
@@ -250,8 +251,8 @@ func TestKills(t *testing.T) {
 			ends++
 		}
 	}
-	t.Logf("%d kills, %d ranks that lived taken for dead, %d updates: %d new processes have caught up, pause %.2f s at most beyond %.2f s, in %.2f s after rejoin at most",
-		kills, w.evicted, w.updates[0], w.caught, worst, w.undisturb, slices.Max(w.returns))
+	t.Logf("%d kills, %d ranks that lived taken for dead, %d updates: %d new processes have caught up, pause %.2f s at most beyond %.2f s, in %.2f s after rejoin at most; rank 0 has %d MiB",
+		kills, w.evicted, w.updates[0], w.caught, worst, w.undisturb, slices.Max(w.returns), mib)
 	if ends != 4 {
 		t.Errorf("%d ranks have ended, want 4", ends)
 	}

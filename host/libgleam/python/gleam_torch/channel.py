@@ -264,9 +264,9 @@ class Channel(Link):
             else:
                 self.receive(m, messages, buffers, places, root)
         self.n, self.m, self.last, self.have = n, end, root, n
-        if self.size > 1:
-            self.tell(t="have", n=n)
         self.keeper.add(n, buffers, owners, unchanged())
+        if self.size > 1:  # only now: who lacks n asks those that have told this
+            self.tell(t="have", n=n)
 
     def send(self, n, m, messages, buffers, places):
         end = m + len(messages)
@@ -352,15 +352,17 @@ class Channel(Link):
 
     def fetch(self, buffers, n):
         """Fills buffers with broadcast n from a member that has kept it; returns the rank of that one."""
-        told, end = self.ask(n=n), time.monotonic() + self.timeout
-        while told["coming"] and not told["keepers"] and time.monotonic() < end:  # who comes back while broadcast n is under way is ahead of all
-            time.sleep(LATER)
+        why, tried, end = [], set(), time.monotonic() + self.timeout
+        while time.monotonic() < end:
             told = self.ask(n=n)
-        keepers = told["keepers"]
-        random.shuffle(keepers)
-        keepers.sort(key=lambda k: k[0] == told["root"])  # a source's link has enough to do
-        why = []
-        for rank, (host, port, *_) in keepers:
+            keepers = [k for k in told["keepers"] if k[0] not in tried]
+            if not keepers and not told["coming"]:
+                break
+            if not keepers:  # who comes back while broadcast n is under way is ahead of all
+                time.sleep(LATER)
+                continue
+            rank, (host, port, *_) = min(keepers, key=lambda k: (k[0] == told["root"], random.random()))  # a source's link has enough to do
+            tried.add(rank)
             try:
                 keep.fetch((host, port), self.token, n, buffers)
                 return rank

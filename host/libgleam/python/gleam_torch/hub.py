@@ -67,7 +67,7 @@ class Hub:
         """Begins with the group of a number."""
         self.state = "gather"  # then joining, and made or gloo
         self.at, self.failing = None, None  # failing: (when, what to do then)
-        self.started = self.next = self.sent = self.ate = self.held = 0  # broadcasts; messages
+        self.began = self.started = self.next = self.sent = self.ate = self.held = 0  # broadcasts, before this group the first; messages
         self.source = self.root = None  # the rank of a broadcast under way; of the last one
         self.barriers, self.evictions = {}, set()  # evictions: (address, queue pair); one may come ahead of its in
         for p in self.peers.values():
@@ -202,7 +202,7 @@ class Hub:
             self.changed("joined", p)
         elif self.state == "joining" and all(q.qp for q in self.ready()):
             self.state, self.was_made, self.tries, self.failing = "made", True, 0, None
-            self.started = max(q.version for q in self.ready())
+            self.began = self.started = max(q.version for q in self.ready())
             self.tell(t="ready", n=self.started + 1, m=0)
 
     def on_start(self, p, m):
@@ -284,7 +284,7 @@ class Hub:
         q = self.peers.get(m.get("rank"))
         keepers = [[r.rank, r.keeper] for r in self.ready() if r.version >= m["n"] and r is not p] if m.get("n") else []
         p.send(t="told", id=m["id"], version=q and q.version, newest=max((r.version for r in self.ready()), default=0), label=self.labels.get(m.get("label")), keepers=keepers, root=self.root,
-               coming=self.source is not None and m.get("n") == self.started, least=min(self.ready(), key=lambda r: r.ate, default=p).rank)
+               coming=any(max(r.version, self.began) < m.get("n", 0) <= self.started and r.entry <= m["n"] and r is not p for r in self.ready()), least=min(self.ready(), key=lambda r: r.ate, default=p).rank)
 
     def beside(self, p):
         """Whether another rank has the address of p, and so the same queue pair and window."""
