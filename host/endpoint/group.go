@@ -46,7 +46,7 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind   EventKind
 	Member netip.Addr         // MemberLeft, MemberJoined, Evicted, Stalled, Resumed: the member; Failed: the member that caused it
-	QPN    rocev2.QPN         // of Member's queue pair
+	QPN    rocev2.QPN         // the number of Member's queue pair
 	PSN    rocev2.PSN         // Evicted: the member acknowledged all data up to this PSN, in the source's numbering; Failed: the PSN of the fatal NAK to the source
 	Code   rocev2.Syndrome    // Evicted, Failed: the syndrome of a fatal NAK, or another cause; see Cause
 	Reason envelope.EndReason // MemberLeft, Evicted, Failed, Ended

@@ -49,7 +49,7 @@ type watch struct {
 	returns   []float64 // seconds from rejoin until then
 	calm      bool
 	undisturb float64         // the longest update that nothing disturbed
-	machine   labtest.Machine // since the newest process came back
+	machine   labtest.Machine // the machine since the newest process came back
 	spares    [4]spare        // the next process of each rank
 }
 
