@@ -378,7 +378,6 @@ func (r *Registrar) setBranchTimer(g *group) {
 	if b.state == branchPreparing && !b.checked {
 		at = min(at, g.nextTry)
 	}
-	g.try.owner = g
 	r.tries.set(&g.try, at)
 }
 

@@ -217,7 +217,11 @@ type group struct {
 	known, last uint32        // the highest member numbers: before this registration, and ever given
 	branch      *branch       // the branch of a group over several switches, else nil
 	began       time.Duration // the time when its first message came; 0: from another switch
-	// while members are being located
+	*search                   // nil: its members are not being located
+}
+
+// search is what a group has while its members are being located.
+type search struct {
 	nextTry, locateDeadline time.Duration
 	try                     timer[*group] // the timer in Registrar.tries, at the earlier of both
 	missingMember           Problem
@@ -243,9 +247,9 @@ func (g *group) local() bool { return !g.reg.Master.IsValid() }
 // epochRecord holds the newest epochs of a group, so that a captured registration cannot
 // be replayed once the group is gone.
 type epochRecord struct {
-	accepted uint64  // newest epoch that was installed
-	rejected uint64  // newest epoch that was rejected; counts if above accepted
-	problem  Problem // why it was rejected
+	accepted uint64   // newest epoch that was installed
+	rejected uint64   // newest epoch that was rejected; counts if above accepted
+	problem  *Problem // why it was rejected; nil: it is not known
 }
 
 func (e *epochRecord) newest() uint64 { return max(e.accepted, e.rejected) }

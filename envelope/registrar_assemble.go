@@ -56,8 +56,8 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 	}
 	if newest := r.newest(m.Group); m.Epoch <= newest {
 		p := Problem{Reason: StaleEpoch, Value: newest}
-		if e := r.epochs[m.Group]; e != nil && m.Epoch == e.rejected && e.rejected > e.accepted {
-			p = e.problem // the same request gets the same answer
+		if e := r.epochs[m.Group]; e != nil && e.problem != nil && m.Epoch == e.rejected && e.rejected > e.accepted {
+			p = *e.problem // the same request gets the same answer
 		}
 		r.rejectRequest(&m.Header, p, out)
 		return
@@ -189,7 +189,7 @@ func (r *Registrar) refuse(h *Header, p Problem, out *Output) {
 	out.Detail = fmt.Sprintf("%v: %s", h.Type, p.Error())
 	e := r.epochOf(h.Group)
 	if h.Epoch > e.rejected {
-		e.rejected, e.problem = h.Epoch, p
+		e.rejected, e.problem = h.Epoch, &p
 	}
 	r.reportReject(h.Group, h.Epoch, p, out)
 	out.attribute(len(out.Events)-1, Actor{h.KeyID, h.ReplyTo})

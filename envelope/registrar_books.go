@@ -18,26 +18,25 @@ import (
 // usage is the number of groups and members registered, or being located, under one key.
 type usage struct{ groups, members int }
 
-// memberIndex finds the group of a member. It has no pointers, as it may have millions of members.
-type memberIndex map[memberID]address
+// memberIndex has the QPNs of the members at each host: few bytes for each, as they may be millions.
+type memberIndex map[netip.Addr]map[rocev2.QPN]struct{}
 
-// address is an IP address without a zone.
-type address [16]byte
-
-// memberID is a MemberKey.
-type memberID struct {
-	ip  address
-	qpn rocev2.QPN
+func (x memberIndex) has(k MemberKey) bool {
+	_, ok := x[k.IP][k.QPN]
+	return ok
 }
 
-func idOf(k MemberKey) memberID { return memberID{k.IP.As16(), k.QPN} }
+func (x memberIndex) put(k MemberKey) {
+	if x[k.IP] == nil {
+		x[k.IP] = map[rocev2.QPN]struct{}{}
+	}
+	x[k.IP][k.QPN] = struct{}{}
+}
 
-func (x memberIndex) put(k MemberKey, group netip.Addr) { x[idOf(k)] = group.As16() }
-func (x memberIndex) remove(k MemberKey)                { delete(x, idOf(k)) }
-
-func (x memberIndex) group(k MemberKey) (ip netip.Addr, ok bool) {
-	a, ok := x[idOf(k)]
-	return netip.AddrFrom16(a).Unmap(), ok
+func (x memberIndex) remove(k MemberKey) {
+	if delete(x[k.IP], k.QPN); len(x[k.IP]) == 0 {
+		delete(x, k.IP)
+	}
 }
 
 // served returns the group that counts at ip: the installed one, or else one whose
@@ -77,7 +76,7 @@ func (r *Registrar) put(g *group) {
 		r.leases.stop(&old.lease)
 		r.stopRepair(old)
 	}
-	r.groups[ip] = g
+	r.groups[ip], g.search = g, nil
 	r.book(ip, 1)
 }
 
@@ -103,7 +102,9 @@ func (r *Registrar) locate(g *group) {
 	if old := r.locating[g.reg.Group]; old != nil {
 		r.tries.stop(&old.try)
 	}
-	r.locating[g.reg.Group] = g
+	if r.locating[g.reg.Group] = g; g.search == nil {
+		g.search = &search{try: timer[*group]{owner: g}}
+	}
 	r.book(g.reg.Group, 1)
 }
 

@@ -88,16 +88,16 @@ func (r *Registrar) check(g *group) *Problem {
 	if g.reg.PathMTU > r.cfg.MaxPMTU {
 		return &Problem{Reason: PathMTUMismatch, Value: uint64(r.cfg.MaxPMTU)}
 	}
+	old := r.groups[g.reg.Group]
 	for i := range g.reg.Members {
 		k := g.reg.Members[i].Key()
-		if other, ok := r.members.group(k); ok && other != g.reg.Group {
+		if r.members.has(k) && (old == nil || old.reg.Find(k) < 0) { // of another group
 			return &Problem{Reason: OverlappingMembers, Member: k}
 		}
 		if r.Serves(k.IP) {
 			return &Problem{Reason: BadMember, Member: k} // a GroupIP is no host's address
 		}
 	}
-	old := r.groups[g.reg.Group]
 	switch {
 	case g.branch != nil && g.reg.Base != 0:
 		if p := g.checkContinued(old); p != nil {
@@ -226,11 +226,10 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		r.endFormer(now, old, g, out)
 	case VerdictLater:
 		if r.locating[ip] != g {
-			g.locateDeadline = now + r.cfg.LocateTimeout
 			r.locate(g)
+			g.locateDeadline = now + r.cfg.LocateTimeout
 		}
 		g.missingMember, g.nextTry = v.Problem, now+retry
-		g.try.owner = g
 		r.tries.set(&g.try, min(g.nextTry, g.locateDeadline))
 	case VerdictRejected:
 		r.forgetLocating(g)
@@ -284,7 +283,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	}
 	r.put(g)
 	for i := range g.reg.Members {
-		r.members.put(g.reg.Members[i].Key(), ip)
+		r.members.put(g.reg.Members[i].Key())
 	}
 	fresh := g.keepConfirmed(old)
 	e := Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members), Began: g.began}

@@ -179,7 +179,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 		r.forgetAssembly(k)
 	}
 	if e := r.epochOf(m.Group); m.Epoch > e.newest() {
-		e.rejected, e.problem = m.Epoch, Problem{Reason: StaleEpoch, Value: m.Epoch}
+		e.rejected, e.problem = m.Epoch, &Problem{Reason: StaleEpoch, Value: m.Epoch}
 	} else {
 		r.drop(DuplicateMsg, out)
 	}

@@ -102,7 +102,7 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 		g.segments = append(g.segments, d)
 	}
 	for i := range g.reg.Members {
-		r.members.put(g.reg.Members[i].Key(), ip)
+		r.members.put(g.reg.Members[i].Key())
 	}
 	for _, f := range s.Former {
 		if f.Reason != 0 {
@@ -146,7 +146,7 @@ func (r *Registrar) checkRestored(g *group) *Problem {
 // RestoreEpoch records that epochs of a GroupIP up to newest have been used.
 func (r *Registrar) RestoreEpoch(ip netip.Addr, newest uint64) {
 	if e := r.epochOf(ip); newest > e.newest() {
-		e.rejected, e.problem = newest, Problem{Reason: StaleEpoch, Value: newest}
+		e.rejected, e.problem = newest, &Problem{Reason: StaleEpoch, Value: newest}
 	}
 }
 

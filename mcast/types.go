@@ -124,17 +124,17 @@ func (k MemberKey) String() string { return fmt.Sprintf("%s qpn 0x%x", k.IP, uin
 // MemberRecord is a member's connection state as its application set it up. A registration
 // has one for each member on all its way: envelopes, RDMA-CM, the registrar, the core.
 type MemberRecord struct {
-	IP     netip.Addr
-	QPN    rocev2.QPN
-	SQPSN  rocev2.PSN // the first PSN its send queue will use (verbs sq_psn)
-	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
-	Window Window     // memory for WRITEs to the group's window; zero for none
+	IP    netip.Addr
+	QPN   rocev2.QPN
+	SQPSN rocev2.PSN // the first PSN its send queue will use (verbs sq_psn)
+	RQPSN rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
 	// ReceiveOnly: the member never becomes the source. Its first packet is answered
 	// with NAK 0x62, and nothing that it sends is forwarded (R76).
 	ReceiveOnly bool
 	// Reply is what becomes of the member's data (R107), of a group that is registered by
 	// hand: envelopes do not carry it. Its JSON name is that of state files.
-	Reply ReplyKind `json:"Role"`
+	Reply  ReplyKind `json:"Role"`
+	Window Window    // memory for WRITEs to the group's window; zero for none
 }
 
 // Key returns the member's name.
