@@ -19,8 +19,8 @@ type Table interface {
 	// Install creates the group, or replaces the one with the same GroupIP. If reg has a
 	// Base, which is the installed epoch, Install only replaces the members and the tree by
 	// those of reg, and the group goes on (mcast.UpdateMembers). Unless it returns VerdictAccepted, nothing has changed. It
-	// must not change reg, and may retain of it nothing but its Members, which never
-	// change. key is that of the registration; a local
+	// must not change reg. It may read it until the group is removed, or another Install of it is accepted; the
+	// Members that reg has now never change. key is that of the registration; a local
 	// registration has no Master.
 	Install(reg *Registration, key KeyID) Verdict
 	// Remove removes a group.
@@ -283,6 +283,14 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	reg.Numbers = slices.Clone(g.reg.Numbers)
 	reg.Tree = g.reg.Tree.clone()
 	return reg, g.lease.at, true
+}
+
+// Registration returns that of an installed group, as Install gets it; nil if there is none.
+func (r *Registrar) Registration(ip netip.Addr) *Registration {
+	if g := r.groups[ip]; g != nil {
+		return &g.reg
+	}
+	return nil
 }
 
 // sortedKeys returns the keys of m in order, so that every run walks maps in the same

@@ -310,7 +310,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 	st := &now.Status
 	a := api.Group{
 		Members: []api.Member{}, IP: g.reg.Group, QPN: api.QPN(g.reg.QPN), PMTU: g.reg.PathMTU, Epoch: g.reg.Epoch,
-		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
+		Policy: policyName(g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
 		DeadAfterMS: int(g.reg.Silence().Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, DataBytes: now.Bytes, Copies: st.Counters.Copies,
@@ -354,7 +354,7 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 		a.AckPSN, a.NextPSN = api.PSN(st.Acked), api.PSN(st.Nxt)
 	}
 	if st.Failed {
-		a.State, a.Failure = "failed", g.applied.failure
+		a.State, a.Failure = "failed", g.applied().failure
 	}
 	for i := range st.Members {
 		if i >= len(g.slots) || g.slots[i].gone {

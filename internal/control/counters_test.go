@@ -53,7 +53,7 @@ func TestTablesNameWhoIsGone(t *testing.T) {
 	}
 	f.control.do(func() {
 		g := f.control.dir.groups[r.Group]
-		table := f.control.dir.makeTable(&g.reg, g.slots, g.legs)
+		table := f.control.dir.makeTable(g.reg, g.slots, g.legs)
 		for i, d := range table.Destinations {
 			if d.Gone != (i == 1) || d.Port != i || d.IP != fakeHost(i) {
 				t.Errorf("destination %d is %+v", i, d)

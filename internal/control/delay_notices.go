@@ -28,7 +28,7 @@ func (c *control) tellDelay(g *group, was, is dataplane.Delay) {
 	if int(by) >= len(g.slots) {
 		return
 	}
-	source := g.applied.source
+	source := g.applied().source
 	if t := g.kept.turn; source == (envelope.MemberKey{}) && t != nil { // of before a restart
 		for i := range g.slots {
 			if s := &g.slots[i]; s.record.IP == t.Source && !s.gone {

@@ -43,11 +43,11 @@ func (c *control) reportDelays() (more bool) {
 
 // reportDelay reports that g stalls, or does so no more, if that is another thing than what was reported last.
 func (c *control) reportDelay(g *group, d dataplane.Delay) {
-	was := g.applied.delay
+	was := g.applied().delay
 	if d.Kind == was.Kind && (d.Kind == dataplane.NoDelay || d.Member == was.Member) {
 		return
 	}
-	g.applied.delay = d
+	g.apply().delay = d
 	c.tellDelay(g, was, d)
 	switch d.Kind {
 	case dataplane.Stalled:
@@ -62,14 +62,14 @@ func (c *control) reportDelay(g *group, d dataplane.Delay) {
 // reportBlamed reports which members cost g time, and why, and which do so no more, where that has
 // changed.
 func (c *control) reportBlamed(g *group, b *dataplane.Blamed) {
-	if g.applied.blamed == nil {
+	if g.applied().blamed == nil {
 		if b.Count == 0 {
 			return
 		}
-		g.applied.blamed = &dataplane.Blamed{}
+		g.apply().blamed = &dataplane.Blamed{}
 	}
-	was := *g.applied.blamed
-	*g.applied.blamed = *b
+	was := *g.outcomes.blamed
+	*g.outcomes.blamed = *b
 	for i := range was.Count {
 		if v := &was.Members[i]; b.Cause(v.Member) == blame.None {
 			c.addDelayEvent(g, v.Member, api.Event{Kind: api.EventResumed, Reason: fmt.Sprintf("%s: it costs the group no time any more, after %v",

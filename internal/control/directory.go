@@ -81,20 +81,18 @@ type groupDefaults struct {
 type group struct {
 	id            mcast.GroupID
 	generation    uint64 // the generation of the registration that the core has
-	handle        *dataplane.Group
-	key           envelope.KeyID // the key that the group is registered under; 0: by hand
-	reg           envelope.Registration
+	handle        dataplane.Group
+	key           envelope.KeyID          // the key that the group is registered under; 0: by hand
+	reg           *envelope.Registration  // the registrar's
 	slots         []slot                  // slots by MemberID
 	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
-	applied       appliedOutcomes
-	quiet         bool   // a source was reported within turnGap
-	held          turn   // the last source since then, not reported yet
-	tableStale    bool   // the group is in directory.staleTables
-	waysStale     bool   // the group is in directory.staleWays
-	isolationText string // why members may not send; "" if all may
-	mtuText       string // why its longest copies do not fit a port; "" if they do
+	outcomes      *appliedOutcomes        // nil: none were applied
+	tableStale    bool                    // the group is in directory.staleTables
+	waysStale     bool                    // the group is in directory.staleWays
+	isolationText string                  // why members may not send; "" if all may
+	mtuText       string                  // why its longest copies do not fit a port; "" if they do
 	kept          keptGroup
 	neighbours    []mcast.Neighbor // the neighbours that it has legs to
 	registeredAt  time.Time
@@ -168,7 +166,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	g := d.groups[r.Group]
 	if g == nil {
 		id := d.freeIDs[len(d.freeIDs)-1]
-		g = &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
+		g = &group{id: id, handle: *d.plane.NewGroup(id, r.Group)}
 	}
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
@@ -193,7 +191,10 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	}
 	was := g.slots
 	g.key, g.slots, g.legs, g.registeredAt, g.former = key, slots, legs, time.Now(), nil
-	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
+	g.generation, g.mtuText, g.kept = spec.Generation, "", keptGroup{}
+	if x := g.outcomes; x != nil {
+		*x = appliedOutcomes{quiet: x.quiet, held: x.held}
+	}
 	d.setSlots(g, was, r)
 	d.onInstalled(d.now() - begin)
 	return accepted
@@ -201,7 +202,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 
 // setSlots makes r, whose members g.slots has, the registration of g. Its slots were was before.
 func (d *directory) setSlots(g *group, was []slot, r *envelope.Registration) {
-	g.setRegistration(r)
+	g.reg = r
 	for _, h := range d.setMembers(g, was, g.slots) {
 		d.hosts.Follow(h, g.key)
 	}
@@ -240,11 +241,6 @@ func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locat
 		return nil, rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})
 	}
 	return places, verdict
-}
-
-func (g *group) setRegistration(r *envelope.Registration) {
-	g.reg = *r
-	g.reg.Members = nil
 }
 
 // coreRefused returns the verdict for a group that passed all checks but that the core

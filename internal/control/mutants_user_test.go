@@ -26,6 +26,6 @@ var _ = []mutant.Mutant{
 		"return costsSince(nil, &list[n-1])",
 		"return costsSince(nil, &list[0*n])")),
 	mutant.New("the control loop does not hear of wrong numbers", "R72", mutant.In((*group).newMismatches,
-		"if o.MismatchesReported == g.applied.mismatches {",
-		"if o.MismatchesReported >= g.applied.mismatches {")),
+		"if o.MismatchesReported == g.applied().mismatches {",
+		"if o.MismatchesReported >= g.applied().mismatches {")),
 }

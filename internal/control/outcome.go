@@ -25,6 +25,24 @@ type appliedOutcomes struct {
 	delay           dataplane.Delay    // the delay that was reported last
 	blamed          *dataplane.Blamed  // likewise; nil: nobody
 	failure         string             // why
+	quiet           bool               // a source was reported within turnGap
+	held            turn               // the last source since then, not reported yet
+}
+
+// applied returns the outcomes of g that were applied, for reading.
+func (g *group) applied() appliedOutcomes {
+	if g.outcomes == nil {
+		return appliedOutcomes{}
+	}
+	return *g.outcomes
+}
+
+// apply returns the outcomes of g that were applied, for writing.
+func (g *group) apply() *appliedOutcomes {
+	if g.outcomes == nil {
+		g.outcomes = &appliedOutcomes{}
+	}
+	return g.outcomes
 }
 
 // newOutcome is an outcome that is new to the control loop.
@@ -46,9 +64,10 @@ func (g *group) newOutcomes(o *mcast.Outcomes) (ds []newOutcome) {
 		}
 	}
 	ds = append(append(ds, g.newTurns(o)...), g.newMismatches(o)...)
-	if o.Failure.Kind != 0 && !g.applied.failed {
-		g.applied.failed = true
-		g.applied.failure = fmt.Sprintf("because of %s: %s", g.slots[o.Failure.Member].record.Key(), failureText(&o.Failure))
+	if o.Failure.Kind != 0 && !g.applied().failed {
+		x := g.apply()
+		x.failed = true
+		x.failure = fmt.Sprintf("because of %s: %s", g.slots[o.Failure.Member].record.Key(), failureText(&o.Failure))
 		ds = append(ds, newOutcome{o.Failure, 1})
 	}
 	return ds
@@ -57,10 +76,10 @@ func (g *group) newOutcomes(o *mcast.Outcomes) (ds []newOutcome) {
 // newMismatches is newOutcomes for numbers in members' packets that contradict the
 // registration. It checks the members only if there are more mismatches than before.
 func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
-	if o.MismatchesReported == g.applied.mismatches {
+	if o.MismatchesReported == g.applied().mismatches {
 		return nil
 	}
-	g.applied.mismatches = o.MismatchesReported
+	g.apply().mismatches = o.MismatchesReported
 	for i := range o.Mismatches {
 		for n := range mcast.NumNumbers {
 			m := &o.Mismatches[i][n]
@@ -79,17 +98,19 @@ func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
 // newTurns is newOutcomes for outcomes that concern only the operator: changes of source,
 // refused requests of a source, and switches that disagree on the source.
 func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
-	if n := o.Turns - g.applied.turns; n > 0 {
-		g.applied.turns = o.Turns
-		g.applied.source = g.slots[o.LastSource.Member].record.Key()
+	was := g.applied()
+	if n := o.Turns - was.turns; n > 0 {
+		x := g.apply()
+		x.turns = o.Turns
+		x.source = g.slots[o.LastSource.Member].record.Key()
 		ds = append(ds, newOutcome{o.LastSource, n})
 	}
-	if n := o.Refusals - g.applied.refusals; n > 0 {
-		g.applied.refusals = o.Refusals
+	if n := o.Refusals - was.refusals; n > 0 {
+		g.apply().refusals = o.Refusals
 		ds = append(ds, newOutcome{o.LastRefusal, n})
 	}
-	if n := o.Conflicts - g.applied.conflicts; n > 0 {
-		g.applied.conflicts = o.Conflicts
+	if n := o.Conflicts - was.conflicts; n > 0 {
+		g.apply().conflicts = o.Conflicts
 		ds = append(ds, newOutcome{o.LastConflict, n})
 	}
 	return ds

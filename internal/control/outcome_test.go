@@ -136,8 +136,8 @@ func TestNewsDuringNews(t *testing.T) {
 		if err := g.handle.Outcomes(&o); err != nil {
 			t.Error(err)
 		}
-		if o.Turns != 100+2*(groups-1) || g.applied.turns != o.Turns {
-			t.Errorf("%d turns in the core, %d known", o.Turns, g.applied.turns)
+		if o.Turns != 100+2*(groups-1) || g.applied().turns != o.Turns {
+			t.Errorf("%d turns in the core, %d known", o.Turns, g.applied().turns)
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestOldOutcomesDoNotHitOtherGroups(t *testing.T) {
 	f.control.do(func() {
 		g := f.control.dir.groups[fakeGroup(1)]
 		o := mcast.Outcomes{Group: g.id, Generation: g.generation - 1, Turns: 7, Evicted: []mcast.Event{{Kind: mcast.MemberEvicted}}}
-		if f.control.applyOutcomes(g, &o); g.slots[0].gone || g.applied.turns != 0 {
+		if f.control.applyOutcomes(g, &o); g.slots[0].gone || g.applied().turns != 0 {
 			t.Error("an outcome of an older generation was applied")
 		}
 	})

@@ -139,7 +139,7 @@ func snapshot(x any) map[string]string {
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {
 		switch v.Type() {
-		case reflect.TypeFor[*dataplane.Plane](), reflect.TypeFor[*dataplane.Group](), reflect.TypeFor[*statefile.File](), reflect.TypeFor[*config.Config](), reflect.TypeFor[ranking](), reflect.TypeFor[sync.Mutex]():
+		case reflect.TypeFor[*dataplane.Plane](), reflect.TypeFor[dataplane.Group](), reflect.TypeFor[*statefile.File](), reflect.TypeFor[*config.Config](), reflect.TypeFor[ranking](), reflect.TypeFor[sync.Mutex]():
 			return
 		}
 		switch v.Kind() {

@@ -112,7 +112,7 @@ func (d *directory) refreshTables() {
 		if d.groups[g.reg.Group] != g {
 			continue // deleted since
 		}
-		t := d.makeTable(&g.reg, g.slots, g.legs)
+		t := d.makeTable(g.reg, g.slots, g.legs)
 		g.handle.SetTable(&t)
 		d.onNewTable(g)
 	}

@@ -84,6 +84,7 @@ func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	if err != nil {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
+	g.reg = c.registrar.Registration(r.Group)
 	for ip := range g.hosts() {
 		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // the host may have moved meanwhile
 	}
@@ -100,7 +101,7 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
 	}
 	id := d.freeIDs[len(d.freeIDs)-1]
-	g := &group{id: id, key: x.Key, handle: d.plane.NewGroup(id, r.Group)}
+	g := &group{id: id, key: x.Key, handle: *d.plane.NewGroup(id, r.Group)}
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
 	if limit, err := g.handle.MaxMembers(&table); err == nil && copiesOf(slots) > limit {

@@ -37,12 +37,13 @@ type quietGroup struct {
 
 // add records a turn of g, and reports whether to report it now.
 func (r *turnReports) add(now time.Duration, g *group, t turn) (report bool) {
-	if g.quiet {
-		t.turns += g.held.turns
-		g.held = t
+	x := g.apply()
+	if x.quiet {
+		t.turns += x.held.turns
+		x.held = t
 		return false
 	}
-	g.quiet = true
+	x.quiet = true
 	r.quiet = append(r.quiet, quietGroup{g, now + turnGap})
 	return true
 }
@@ -56,8 +57,9 @@ func (r *turnReports) due(now time.Duration, report func(*group, turn)) {
 			break
 		}
 		n++
-		if q.g.held.turns == 0 {
-			q.g.quiet = false
+		x := q.g.apply()
+		if x.held.turns == 0 {
+			x.quiet = false
 			continue
 		}
 		r.quiet = append(r.quiet, quietGroup{q.g, now + turnGap})
@@ -68,8 +70,8 @@ func (r *turnReports) due(now time.Duration, report func(*group, turn)) {
 
 // flush reports the turn that g holds back, if any.
 func (r *turnReports) flush(g *group, report func(*group, turn)) {
-	if t := g.held; t.turns > 0 {
-		g.held = turn{}
+	if t := g.applied().held; t.turns > 0 {
+		g.outcomes.held = turn{}
 		report(g, t)
 	}
 }
