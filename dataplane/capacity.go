@@ -14,18 +14,9 @@ type portNeed struct{ port, packets int }
 // isActive reports whether copies are made for l.
 func (l *leg) isActive() bool { return l.live > 0 && l.port >= 0 }
 
-// countCopies counts the members behind each leg, and sets maxCopies, the number of copies
-// that one packet can have.
+// countCopies sets maxCopies, the number of copies that one packet can have.
 func (t *groupTable) countCopies() {
 	t.maxCopies = 0
-	for i := range t.legs {
-		t.legs[i].live = 0
-	}
-	for i := range t.members {
-		if m := &t.members[i]; !m.gone {
-			t.legs[m.leg].live++
-		}
-	}
 	for i := range t.legs {
 		if t.legs[i].isActive() {
 			t.maxCopies++
@@ -36,11 +27,13 @@ func (t *groupTable) countCopies() {
 // markGone records that member id has left or was evicted. A leg to a switch goes with
 // the last member behind it.
 func (t *groupTable) markGone(id mcast.MemberID) {
-	m := &t.members[id]
+	m := t.member(id)
 	if m.gone {
 		return
 	}
-	m.gone = true
+	if t.members != nil {
+		t.members[id].gone = true
+	}
 	l := &t.legs[m.leg]
 	if l.live--; l.live == 0 && l.port >= 0 {
 		t.maxCopies--

@@ -84,7 +84,7 @@ func TestCopyOfAChain(t *testing.T) {
 			t.Fatalf("%d buffers of %d were decoded; drops %v", len(ds), len(cuts)+1, w.count.drops())
 		}
 
-		l := leg{port: 1, mac: rocev2.MAC{2, 7}, ip: dst, qpn: 0x99, vlan: rapid.SampledFrom([]uint16{0, 1, 4094}).Draw(t, "vlan")}
+		l := leg{port: 1, mac: rocev2.MAC{2, 7}, ip: rocev2.KeyOf(dst), qpn: 0x99, vlan: rapid.SampledFrom([]uint16{0, 1, 4094}).Draw(t, "vlan")}
 		c := mcast.Copy{PSN: 0xABCDEF, VA: rapid.Uint64().Draw(t, "newva"), RKey: rapid.Uint32().Draw(t, "newkey")}
 		want, out := k, in
 		switch {

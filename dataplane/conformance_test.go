@@ -103,7 +103,7 @@ func TestC58_EverySourceHasItsOwnDifference(t *testing.T) {
 	w := bareWorker(t, 2)
 	group := netip.MustParseAddr("10.9.9.9")
 	w.groups[0] = groupTable{ip: group, qpn: 0x4711, legs: []leg{{
-		kind: mcast.Connected, port: 1, mac: rocev2.MAC{2, 7}, ip: netip.MustParseAddr("10.0.0.9"), qpn: 0x99,
+		kind: mcast.Connected, port: 1, mac: rocev2.MAC{2, 7}, ip: rocev2.KeyOf(netip.MustParseAddr("10.0.0.9")), qpn: 0x99,
 	}}}
 	rapid.Check(t, func(t *rapid.T) {
 		host := rapid.ByteRange(1, 3).Draw(t, "source")

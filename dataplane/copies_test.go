@@ -26,7 +26,7 @@ func TestCopies(t *testing.T) {
 			l := &c.Group.Legs[i]
 			p := w.ports[l.Port]
 			if p.mac = l.PortMAC; l.IP.IsValid() {
-				g.legs = append(g.legs, leg{kind: mcast.Connected, port: l.Port, mac: l.MAC, vlan: l.VLAN, ip: l.IP, qpn: l.QPN})
+				g.legs = append(g.legs, leg{kind: mcast.Connected, port: l.Port, mac: l.MAC, vlan: l.VLAN, ip: rocev2.KeyOf(l.IP), qpn: l.QPN})
 				continue
 			}
 			p.neighbour = neighbour{id: 7, mac: l.MAC}

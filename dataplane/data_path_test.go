@@ -175,7 +175,7 @@ func TestLastCopyNeedsHeadroom(t *testing.T) {
 	for _, at := range []uint64{256, 4, 0} {
 		w := bareWorker(t, 1)
 		group := netip.MustParseAddr("10.9.9.9")
-		w.groups[0] = groupTable{ip: group, qpn: 0x4711, legs: []leg{{kind: mcast.Connected, port: 0, vlan: 7, ip: netip.MustParseAddr("10.0.0.7"), qpn: 9}}}
+		w.groups[0] = groupTable{ip: group, qpn: 0x4711, legs: []leg{{kind: mcast.Connected, port: 0, vlan: 7, ip: rocev2.KeyOf(netip.MustParseAddr("10.0.0.7")), qpn: 9}}}
 		w.pool.TakeOne()
 		addr, _ := w.pool.TakeOne() // not at the beginning of the UMEM
 		in := rocev2.Path{Src: netip.MustParseAddr("10.0.0.1"), Dst: group}

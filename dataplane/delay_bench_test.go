@@ -27,8 +27,7 @@ func BenchmarkLook(b *testing.B) {
 			ip := netip.AddrFrom4([4]byte{10, 79, byte(k >> 8), byte(k)})
 			spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(k % 4)})
 			spec.Members = append(spec.Members, mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: ip, QPN: rocev2.QPN(0x10 + k)}, Leg: mcast.LegID(k)})
-			table.legs = append(table.legs, leg{port: k % 4, ip: ip, qpn: rocev2.QPN(0x10 + k)})
-			table.members = append(table.members, member{ip: ip, qpn: rocev2.QPN(0x10 + k), leg: mcast.LegID(k)})
+			table.legs = append(table.legs, leg{port: k % 4, ip: rocev2.KeyOf(ip), qpn: rocev2.QPN(0x10 + k), live: 1})
 		}
 		if err := w.putGroup(spec, table); err != nil {
 			b.Fatal(err)

@@ -132,7 +132,7 @@ func TestMarkIsTheCopys(t *testing.T) {
 				group := netip.MustParseAddr("10.9.9.9")
 				w.groups[0] = groupTable{ip: group, qpn: 0x4711}
 				for i := range 2 {
-					w.groups[0].legs = append(w.groups[0].legs, leg{kind: kind, port: i, mac: rocev2.MAC{2, 7, byte(i)}, ip: netip.MustParseAddr("10.0.0.7"), qpn: 9})
+					w.groups[0].legs = append(w.groups[0].legs, leg{kind: kind, port: i, mac: rocev2.MAC{2, 7, byte(i)}, ip: rocev2.KeyOf(netip.MustParseAddr("10.0.0.7")), qpn: 9})
 				}
 				addr, _ := w.pool.TakeOne()
 				addr += 256

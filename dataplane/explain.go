@@ -145,7 +145,7 @@ func (c *GroupCopy) Explain(e *ExplainedPacket) *PacketExplanation {
 	home := -1
 	m, member := c.core.Group(c.id).Member(p.Src)
 	if member {
-		l := &c.table.legs[c.table.members[m].leg]
+		l := &c.table.legs[c.table.member(m).leg]
 		home, p.Neighbor = l.port, l.neighbour
 	}
 	c.core.Group(c.id).Complete(p, e.KnownPSN, e.KnownPayload)
@@ -200,7 +200,7 @@ func (c *GroupCopy) receivedFrame(x *PacketExplanation) []byte {
 	p := &x.Packet
 	path := rocev2.Path{Src: p.Src, Dst: c.table.ip, SrcPort: 0xC000}
 	if m, ok := c.core.Group(c.id).Member(p.Src); ok {
-		l := &c.table.legs[c.table.members[m].leg]
+		l := &c.table.legs[c.table.member(m).leg]
 		path.SrcMAC, path.Tagged, path.TCI = l.mac, l.vlan != 0, l.vlan
 		path.SrcPort = sourcePort(l.qpn)
 	}
@@ -264,7 +264,7 @@ func (c *GroupCopy) copyFrame(y *mcast.Copy, in []byte, f *rocev2.Frame) Explain
 // feedbackFrame makes the frame of feedback to a packet of cause, as worker.stageFeedback does.
 func (c *GroupCopy) feedbackFrame(fb *mcast.Feedback, cause netip.Addr) ExplainedFrame {
 	g := &c.table
-	m := &g.members[fb.To]
+	m := g.member(fb.To)
 	l := &g.legs[m.leg]
 	e := ExplainedFrame{Leg: m.leg, Port: l.port, Feedback: true, Member: fb.To, Behind: l.neighbour, PSN: fb.PSN}
 	if l.port < 0 {

@@ -34,8 +34,7 @@ func newACKCase(t *testing.T, r *rand.Rand, x *fastNet, w *worker, v6 bool) *ack
 	c := &ackCase{fastCase: drawFastCase(r, w, x, 0, v6, false), x: x, w: w, msn: r.Uint32() & rocev2.PSNMask, mig: r.IntN(2) == 0}
 	c.spec.Window, c.spec.PMTU, c.first = fastpath.Window{}, 1024, c.next
 	sourceQPN := rocev2.QPN(1 + r.Uint32N(1<<24-1))
-	c.table.legs = []leg{{kind: mcast.Connected, port: 0, mac: c.spec.Source.MAC, ip: c.spec.Source.IP, qpn: sourceQPN}}
-	c.table.members = []member{{ip: c.spec.Source.IP, qpn: sourceQPN, leg: 0}}
+	c.table.legs = []leg{{kind: mcast.Connected, port: 0, mac: c.spec.Source.MAC, ip: rocev2.KeyOf(c.spec.Source.IP), qpn: sourceQPN}}
 	c.table.source.migReq = c.mig
 	for i := range len(x.Ports) {
 		p := min(i+1, len(x.Ports)-1)

@@ -77,9 +77,9 @@ func drawFastCase(r *rand.Rand, w *worker, x *fastNet, legs int, v6, long bool) 
 		if r.IntN(3) != 0 {
 			p = 1 + r.IntN(len(w.ports)-1)
 		}
-		l := leg{kind: mcast.Connected, port: p, mac: c.mac(), vlan: c.vlan(), ip: c.addr(2), qpn: rocev2.QPN(r.Uint32() & rocev2.PSNMask)}
+		l := leg{kind: mcast.Connected, port: p, mac: c.mac(), vlan: c.vlan(), ip: rocev2.KeyOf(c.addr(2)), qpn: rocev2.QPN(r.Uint32() & rocev2.PSNMask)}
 		s := fastpath.LegSpec{
-			Port: p, Ifindex: x.ifindex[p], PortMAC: w.ports[p].mac, MAC: l.mac, VLAN: l.vlan, IP: l.ip, QPN: l.qpn,
+			Port: p, Ifindex: x.ifindex[p], PortMAC: w.ports[p].mac, MAC: l.mac, VLAN: l.vlan, IP: l.addr(), QPN: l.qpn,
 			PSNDelta: rocev2.PSN(r.Uint32() & rocev2.PSNMask), VADelta: r.Uint64(), RKey: r.Uint32(), Gate: fastpath.Gate{Next: c.next},
 		}
 		if r.IntN(4) == 0 {

@@ -76,7 +76,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 	if g.acrossIsolated {
 		return s, Why{Word: fastIsolated}
 	}
-	src := g.members[t.Source]
+	src := g.member(t.Source)
 	l := &g.legs[src.leg]
 	clones := l.port >= 0 && w.ports[l.port].frags // XDP broadcasts no frame in several buffers
 	if why := w.whyNotLeg(l, g, clones); why != (Why{}) {
@@ -111,7 +111,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 			Port: l.port, Ifindex: p.ifindex, PortMAC: p.mac, MAC: l.nextHop(p), VLAN: l.vlan, Gate: fastpath.Gate{Shut: true},
 		}
 		if l.kind == mcast.Connected {
-			x.IP, x.QPN, x.VADelta, x.RKey = l.ip, l.qpn, o.VADelta, o.RKey
+			x.IP, x.QPN, x.VADelta, x.RKey = l.addr(), l.qpn, o.VADelta, o.RKey
 		}
 		f.legs[o.Leg] = len(s.Legs)
 		f.at = append(f.at, o.Leg)
@@ -125,7 +125,7 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why Why) {
 // whyNotLeg returns why packets from or to a leg of g cannot take the fast path; clones: copies are made as clones.
 func (w *worker) whyNotLeg(l *leg, g *groupTable, clones bool) Why {
 	if l.port < 0 {
-		return Why{Word: fastLocation, detail: fmt.Sprintf("the location of member %s is not known", l.ip)}
+		return Why{Word: fastLocation, detail: fmt.Sprintf("the location of member %s is not known", l.addr())}
 	}
 	p := w.ports[l.port]
 	switch {
@@ -135,7 +135,7 @@ func (w *worker) whyNotLeg(l *leg, g *groupTable, clones bool) Why {
 		return Why{Word: fastMTU, detail: fmt.Sprintf("the MTU of port %s, %d, is too small for its longest packets", p.name, p.mtu)}
 	}
 	if clones && l.vlan != 0 {
-		return Why{Word: fastBuffers, detail: fmt.Sprintf("the source's port has frames in several buffers, and member %s is in VLAN %d", l.ip, l.vlan)}
+		return Why{Word: fastBuffers, detail: fmt.Sprintf("the source's port has frames in several buffers, and member %s is in VLAN %d", l.addr(), l.vlan)}
 	}
 	if word, why := p.whyNotFast(); word != OnFastPath {
 		return Why{Word: word, detail: fmt.Sprintf("port %s %s", p.name, why)}

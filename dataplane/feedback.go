@@ -37,7 +37,7 @@ func (m *sourceMarks) note(f *rocev2.Frame) { m.migReq, m.tos = f.BTH().MigReq()
 // the last one (R32).
 func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	g := &w.groups[fb.Group]
-	m := &g.members[fb.To]
+	m := g.member(fb.To)
 	l := &g.legs[m.leg]
 	if l.port < 0 {
 		w.count.drop[dropNoLocation]++

@@ -111,8 +111,8 @@ func TestWhatFeedbackCarries(t *testing.T) {
 	w.batchNumber = 1 // in batch 0 there is nothing to merge with
 	source := member{ip: netip.MustParseAddr("10.0.0.9"), qpn: 0x765432}
 	w.groups[0] = groupTable{
-		ip: netip.MustParseAddr("10.9.0.1"), qpn: 0x4711, members: []member{source},
-		legs: []leg{{kind: mcast.Connected, port: 0, mac: rocev2.MAC{2, 7}, ip: source.ip, qpn: source.qpn, vlan: 100}},
+		ip: netip.MustParseAddr("10.9.0.1"), qpn: 0x4711,
+		legs: []leg{{kind: mcast.Connected, port: 0, mac: rocev2.MAC{2, 7}, ip: rocev2.KeyOf(source.ip), qpn: source.qpn, vlan: 100}},
 	}
 	causeOf := func(src netip.Addr, mig bool) *rocev2.Frame {
 		var f rocev2.Frame

@@ -212,7 +212,10 @@ func (w *worker) makeTable(t *Table) groupTable {
 	if t.Legs != nil {
 		legs = len(t.Legs)
 	}
-	x.legs, x.members = make([]leg, legs), make([]member, len(t.Destinations))
+	x.legs = make([]leg, legs)
+	if t.Legs != nil {
+		x.members = make([]member, len(t.Destinations))
+	}
 	for i := range t.Legs {
 		if l := &t.Legs[i]; l.Neighbour != 0 {
 			x.legs[i] = leg{kind: mcast.Forwarded, port: l.Port, neighbour: l.Neighbour, vlan: w.ports[l.Port].vlan}
@@ -224,10 +227,14 @@ func (w *worker) makeTable(t *Table) groupTable {
 		at := mcast.LegID(i)
 		if t.Legs != nil {
 			at = d.Leg
+			x.members[i] = member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone}
 		}
-		x.members[i] = member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone}
-		if l := &x.legs[at]; l.kind == mcast.Connected {
-			*l = leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: d.IP, qpn: d.QPN}
+		l := &x.legs[at]
+		if l.kind == mcast.Connected {
+			*l = leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: rocev2.KeyOf(d.IP), qpn: d.QPN}
+		}
+		if !d.Gone {
+			l.live++
 		}
 	}
 	x.countCopies()
@@ -312,8 +319,10 @@ func (t *groupTable) withLeaving(old *groupTable, leaving []mcast.MemberID) grou
 	x := *t
 	x.legs, x.members = slices.Clone(t.legs), slices.Clone(t.members)
 	for _, id := range leaving {
-		m := old.members[id]
-		x.members[id], x.legs[m.leg] = m, old.legs[m.leg]
+		m := old.member(id)
+		if x.legs[m.leg] = old.legs[m.leg]; x.members != nil {
+			x.members[id] = m
+		}
 	}
 	return x
 }

@@ -20,7 +20,7 @@ func (w *worker) sendKeepalive(k *mcast.Probe) {
 	}
 	path := rocev2.Path{
 		SrcMAC: w.ports[l.port].mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
-		Src: g.ip, Dst: l.ip, SrcPort: sourcePort(l.qpn),
+		Src: g.ip, Dst: l.addr(), SrcPort: sourcePort(l.qpn),
 	}
 	pkt := rocev2.Packet{Op: rocev2.WriteOnly, AckReq: true, DestQP: l.qpn, PSN: k.PSN}
 	if buf, ok := w.beginFrame(l.port); ok {

@@ -22,19 +22,24 @@ const minFrame = 60
 // leg holds the headers for the copies of one leg. The control plane sets the first part;
 // the rest belongs to the worker.
 type leg struct {
-	port      int        // index in worker.ports; -1 while the location is not known
-	ip        netip.Addr // Connected only, like mac and qpn
+	port      int            // index in worker.ports; -1 while the location is not known
+	ip        rocev2.AddrKey // Connected only, like mac and qpn
 	qpn       rocev2.QPN
 	neighbour mcast.Neighbor // Forwarded only; its MAC address is the port's to know
 	mac       rocev2.MAC
 	vlan      uint16 // VID; 0: untagged
 	kind      mcast.LegKind
 	live      uint16 // members behind it that have not left and were not evicted
-	// ---- used by the worker only
-	optLen      int16      // the length of that source's IPv4 options
-	delta       uint32     // rocev2.LegDelta from that source's headers to this leg's
-	deltaSource netip.Addr // the source for which delta was computed
-	ipv4Pair    uint64     // source and destination of an IPv4 copy, as in the header
+	hasDelta  bool
+	delta     uint32 // rocev2.LegDelta from the headers of groupTable.deltaSource to this leg's, if hasDelta; the worker's
+}
+
+// addr returns the address of the member that has the leg; none of a leg to a switch.
+func (l *leg) addr() netip.Addr {
+	if l.kind != mcast.Connected {
+		return netip.Addr{}
+	}
+	return l.ip.Addr()
 }
 
 // copy stages one copy of f, which ds describes, and reports whether the copy is in the
@@ -150,10 +155,11 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	if !f.IsIPv6() {
 		optLen = int16(hl - rocev2.IPv4Len)
 	}
-	if l.deltaSource != src || l.optLen != optLen {
-		l.deltaSource, l.optLen = src, optLen
-		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, int(optLen))
-		l.ipv4Pair = ipv4Pair(g.ip, l.ip)
+	if g.deltaSource != src || g.optLen != optLen {
+		g.setDeltaSource(src, optLen)
+	}
+	if !l.hasDelta {
+		l.hasDelta, l.delta = true, rocev2.LegDelta(src, g.ip, g.ip, l.ip.Addr(), g.qpn, l.qpn, int(optLen))
 	}
 	tail := f.Tail()
 	op := f.Op
@@ -183,13 +189,14 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	if f.IsIPv6() {
 		h := rocev2.IPv6(ip[:hl])
 		h.SetSrc(g.ip)
-		h.SetDst(l.ip)
+		h.SetDst(l.ip.Addr())
 		return icrc
 	}
 	h := rocev2.IPv4(ip[:hl])
 	old := binary.BigEndian.Uint64(h[ipv4Addresses:])
-	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.ipv4Pair))
-	binary.BigEndian.PutUint64(h[ipv4Addresses:], l.ipv4Pair)
+	pair := uint64(g.ipv4)<<32 | uint64(uint32(l.ip.Lo))
+	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, pair))
+	binary.BigEndian.PutUint64(h[ipv4Addresses:], pair)
 	return icrc
 }
 
@@ -205,11 +212,10 @@ func setAckReq(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) 
 // ipv4Addresses is the offset of source and destination in an IPv4 header (RFC 791 §3.1).
 const ipv4Addresses = 12
 
-// ipv4Pair returns two addresses as they are in an IPv4 header; 0 if they are not IPv4.
-func ipv4Pair(src, dst netip.Addr) uint64 {
-	if !src.Is4() || !dst.Is4() {
-		return 0
+// setDeltaSource has the deltas of all legs computed for a source with IPv4 options of a length.
+func (t *groupTable) setDeltaSource(src netip.Addr, optLen int16) {
+	t.deltaSource, t.optLen, t.ipv4 = src, optLen, uint32(rocev2.KeyOf(t.ip).Lo)
+	for i := range t.legs {
+		t.legs[i].hasDelta = false
 	}
-	s, d := src.As4(), dst.As4()
-	return uint64(binary.BigEndian.Uint32(s[:]))<<32 | uint64(binary.BigEndian.Uint32(d[:]))
 }

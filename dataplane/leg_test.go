@@ -99,7 +99,7 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 		}
 
 		l := leg{
-			kind: mcast.Connected, port: 1, mac: rocev2.MAC{2, 7}, ip: dst, qpn: rocev2.QPN(u24.Draw(t, "qpn")),
+			kind: mcast.Connected, port: 1, mac: rocev2.MAC{2, 7}, ip: rocev2.KeyOf(dst), qpn: rocev2.QPN(u24.Draw(t, "qpn")),
 			vlan: rapid.SampledFrom([]uint16{0, 1, 4094}).Draw(t, "vlan"),
 		}
 		w.groups[0] = groupTable{ip: group, qpn: 0x4711, legs: []leg{l}}

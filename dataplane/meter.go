@@ -155,7 +155,7 @@ func (w *worker) meterPayload(f *fastGroup) {
 func (w *worker) meterEvent(e *mcast.Event) {
 	switch e.Kind {
 	case mcast.SourceChanged:
-		w.meters.groups[e.Group].setSource(e.Member, w.groups[e.Group].members[e.Member].ip)
+		w.meters.groups[e.Group].setSource(e.Member, w.groups[e.Group].member(e.Member).ip)
 	case mcast.GroupFailed:
 		w.meters.ended(w.now, e.Group)
 	}

@@ -263,15 +263,27 @@ type groupTable struct {
 	qpn            rocev2.QPN
 	pmtu           int
 	legs           []leg
-	members        []member
-	maxCopies      int  // legs with a member and a location: the most copies that one packet has
-	maxBuffers     int  // buffers of the group's longest packet
-	acrossIsolated bool // members are behind several isolated ports
-	forwards       bool // true: there are forwarded legs
+	members        []member // members by MemberID; nil: each has the leg of its own number
+	maxCopies      int      // legs with a member and a location: the most copies that one packet has
+	maxBuffers     int      // buffers of the group's longest packet
+	acrossIsolated bool     // members are behind several isolated ports
+	forwards       bool     // true: there are forwarded legs
 	layout         uint32
 	maxFrameBytes  int // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
 	source         sourceMarks
+	optLen         int16      // the length of deltaSource's IPv4 options
+	ipv4           uint32     // ip in an IPv4 header
+	deltaSource    netip.Addr // the source that leg.delta is for
+}
+
+// member returns the address of feedback to member k.
+func (t *groupTable) member(k mcast.MemberID) member {
+	if t.members != nil {
+		return t.members[k]
+	}
+	l := &t.legs[k]
+	return member{ip: l.ip.Addr(), qpn: l.qpn, leg: mcast.LegID(k), gone: l.live == 0}
 }
 
 // member is the address of feedback while this member is the source.

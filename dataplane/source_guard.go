@@ -29,7 +29,7 @@ func (w *worker) sourceGuard(id mcast.GroupID, pi int, p *mcast.Packet) bool {
 	if !ok {
 		return true
 	}
-	l := &g.legs[g.members[m].leg]
+	l := &g.legs[g.member(m).leg]
 	if p.Neighbor != 0 {
 		return l.neighbour == p.Neighbor || !p.Op.Is(rocev2.OpRequest)
 	}

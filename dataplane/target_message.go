@@ -52,7 +52,7 @@ func emptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable, l *leg, p *port) 
 	_, tci := f.VLAN()
 	path = rocev2.Path{
 		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: tci&^vidMask | l.vlan,
-		Src: g.ip, Dst: l.ip, TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
+		Src: g.ip, Dst: l.addr(), TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
 	}
 	if f.IsIPv6() {
 		path.TTL, path.FlowLabel = f.IPv6().HopLimit(), f.IPv6().FlowLabel()

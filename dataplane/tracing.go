@@ -180,7 +180,7 @@ func (w *worker) copyTraced(kind trace.Kind, c *mcast.Copy, f *rocev2.Frame, ds 
 	} else {
 		t.seen = w.count
 	}
-	t.copying, t.copyOf = true, trace.Record{At: w.elapsed(), Kind: kind, WasPSN: f.BTH().PSN(), WasQP: f.BTH().DestQP(), Member: l.ip}
+	t.copying, t.copyOf = true, trace.Record{At: w.elapsed(), Kind: kind, WasPSN: f.BTH().PSN(), WasQP: f.BTH().DestQP(), Member: l.addr()}
 	x := &t.copyOf
 	if f.Op.Is(rocev2.OpRETH) {
 		x.WasVA = f.RETH().VA()

@@ -82,8 +82,7 @@ func (b *bench) group0() (mcast.GroupSpec, groupTable) {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
 		m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), RQPSN: rocev2.PSN(1000 * i)}, Leg: mcast.LegID(i)}
 		spec.Members = append(spec.Members, m)
-		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
-		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
+		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: rocev2.KeyOf(h.IPv4), qpn: m.QPN, live: 1})
 	}
 	table.countCopies()
 	return spec, table
