@@ -29,8 +29,8 @@ type leg struct {
 	mac       rocev2.MAC
 	vlan      uint16 // VID; 0: untagged
 	kind      mcast.LegKind
-	live      uint16 // members behind it that have not left and were not evicted
 	hasDelta  bool
+	live      uint16 // members behind it that have not left and were not evicted
 	delta     uint32 // rocev2.LegDelta from the headers of groupTable.deltaSource to this leg's, if hasDelta; the worker's
 }
 

@@ -198,7 +198,7 @@ type group struct {
 	tx       uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
 	segments []digest      // the digests of the Register, to recognize a duplicate
 	lease    timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease
-	// joined is the epoch in which each member's record was registered, by member.
+	// joined is the epoch in which each member's record was registered, by member; nil: all in reg.Origin.
 	joined []uint64
 	// gone are the members that have left in this epoch; nil: none.
 	gone map[MemberKey]leftMember

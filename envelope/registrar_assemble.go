@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -159,9 +160,7 @@ func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	b := &a.group
 	g := &group{began: a.began, key: a.header.KeyID, tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
 	g.reg.Lease = r.leaseFor(g.key, b.Lease)
-	for _, ms := range a.parts {
-		g.reg.Members = append(g.reg.Members, ms...)
-	}
+	g.reg.Members = slices.Concat(a.parts...)
 	if len(g.reg.Members) != b.TotalMembers {
 		r.refuse(&a.header, Problem{Reason: Malformed}, out)
 		return

@@ -119,7 +119,7 @@ func (r *Registrar) removeMember(g *group, b *Gone) bool {
 	if g.gone == nil {
 		g.gone = map[MemberKey]leftMember{}
 	}
-	g.gone[k] = leftMember{g.reg.Members[i], g.joined[i], b}
+	g.gone[k] = leftMember{g.reg.Members[i], g.joinedIn(i), b}
 	g.usedNumbers = r.noteUsedNumbers(g, g.usedNumbers, g.reg.Members[i])
 	r.lose(g, i)
 	r.members.remove(k)
@@ -139,7 +139,7 @@ func (g *group) memberEpoch(k MemberKey) (epoch uint64, ok bool) {
 		return 0, false
 	}
 	if i := g.reg.Find(k); i >= 0 {
-		return g.joined[i], true
+		return g.joinedIn(i), true
 	}
 	epoch = g.gone[k].joined
 	return epoch, epoch != 0

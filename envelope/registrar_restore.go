@@ -52,7 +52,9 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 	for _, d := range g.segments {
 		s.Digests = append(s.Digests, d)
 	}
-	s.Joined = slices.Clone(g.joined)
+	for i := range g.reg.Members {
+		s.Joined = append(s.Joined, g.joinedIn(i))
+	}
 	for _, m := range g.gone {
 		s.Former = append(s.Former, SavedFormer{m.rec, m.joined, m.body.EndReason, m.body.Code, m.body.PSN})
 	}
@@ -72,11 +74,12 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	r.setTime(now)
 	ip := s.Registration.Group
-	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed, joined: slices.Clone(s.Joined)}
+	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed}
 	g.reg.Numbers, g.reg.Tree = slices.Clone(s.Registration.Numbers), s.Registration.Tree.clone()
 	if g.reg.Origin == 0 {
 		g.reg.Origin = g.reg.Epoch
 	}
+	g.setJoined(slices.Clone(s.Joined))
 	for i := range g.reg.Members {
 		g.last = max(g.last, g.reg.Number(i))
 	}

@@ -3,7 +3,10 @@
 
 package envelope
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An update is a registration that names the installed epoch as its base. The group goes
 // on; members with an unchanged record keep their state.
@@ -53,7 +56,7 @@ func changedParameter(a, b *Registration) Parameter {
 // keepConfirmed copies from old, if g updates it, the state of the members that stay, and
 // returns the indices of the new members.
 func (g *group) keepConfirmed(old *group) (fresh []int) {
-	g.joined = make([]uint64, len(g.reg.Members))
+	joined := make([]uint64, len(g.reg.Members))
 	if g.reg.Base != 0 {
 		g.failed, g.failure, g.attempts = old.failed, old.failure, old.attempts
 		if g.branch == nil {
@@ -73,16 +76,32 @@ func (g *group) keepConfirmed(old *group) (fresh []int) {
 		m := &g.reg.Members[i]
 		switch {
 		case g.reg.Base != 0 && old.hasRecord(m):
-			g.joined[i] = old.joined[old.reg.Find(m.Key())]
+			joined[i] = old.joinedIn(old.reg.Find(m.Key()))
 			continue
 		case g.isFresh(i):
-			g.joined[i] = g.reg.Epoch
+			joined[i] = g.reg.Epoch
 		default: // new at this switch alone
-			g.joined[i] = g.reg.Origin
+			joined[i] = g.reg.Origin
 		}
 		fresh = append(fresh, i)
 	}
+	g.setJoined(joined)
 	return fresh
+}
+
+// joinedIn returns the epoch in which the record of member i was registered.
+func (g *group) joinedIn(i int) uint64 {
+	if g.joined == nil {
+		return g.reg.Origin
+	}
+	return g.joined[i]
+}
+
+// setJoined sets these epochs.
+func (g *group) setJoined(epochs []uint64) {
+	if g.joined = nil; slices.ContainsFunc(epochs, func(e uint64) bool { return e != g.reg.Origin }) {
+		g.joined = epochs
+	}
 }
 
 // hasRecord reports whether a member has exactly the record m.

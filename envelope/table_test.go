@@ -138,8 +138,10 @@ func registrarState(r *Registrar) string {
 				fmt.Fprintf(&s, "%s %s: %v receives %t\n", name, ip, m, m.ReceiveOnly)
 			}
 			joined := map[MemberKey]uint64{}
-			for i := range g.joined {
-				joined[g.reg.Members[i].Key()] = g.joined[i]
+			if r.groups[ip] == g {
+				for i := range g.reg.Members {
+					joined[g.reg.Members[i].Key()] = g.joinedIn(i)
+				}
 			}
 			for k, m := range g.gone {
 				if m.joined != 0 {

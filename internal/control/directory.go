@@ -85,7 +85,7 @@ type group struct {
 	key           envelope.KeyID          // the key that the group is registered under; 0: by hand
 	reg           *envelope.Registration  // the registrar's
 	slots         []slot                  // slots by MemberID
-	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here
+	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here; nil: all members are here, with legs of their numbers
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
 	outcomes      *appliedOutcomes        // nil: none were applied

@@ -15,8 +15,7 @@ import (
 // Legs of groups. A member here has a leg of its own, a neighbour has one for all members
 // behind it. A leg keeps its number when nobody is behind it any more.
 
-// newSlots returns the slots of a registration whose members are all new, and its legs:
-// the neighbour of each, or NoNeighbour. places are the locations of the members that are
+// newSlots returns the slots of a registration whose members are all new, and its legs, as group.legs. places are the locations of the members that are
 // here, in their order.
 func newSlots(r *envelope.Registration, places []locate.Location) (slots []slot, legs []mcast.Neighbor) {
 	slots = make([]slot, len(r.Members))
@@ -27,6 +26,9 @@ func newSlots(r *envelope.Registration, places []locate.Location) (slots []slot,
 		if s.isHere() {
 			s.location, places = &places[0], places[1:]
 		}
+	}
+	if !inTree(legs) {
+		legs = nil
 	}
 	return slots, legs
 }

@@ -113,6 +113,9 @@ func (d *directory) reportLastOutcome(g *group, i int) {
 // as live: slots are marked as gone after the core has removed the member.
 func (d *directory) planMembers(g *group, r *envelope.Registration, places []locate.Location) memberPlan {
 	p := memberPlan{slots: slices.Clone(g.slots), legs: slices.Clone(g.legs)}
+	if p.legs == nil {
+		p.legs = make([]mcast.Neighbor, len(p.slots))
+	}
 	stays := make(map[uint32]int, len(r.Members)) // by number: index in r
 	for i := range r.Members {
 		stays[r.Number(i)] = i
@@ -178,6 +181,8 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 	if inTree(p.legs) {
 		t := treeSpec(r)
 		p.update.Tree = &t
+	} else {
+		p.legs = nil
 	}
 	return p
 }
