@@ -57,6 +57,7 @@ func (b *Blamed) Blames(m mcast.MemberID) bool { return b.indexOf(m) >= 0 }
 
 // history has what was read of a group's members lately.
 type history struct {
+	Blamed
 	samples    [readingsKept]blame.Sample // a ring
 	last, kept int
 	verdicts   []blame.Verdict // the verdicts of the last judgement
@@ -85,7 +86,7 @@ func (x *delays) endHistory(d *delayed) {
 
 // clear forgets the readings.
 func (h *history) clear() {
-	h.kept, h.verdicts, h.before, h.unfound = 0, h.verdicts[:0], h.before[:0], [maxBlamed]int{}
+	h.Blamed, h.kept, h.verdicts, h.before, h.unfound = Blamed{}, 0, h.verdicts[:0], h.before[:0], [maxBlamed]int{}
 }
 
 // judge reads what the members of group id have cost, if that is due, and judges. It reports
@@ -108,7 +109,7 @@ func (w *worker) judge(id mcast.GroupID, d *delayed) (changed bool) {
 		h.kept, h.verdicts = 0, h.verdicts[:0] // other members
 	}
 	h.last, h.kept = next, min(h.kept+1, readingsKept)
-	changed = d.dropGone(h)
+	changed = h.dropGone()
 	first := &h.samples[(h.last-h.kept+1+readingsKept)%readingsKept]
 	if h.samples[h.last].At-first.At < leastJudged {
 		return changed
@@ -118,24 +119,24 @@ func (w *worker) judge(id mcast.GroupID, d *delayed) (changed bool) {
 		h.before = append(h.before, h.verdicts[i].Member)
 	}
 	h.verdicts = w.delays.blame.Verdicts(first, &h.samples[h.last], h.verdicts[:0])
-	changed = d.judged(w.now, h) || changed
-	if d.Count == 0 && h.kept == readingsKept && first.Busy == h.samples[h.last].Busy {
+	changed = h.judged(w.now) || changed
+	if h.Count == 0 && h.kept == readingsKept && first.Busy == h.samples[h.last].Busy {
 		w.delays.endHistory(d) // nothing was outstanding all the time
 	}
 	return changed
 }
 
 // dropGone drops the named members that do not receive any more. It reports whether there were some.
-func (d *delayed) dropGone(h *history) (changed bool) {
+func (h *history) dropGone() (changed bool) {
 	members, kept := h.samples[h.last].Members, 0
-	for i := range d.Count {
-		if m := d.Members[i].Member; int(m) < len(members) && members[m].Receives {
-			d.Members[kept], d.Named[kept], h.unfound[kept] = d.Members[i], d.Named[i], h.unfound[i]
+	for i := range h.Count {
+		if m := h.Members[i].Member; int(m) < len(members) && members[m].Receives {
+			h.Members[kept], h.Named[kept], h.unfound[kept] = h.Members[i], h.Named[i], h.unfound[i]
 			kept++
 		}
 	}
-	changed = kept != d.Count
-	d.Count = kept
+	changed = kept != h.Count
+	h.Count = kept
 	return changed
 }
 
@@ -152,8 +153,8 @@ func (w *worker) readMembers(id mcast.GroupID, s *blame.Sample) {
 }
 
 // judged notes the last judgement. It reports whether other members, or other causes, are named.
-func (d *delayed) judged(now time.Duration, h *history) (changed bool) {
-	b := &d.Blamed
+func (h *history) judged(now time.Duration) (changed bool) {
+	b := &h.Blamed
 	was := *b
 	kept := 0
 	for i := range b.Count { // those named already: their numbers of now

@@ -43,9 +43,16 @@ type Delay struct {
 // delayed is the state of a group's delay.
 type delayed struct {
 	Delay
-	Blamed
 	history *history // what was read of the members lately; nil: nothing
 	queued  bool     // a look is due
+}
+
+// blamed returns who costs the group time.
+func (d *delayed) blamed() Blamed {
+	if d.history == nil {
+		return Blamed{}
+	}
+	return d.history.Blamed
 }
 
 // awaited is what a group's ACK waits for.
@@ -199,7 +206,7 @@ func (p *Plane) Delays(worker int, to []GroupDelay) (n int, err error) {
 			if !ok {
 				return
 			}
-			to[n] = GroupDelay{id, w.delays.groups[id].Delay, w.delays.groups[id].Blamed}
+			to[n] = GroupDelay{id, w.delays.groups[id].Delay, w.delays.groups[id].blamed()}
 			n++
 		}
 	}) {

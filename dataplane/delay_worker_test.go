@@ -24,7 +24,7 @@ func (b *bench) lookOnce() {
 // delaysOf returns what the control loop is told of delays.
 func (b *bench) delaysOf() (all []GroupDelay) {
 	for id, ok := b.w.delays.changed.next(); ok; id, ok = b.w.delays.changed.next() {
-		all = append(all, GroupDelay{id, b.w.delays.groups[id].Delay, b.w.delays.groups[id].Blamed})
+		all = append(all, GroupDelay{id, b.w.delays.groups[id].Delay, b.w.delays.groups[id].blamed()})
 	}
 	return all
 }
@@ -42,7 +42,7 @@ func (b *bench) notReady(psn rocev2.PSN) {
 // causes returns why the members of group 0 cost it time, by member.
 func (b *bench) causes() map[mcast.MemberID]blame.Cause {
 	of := make(map[mcast.MemberID]blame.Cause)
-	for d, i := &b.w.delays.groups[0], 0; i < d.Count; i++ {
+	for d, i := b.w.delays.groups[0].blamed(), 0; i < d.Count; i++ {
 		of[d.Members[i].Member] = d.Members[i].Cause
 	}
 	return of
@@ -64,7 +64,7 @@ func TestLooksNameTheMemberThatCosts(t *testing.T) {
 	if least := int((leastJudged + readInterval) / lookInterval); looks <= least || looks > least+2 {
 		t.Errorf("it is named after %d looks, want little more than %d", looks, least)
 	}
-	v := &w.delays.groups[0].Members[0]
+	v := &w.delays.groups[0].history.Members[0]
 	if v.RNRNAKs < 10 || v.Waited < v.Over*9/10 || v.Over < leastJudged {
 		t.Errorf("%+v", v)
 	}

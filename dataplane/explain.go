@@ -50,7 +50,7 @@ func (g *Group) Copy() (*GroupCopy, error) {
 func (w *worker) copyGroup(c *GroupCopy) {
 	w.reportFast(c.id)
 	c.core, c.now, c.table = w.core.Group(c.id).Clone(), w.readClock(), w.groups[c.id]
-	c.blamed = w.delays.groups[c.id].Blamed
+	c.blamed = w.delays.groups[c.id].blamed()
 	c.stalled = w.meters.groups[c.id].stalledFor(c.now)
 	c.table.legs, c.table.members = slices.Clone(c.table.legs), slices.Clone(c.table.members)
 	c.links = make([]portLink, len(w.ports))

@@ -251,7 +251,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
-	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].Blamed
+	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].blamed()
 	s.Costs = w.core.Group(id).Costs(w.now, true, s.Costs)
 }
 

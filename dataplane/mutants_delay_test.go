@@ -37,7 +37,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a group that has ended keeps its delay", "Looks", mutant.In((*delays).forget,
 		"*d = delayed{queued: d.queued}",
 		"d.queued = d.queued")),
-	mutant.New("one judgement names a member", "Looks", mutant.In((*delayed).judged,
+	mutant.New("one judgement names a member", "Looks", mutant.In((*history).judged,
 		"slices.Contains(h.before, v.Member)",
 		"(true || slices.Contains(h.before, v.Member))")),
 	mutant.New("what was read is never forgotten", "Looks", mutant.In((*worker).judge,
