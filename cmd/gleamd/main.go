@@ -16,6 +16,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/gleam-rdma/gleam/config"
@@ -25,7 +26,14 @@ import (
 	"github.com/gleam-rdma/gleam/internal/doctor"
 )
 
+// garbagePercent is the garbage that there may be before it is collected, of what is in use: most of that are groups,
+// and one that is registered leaves much garbage once.
+const garbagePercent = 25
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
