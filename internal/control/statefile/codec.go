@@ -196,8 +196,8 @@ func (c *Change) SetCreated(ip netip.Addr, b []byte) {
 // state decodes t. An error names the node that is wrong.
 func (t table) state() (*State, error) {
 	s := &State{Groups: make(map[netip.Addr]*Group), Epochs: make(map[netip.Addr]uint64), Hosts: make(map[netip.Addr]*Host), Created: make(map[netip.Addr][]byte)}
-	for name, n := range t {
-		if err := s.add(name, n); err != nil {
+	for name := range t {
+		if err := s.add(name, t.node(name)); err != nil {
 			return nil, err
 		}
 	}

@@ -10,9 +10,19 @@ import (
 	"slices"
 )
 
-// table is what the file holds: nodes by name. It is the state after the edits of all
+// table is what the file holds: nodes by name, as appendParts encodes them. It is the state after the edits of all
 // frames, in their order.
-type table map[string]node
+type table map[string][]byte
+
+// node returns a node of t.
+func (t table) node(name string) node {
+	n := node{}
+	r := reader{b: t[name]}
+	if len(r.b) > 0 {
+		r.parts(n)
+	}
+	return n
+}
 
 // node is one thing that is kept, as parts by name. The parts of a group are its
 // description, its turn and the members that have gone since.
@@ -83,10 +93,10 @@ func (t table) removesNothing(e *edit) bool {
 // apply changes t as b says. It returns by how many bytes the encoding of t grows.
 func (t table) apply(b *batch) (growth int) {
 	for _, e := range b.edits {
-		n := t[e.name]
-		growth -= encodedLen(e.name, n)
-		if n == nil || e.reset {
-			n = make(node, len(e.parts))
+		growth -= encodedLen(e.name, t[e.name])
+		n := node{}
+		if !e.reset {
+			n = t.node(e.name)
 		}
 		for part, v := range e.parts {
 			if v == nil {
@@ -99,8 +109,8 @@ func (t table) apply(b *batch) (growth int) {
 			delete(t, e.name)
 			continue
 		}
-		t[e.name] = n
-		growth += encodedLen(e.name, n)
+		t[e.name] = slices.Clone(appendParts(nil, n)) // as long as it is
+		growth += encodedLen(e.name, t[e.name])
 	}
 	return growth
 }
@@ -112,17 +122,12 @@ func (t table) encodedLen() (size int) {
 	return size
 }
 
-// encodedLen is the length of an edit that makes n, or 0 if n is empty. Lengths of parts
-// count with the 2 bytes that most of them take.
-func encodedLen(name string, n node) int {
-	if len(n) == 0 {
+// encodedLen is the length of an edit that makes a node with these parts, or 0 if there are none.
+func encodedLen(name string, parts []byte) int {
+	if len(parts) == 0 {
 		return 0
 	}
-	size := len(name) + 3
-	for part, v := range n {
-		size += len(part) + len(v) + 3
-	}
-	return size
+	return 2 + len(name) + len(parts)
 }
 
 // Bits of an edit's first byte.
@@ -136,11 +141,15 @@ func appendEdit(b []byte, e *edit) []byte {
 	if e.reset {
 		flags = editResets
 	}
-	b = appendString(append(b, flags), e.name)
-	b = binary.AppendUvarint(b, uint64(len(e.parts)))
-	for _, part := range sortedParts(e.parts) {
+	return appendParts(appendString(append(b, flags), e.name), e.parts)
+}
+
+// appendParts appends the number of parts, and each one.
+func appendParts(b []byte, n node) []byte {
+	b = binary.AppendUvarint(b, uint64(len(n)))
+	for _, part := range sortedParts(n) {
 		b = appendString(b, part)
-		if v := e.parts[part]; v == nil {
+		if v := n[part]; v == nil {
 			b = append(b, 0)
 		} else {
 			b = append(binary.AppendUvarint(b, uint64(len(v))+1), v...)
@@ -170,18 +179,22 @@ func parseEdits(b []byte) (*batch, error) {
 		if flags&editResets != 0 {
 			all.drop(name)
 		}
-		e := all.of(name)
-		for n := r.uvarint(); n > 0 && r.ok(); n-- {
-			part := string(r.bytes(r.uvarint()))
-			if l := r.uvarint(); l == 0 {
-				e.parts[part] = nil
-			} else {
-				e.parts[part] = slices.Clip(r.bytes(l - 1))
-			}
-		}
+		r.parts(all.of(name).parts)
 	}
 	if !r.ok() {
 		return nil, errEdit
 	}
 	return all, nil
+}
+
+// parts reads what appendParts has written into n. The values are parts of r.b.
+func (r *reader) parts(n node) {
+	for left := r.uvarint(); left > 0 && r.ok(); left-- {
+		part := string(r.bytes(r.uvarint()))
+		if l := r.uvarint(); l == 0 {
+			n[part] = nil
+		} else {
+			n[part] = slices.Clip(r.bytes(l - 1))
+		}
+	}
 }

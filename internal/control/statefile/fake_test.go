@@ -108,12 +108,16 @@ func newLog(d disk) *log {
 func clone(t table) table {
 	c := make(table)
 	for name, n := range t {
-		c[name] = make(node)
-		for part, v := range n {
-			c[name][part] = slices.Clone(v)
-		}
+		c[name] = slices.Clone(n)
 	}
 	return c
+}
+
+// set gives a part of a node a value.
+func (t table) set(name, part string, v []byte) {
+	var b batch
+	b.set(name, part, v)
+	t.apply(&b)
 }
 
 // mustCommit commits an edit that sets one part of a node.

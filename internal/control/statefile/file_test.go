@@ -411,7 +411,7 @@ func TestNoRoomForANewFile(t *testing.T) {
 	if d.state != file || d.discards != 1 || l.limit <= l.end {
 		t.Errorf("another file: %v, discarded %d, limit %d, end %d", d.state != file, d.discards, l.limit, l.end)
 	}
-	if got, _, torn, err := readFile(d.state.b); err != nil || torn != 0 || string(got["a"][""]) != "3" {
+	if got, _, torn, err := readFile(d.state.b); err != nil || torn != 0 || string(got.node("a")[""]) != "3" {
 		t.Errorf("%q, %d, %v", got, torn, err)
 	}
 	if l.limit != minLog {

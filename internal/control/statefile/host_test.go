@@ -30,13 +30,13 @@ func TestUnreadableHosts(t *testing.T) {
 	try := func(part string, v []byte) {
 		t.Helper()
 		bad := clone(good)
-		bad[name][part] = v
+		bad.set(name, part, v)
 		if s, err := bad.state(); err == nil {
 			t.Errorf("%q = %x: no error, but %+v", part, v, s.Hosts[addr(1)])
 		}
 	}
 	for _, part := range []string{partSelf, keyPart(0)} {
-		v := good[name][part]
+		v := good.node(name)[part]
 		for i := range v {
 			if i != older {
 				try(part, v[:i])
@@ -44,7 +44,7 @@ func TestUnreadableHosts(t *testing.T) {
 		}
 		try(part, append(slices.Clone(v), 0))
 	}
-	v := good[name][keyPart(0)]
+	v := good.node(name)[keyPart(0)]
 	for _, part := range []string{partTurn, partKey, partKey + "\x80", partKey + "\x80\x00", keyPart(1) + "x", partKey + "\x80\x80\x04"} { // the last is key 65536
 		try(part, v)
 	}

@@ -134,7 +134,7 @@ func (l *log) encode(h *header) []byte {
 		if len(l.buf) >= checkpointPayload {
 			frame()
 		}
-		l.buf = appendEdit(l.buf, &edit{name: name, reset: true, parts: l.table[name]})
+		l.buf = append(appendString(append(l.buf, editResets), name), l.table[name]...)
 	}
 	if len(l.buf) > 0 {
 		frame()

@@ -95,7 +95,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a removal is lost among later edits", "state file", mutant.In((*batch).merge,
 		"if e.reset {\n\t\t\tb.drop(e.name)\n\t\t}",
 		"")),
-	mutant.New("an empty part passes for none", "state file", mutant.In(appendEdit,
+	mutant.New("an empty part passes for none", "state file", mutant.In(appendParts,
 		"v == nil",
 		"len(v) == 0")),
 	mutant.New("a member that has gone is still a member", "state file", mutant.In((*Group).removeFormer,

@@ -249,11 +249,11 @@ func TestFramesOfAnotherFile(t *testing.T) {
 		t.Fatal("the file was not written anew")
 	}
 	got, _, torn, err := readFile(append(young, old[len(young):]...))
-	if err != nil || torn != int64(len(old)-len(young)) || string(got["a"][""]) != "3" {
+	if err != nil || torn != int64(len(old)-len(young)) || string(got.node("a")[""]) != "3" {
 		t.Errorf("%q, %d bytes torn, %v", got, torn, err)
 	}
 	moved := append(slices.Clone(old), old[headerLen:]...) // right frames at a wrong place
-	if got, _, torn, err := readFile(moved); err != nil || torn == 0 || string(got["a"][""]) != "2" {
+	if got, _, torn, err := readFile(moved); err != nil || torn == 0 || string(got.node("a")[""]) != "2" {
 		t.Errorf("%q, %d bytes torn, %v", got, torn, err)
 	}
 }

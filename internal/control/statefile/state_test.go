@@ -337,19 +337,16 @@ func TestUnreadableEntries(t *testing.T) {
 	good := make(table)
 	good.apply(&c.edits)
 	name := nodeName(kindGroup, addr(1))
-	former := slices.Sorted(maps.Keys(good[name]))[1]
+	former := slices.Sorted(maps.Keys(good.node(name)))[1]
 	try := func(name, part string, v []byte) {
 		t.Helper()
 		bad := clone(good)
-		if bad[name] == nil {
-			bad[name] = make(node)
-		}
-		bad[name][part] = v
+		bad.set(name, part, v)
 		if s, err := bad.state(); err == nil {
 			t.Errorf("%q %q = %x: no error, but %+v", name, part, v, s)
 		}
 	}
-	for part, v := range good[name] {
+	for part, v := range good.node(name) {
 		for i := range v {
 			try(name, part, v[:i]) // too short
 		}
@@ -365,11 +362,11 @@ func TestUnreadableEntries(t *testing.T) {
 	try(nodeName(kindEpoch, addr(1)), partTurn, []byte{1})
 	try(string(kindSwitch), "", []byte{1})
 	try(string(kindSwitch), "part", []byte{})
-	f := slices.Clone(good[name][former])
+	f := slices.Clone(good.node(name)[former])
 	f[0] |= 4
 	try(name, former, f)
 	try(name, partTurn, []byte{5, 1, 2, 3, 4, 5, 0}) // an address of 5 bytes
-	try(name, former+"x", good[name][former])        // under another name
+	try(name, former+"x", good.node(name)[former])   // under another name
 	try(name, partIdentity, appendIdentity(nil, &Identity{Origin: 1, Last: 2, Members: []uint32{1}}))
 	for _, p := range []Place{
 		{Members: []int{-1}, Parent: -1},
@@ -393,14 +390,15 @@ func TestHugeCounts(t *testing.T) {
 	name := nodeName(kindGroup, addr(1))
 	l := make(table)
 	l.apply(&c.edits)
-	self := l[name][partSelf]
+	self := l.node(name)[partSelf]
 	for i := range self { // one of these is the number of digests, the last that of members
-		l[name][partSelf] = slices.Concat(self[:i], huge)
+		l.set(name, partSelf, slices.Concat(self[:i], huge))
 		if _, err := l.state(); err == nil {
 			t.Errorf("byte %d: no error", i)
 		}
 	}
-	l[name][partSelf], l[name][partTurn] = self, append([]byte{0}, huge...)
+	l.set(name, partSelf, self)
+	l.set(name, partTurn, append([]byte{0}, huge...))
 	if _, err := l.state(); err == nil {
 		t.Error("positions without end")
 	}
@@ -424,7 +422,8 @@ func TestRemovals(t *testing.T) {
 	l := make(table)
 	size := l.apply(&whole().change().edits)
 	parts, encoded := 0, 0
-	for name, n := range l {
+	for name := range l {
+		n := l.node(name)
 		parts, encoded = parts+len(n), encoded+len(appendEdit(nil, &edit{name: name, parts: n}))
 	}
 	if size < encoded || size > encoded+parts {
