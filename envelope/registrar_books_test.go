@@ -262,3 +262,21 @@ func TestLeasesEnd(t *testing.T) {
 	}
 	checkBooks(t, r)
 }
+
+// registeredMembers returns the members that the index has, with their groups.
+func registeredMembers(r *Registrar) map[MemberKey]netip.Addr {
+	members := map[MemberKey]netip.Addr{}
+	for ip, qpns := range r.members {
+		for qpn := range qpns {
+			members[MemberKey{IP: ip, QPN: qpn}] = netip.Addr{}
+		}
+	}
+	for ip, g := range r.groups {
+		for i := range g.reg.Members {
+			if k := g.reg.Members[i].Key(); r.members.has(k) {
+				members[k] = ip
+			}
+		}
+	}
+	return members
+}

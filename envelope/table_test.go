@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -128,10 +129,7 @@ func registrarState(r *Registrar) string {
 	gs := func(name string, m map[netip.Addr]*group) {
 		for _, ip := range sortedKeys(m) {
 			g := m[ip]
-			x := g.search
-			if x == nil {
-				x = &search{}
-			}
+			x := cmp.Or(g.search, &search{})
 			fmt.Fprintf(&s, "%s %s epoch %d base %d key %d tx %d until %v lease %v master %s failed %t again %t try %v give up %v missing %v\n", name, ip, g.reg.Epoch, g.reg.Base,
 				g.key, g.tx, g.lease.at, g.reg.Lease, g.reg.Master, g.failed, g.unchanged, x.nextTry, x.locateDeadline, x.missingMember)
 			for _, m := range g.reg.Members {
@@ -166,25 +164,9 @@ func registrarState(r *Registrar) string {
 	}
 	for _, ip := range sortedKeys(r.epochs) {
 		e := r.epochs[ip]
-		why := e.problem
-		if why == nil {
-			why = &Problem{}
-		}
-		fmt.Fprintf(&s, "epochs %s accepted %d rejected %d %v\n", ip, e.accepted, e.rejected, why.Reason)
+		fmt.Fprintf(&s, "epochs %s accepted %d rejected %d %v\n", ip, e.accepted, e.rejected, cmp.Or(e.problem, &Problem{}).Reason)
 	}
-	members := map[MemberKey]netip.Addr{}
-	for ip, qpns := range r.members {
-		for qpn := range qpns {
-			members[MemberKey{IP: ip, QPN: qpn}] = netip.Addr{}
-		}
-	}
-	for ip, g := range r.groups {
-		for i := range g.reg.Members {
-			if k := g.reg.Members[i].Key(); r.members.has(k) {
-				members[k] = ip
-			}
-		}
-	}
+	members := registeredMembers(r)
 	for _, k := range slices.SortedFunc(maps.Keys(members), byKey) {
 		fmt.Fprintf(&s, "member %v of %s\n", k, members[k])
 	}
