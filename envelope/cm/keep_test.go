@@ -32,7 +32,7 @@ func TestKeptForm(t *testing.T) {
 			IP: netip.MustParseAddr("10.0.0.2"), QPN: 0x12, SQPSN: 1, RQPSN: 2, Window: mcast.Window{Base: 4096, Len: 8192, RKey: 7}, ReceiveOnly: true, Reply: mcast.ReplyDiscarded,
 		}, Dialled: true, ID: 3, Peer: 4, GUID: 5, PeerGUID: 6,
 	}
-	const want = `{"State":"established","Record":{"IP":"10.0.0.2","QPN":18,"SQPSN":1,"RQPSN":2,"Window":{"Base":4096,"Len":8192,"RKey":7},"ReceiveOnly":true,"Role":2},` +
+	const want = `{"State":"established","Record":{"IP":"10.0.0.2","QPN":18,"SQPSN":1,"RQPSN":2,"ReceiveOnly":true,"Role":2,"Window":{"Base":4096,"Len":8192,"RKey":7}},` +
 		`"Dialled":true,"ID":3,"Peer":4,"GUID":5,"PeerGUID":6}`
 	if b, err := json.Marshal(&k); err != nil || string(b) != want {
 		t.Errorf("%s, want %s; %v", b, want, err)
