@@ -56,7 +56,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 			out.NeedVerify = true
 			return None
 		}
-		g.noteResumed(psn, f, out)
+		g.noteResumed(now, psn, f, out)
 	}
 	d := psn.Sub(g.agg.acked)
 	if d <= -g.src.ackedCount || d > maxAhead {

@@ -73,6 +73,9 @@ func (t *tree) position(l LegID) token.Position {
 		return at
 	}
 	if psn, ok := t.had(l, MemberID(k)); ok {
+		if over, ok := g.passesOver(); ok && k == g.src.member && g.members[k].leg != l && psn.Less(over) && (int(l) >= len(e.needed) || e.needed[l] != g.numberOf(MemberID(k))) {
+			psn, at.Over = over, true
+		}
 		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
 		if at.Next = at.PSN; k == g.src.member && g.members[k].leg == l { // the switch above has started again, perhaps
 			at.Next = uint32(g.fwd.nxt)
@@ -153,6 +156,10 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	}
 	psn := rocev2.PSN(at.PSN)
 	switch upstream := g.members[k].leg == l; {
+	case at.Over:
+		if over, ok := g.passesOver(); upstream && int32(k) == g.src.member && !g.is(learning|unplaced) && g.isNear(psn) && (!ok || over.Less(psn)) && g.agg.acked.Next().Less(psn) {
+			g.passOver(now, psn, out)
+		}
 	case upstream && t.isUnknown(k):
 		t.learn(k, psn, out)
 	case int32(k) == t.edges.relay.member && !upstream:
@@ -185,7 +192,7 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 			g.resend(now, out)
 		}
 	}
-	if at.Ends && int32(k) == g.src.member {
+	if at.Ends && !at.Over && int32(k) == g.src.member {
 		g.noteEnd(psn)
 	}
 }

@@ -17,11 +17,13 @@ import (
 type resume struct {
 	source     MemberID `state:"encoded"` // source of the turn that goes on
 	unknownEnd bool     `state:"encoded"` // true: it is not known whether nxt-1 ends a message
-	lacking    bool     `state:"encoded"` // receivers lacked something when forwarding began, and the source has not sent it since
+	unseen     bool     `state:"encoded"` // the source has not sent the first packet that a receiver lacks since forwarding began
 	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
 	// members there may have more.
 	unconfirmed bool  `state:"encoded"`
-	goneBack    uint8 `state:"encoded"` // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+	// goneBack is how often in a row the source has gone back to a PSN beyond what a receiver lacks; strandedAfter:
+	// it sends nothing before lowest.
+	goneBack uint8 `state:"encoded"`
 	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
 	lowest rocev2.PSN `state:"encoded if x.goneBack != 0"`
 }
@@ -233,9 +235,9 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	for i := range g.numbering.checks {
 		g.numbering.checks[i].positioned = false
 	}
+	g.extra.resume.unseen = g.src.neighbor == 0 // a switch goes back to what this one lacks
 	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
 		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
-		g.extra.resume.lacking = g.src.neighbor == 0 // a switch goes back to what this one lacks
 	}
 	if t := g.tree(); t != nil {
 		t.announce(now, out)
@@ -283,7 +285,7 @@ func (g *group) resumeLeg(i int) {
 // noteResumed notes what the source's packet psn, which is verified, shows after a
 // restart: whether nxt-1 ends a message, and whether the source sends what receivers lack.
 // If it does not, they are stranded: an eviction had not become durable.
-func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
+func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	if d := psn.Sub(g.agg.acked); d <= -g.src.ackedCount || d > maxAhead {
 		return
 	}
@@ -295,21 +297,18 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	case psn == g.fwd.nxt: // it may be refused
 		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
 	}
-	una := g.agg.acked.Next()
-	switch {
-	case !r.lacking || g.is(unplaced):
-	case psn.LessEq(una) || una == g.fwd.nxt:
-		r.lacking = false
-	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+	switch una := g.agg.acked.Next(); {
+	case g.is(unplaced):
+	case psn.LessEq(una):
+		r.unseen, r.unconfirmed, r.goneBack = false, false, 0
+	case r.unseen && g.src.neighbor == 0 && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
 		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
 			r.lowest = psn
 		}
 		if r.goneBack == strandedAfter {
-			r.lacking = false
-			g.removeStrandedBefore(r.lowest, out)
+			g.passOver(now, r.lowest, out)
 		}
-	}
-	if psn.LessEq(una) || una == g.fwd.nxt {
+	case una == g.fwd.nxt:
 		r.unconfirmed = false
 	}
 	g.endWatch()
@@ -325,19 +324,45 @@ func (g *group) noteEnd(psn rocev2.PSN) {
 
 // endWatch forgets what is left to learn if the source has shown all.
 func (g *group) endWatch() {
-	if r := &g.extra.resume; !r.lacking && !r.unknownEnd && !r.unconfirmed {
+	if r := &g.extra.resume; !r.unseen && !r.unknownEnd && !r.unconfirmed {
 		g.endResume()
 	}
 }
 
-// removeStrandedBefore removes the receivers that lack a PSN before psn.
-func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
+// passOver acts on the source's sending nothing before psn. A receiver that lacks something of it is stranded.
+// One that joins is removed, under any policy, if its first message may be there: it has had nothing. What
+// the members behind another switch have, that one is asked: it does the same.
+func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
+	g.activate(now)
+	if g.fwd.nxt.Less(psn) {
+		for i := range g.legs {
+			if g.legs[i].joining {
+				g.evict(i, Stranded, out)
+			}
+		}
+		g.raiseNxt(psn)
+	}
+	r := g.watchTurn()
+	r.unseen, r.goneBack, r.lowest = true, strandedAfter, psn
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
 			g.judge(i, Stranded, out)
 		}
 	}
-	if !g.is(failed) {
-		g.evaluate(out)
+	if g.is(failed) {
+		return
 	}
+	g.evaluate(out)
+	g.resend(now, out)
+	if t := g.tree(); t != nil {
+		t.announce(now, out)
+	}
+}
+
+// passesOver reports whether the source is known to send nothing before r.lowest, and returns that.
+func (g *group) passesOver() (rocev2.PSN, bool) {
+	if !g.is(resumes) || g.extra.resume.goneBack < strandedAfter {
+		return 0, false
+	}
+	return g.extra.resume.lowest, true
 }

@@ -6,6 +6,7 @@ package mcast
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -244,8 +245,7 @@ func (n *treeNet) comeAndGo() (stay int) {
 	}
 	first := len(n.hosts)
 	for i := range 1 + n.rng(4) {
-		h := &treeHost{n: n, id: first + i, at: n.hosts[n.rng(first)].at, ip: netip.AddrFrom4([4]byte{10, 0, 1, byte(first + i + 1)}), sq: rocev2.PSN(n.rng(1 << 24)), rq: rocev2.PSN(n.rng(1 << 24)), mid: -1, out: true}
-		h.ePSN = h.rq
+		h := n.joiner(first+i, n.hosts[n.rng(first)].at)
 		n.hosts = append(n.hosts, h)
 	}
 	at := time.Duration(0)
@@ -257,4 +257,46 @@ func (n *treeNet) comeAndGo() (stay int) {
 		h.got = make([]int, len(n.hosts))
 	}
 	return stay
+}
+
+// rejoin lets a host that was evicted join anew, with another queue pair. It has joined, and has had nothing:
+// nobody knows where its first message begins.
+func (n *treeNet) rejoin(h *treeHost) {
+	if h.begun == nil || slices.Contains(h.begun, true) {
+		n.tb.Fatalf("%v: host %d is evicted, and has data", n.now, h.id)
+	}
+	n.rejoined++
+	n.log("%v host %d is evicted", n.now, h.id)
+	n.leave(h)
+	n.after(max(0, joined-n.now), func() { n.joinAnew(h.at) })
+}
+
+// joined is when all hosts have joined that join by the run's plan: members have their numbers in that order.
+const joined = 200 * time.Millisecond
+
+// joinAnew brings in a new host.
+func (n *treeNet) joinAnew(at int) {
+	if n.busy {
+		n.after(100*time.Microsecond, func() { n.joinAnew(at) })
+		return
+	}
+	h := n.joiner(len(n.hosts), at)
+	n.hosts = append(n.hosts, h)
+	for _, o := range n.hosts {
+		o.got = append(o.got, make([]int, len(n.hosts)-len(o.got))...)
+		if o.begun != nil {
+			o.begun = append(o.begun, false)
+		}
+		if o.owed != nil {
+			o.owed = append(o.owed, 0)
+		}
+	}
+	n.join(h)
+}
+
+// joiner returns a host that is no member yet.
+func (n *treeNet) joiner(id, at int) *treeHost {
+	h := &treeHost{n: n, id: id, at: at, ip: netip.AddrFrom4([4]byte{10, 0, 1, byte(id + 1)}), sq: rocev2.PSN(n.rng(1 << 24)), rq: rocev2.PSN(n.rng(1 << 24)), mid: -1, out: true}
+	h.ePSN = h.rq
+	return h
 }

@@ -218,6 +218,7 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 		n.log = log
 	}
 	sources := len(n.hosts)
+	n.evicted = n.rejoin
 	if members {
 		sources = n.comeAndGo()
 	}
@@ -250,6 +251,9 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 				g.fwd.midMessage, g.is(unplaced), g.extra.resume, g.tree().status(), g.legs, g.acks)
 		}
 		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v; %s", n.now, n.pending, n.busy, cmp.Or(n.conflict, "no conflict"))
+	}
+	if n.rejoined > 0 {
+		allRejoined++
 	}
 	if n.conflict != "" {
 		return n.conflict + ", and all is complete"

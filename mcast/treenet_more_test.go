@@ -24,4 +24,5 @@ func moreTrees(t *testing.T, add uint64, members bool) {
 			t.Errorf("run %d of multiplier %d: %s", n, multiplier, stuck)
 		}
 	}
+	t.Logf("in %d runs a host was evicted", allRejoined)
 }

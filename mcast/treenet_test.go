@@ -32,6 +32,7 @@ type treeNet struct {
 	window   int                       // packets that a host has in flight, if not the usual number
 	askAtEnd bool                      // only the last packet of a message has AckReq, not that of a window
 	silence  time.Duration             // DeadAfter of GroupSpec, with the policy Evict; 0: members are not evicted
+	rejoined int                       // hosts that were evicted, and have joined anew
 	evicted  func(h *treeHost)         // called for each member that is evicted
 	timeouts int                       // how often a host has gone back without having been told
 	reports  int                       // messages of the token that were sent
@@ -438,3 +439,5 @@ func (n *treeNet) run(until time.Duration, done func() bool) bool {
 	}
 	return true
 }
+
+var allRejoined int

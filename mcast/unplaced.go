@@ -44,6 +44,9 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	if psn.Less(g.fwd.nxt) {
 		g.watchTurn().unconfirmed = true
 	}
+	if g.src.neighbor == 0 {
+		g.watchTurn().unseen = true
+	}
 	g.resend(now, out)
 	g.evaluate(out)
 	if g.live.period != 0 && !g.due.armed(livenessCheck) && !g.is(failed) {

@@ -31,6 +31,7 @@ type Position struct {
 	Source Member // NoMember: the message says nothing
 	PSN    uint32 // 24 bits; 0 without Source
 	Next   uint32 // the PSN behind the last packet of Source that has come to a downstream end that takes its data; else PSN (R99)
+	Over   bool   // to a downstream end: the source sends nothing before PSN, and that is all that is said
 	Ends   bool   // the packet before PSN is the last one of a message; false if that is not known
 	Needed Member // the source that the sender needs a position of, or NoMember
 	Layout uint32 // layout of the sender's tree (mcast.TreeSpec)
@@ -65,6 +66,7 @@ const (
 	flagRequests
 	flagDoubtful
 	flagEnds
+	flagOver
 	flagsEnd
 )
 
@@ -78,7 +80,7 @@ var (
 // AppendBinary appends the message, with room for a MAC at its end.
 func (msg *Message) AppendBinary(b []byte) []byte {
 	var flags byte
-	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests, msg.Doubtful, msg.Position.Ends} {
+	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests, msg.Doubtful, msg.Position.Ends, msg.Position.Over} {
 		if set {
 			flags |= 1 << i
 		}
@@ -120,8 +122,8 @@ func ParseMessage(b []byte) (Message, error) {
 		},
 	}
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[i:]) }
-	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Ends: flags&flagEnds != 0, Needed: Member(word(80)), Layout: word(84), Next: word(88)}
-	if at := &msg.Position; max(at.PSN, at.Next) >= 1<<24 || (at.PSN|at.Next != 0 || at.Ends) && at.Source == NoMember {
+	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Ends: flags&flagEnds != 0, Over: flags&flagOver != 0, Needed: Member(word(80)), Layout: word(84), Next: word(88)}
+	if at := &msg.Position; max(at.PSN, at.Next) >= 1<<24 || (at.PSN|at.Next != 0 || at.Ends || at.Over) && at.Source == NoMember {
 		return Message{}, fmt.Errorf("%w: the position %#x, next %#x, of source %d", ErrField, at.PSN, at.Next, at.Source)
 	}
 	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {
