@@ -304,7 +304,7 @@ func (t *tree) joinTurn() {
 	g := t.g
 	g.fwd.midMessage = true
 	g.set(resumes, true)
-	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true}
+	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true, unseen: true}
 }
 
 // A switch between others that has started again knows of a source what the switch toward that has

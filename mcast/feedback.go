@@ -115,9 +115,6 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 			return FeedbackStale
 		}
 	} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {
-		if p.Neighbor != 0 {
-			g.tree().poll(now, LegID(i), out) // it has forgotten what it has acknowledged
-		}
 		return FeedbackStale
 	}
 	if m := &g.activity[i].recovery; g.repair.store != nil {

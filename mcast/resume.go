@@ -218,7 +218,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	g.setNxt(hi.Next(), g.fwd.limit)
 	g.fwd.midMessage = true
 	g.clearStore(g.fwd.nxt, out)
-	g.extra.resume = resume{source: k, unknownEnd: true}
+	g.extra.resume = resume{source: k, unknownEnd: true, unseen: true}
 	g.set(learning, false)
 	for i := range g.acks {
 		g.resumeLeg(i)
@@ -235,7 +235,6 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	for i := range g.numbering.checks {
 		g.numbering.checks[i].positioned = false
 	}
-	g.extra.resume.unseen = g.src.neighbor == 0 // a switch goes back to what this one lacks
 	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
 		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
 	}
@@ -301,7 +300,12 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 	case g.is(unplaced):
 	case psn.LessEq(una):
 		r.unseen, r.unconfirmed, r.goneBack = false, false, 0
-	case r.unseen && g.src.neighbor == 0 && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+	case r.unseen && g.src.neighbor != 0:
+		if t := g.tree(); t.mayPoll(now) {
+			t.notePolled(now)
+			t.poll(now, LegID(g.src.leg), out)
+		}
+	case r.unseen && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
 		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
 			r.lowest = psn
 		}
@@ -343,7 +347,7 @@ func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 		g.raiseNxt(psn)
 	}
 	r := g.watchTurn()
-	r.unseen, r.goneBack, r.lowest = true, strandedAfter, psn
+	r.goneBack, r.lowest = strandedAfter, psn
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
 			g.judge(i, Stranded, out)

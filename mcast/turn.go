@@ -253,7 +253,9 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
 	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
-		g.noteMismatch(k, SendPSN, psn, first, out)
+		if g.noteMismatch(k, SendPSN, psn, first, out); p.Neighbor != 0 {
+			g.watchTurn() // the last turn may have gone on without this switch
+		}
 	}
 	if r := g.handleData(now, p, f, out); r != None {
 		return g.hold(now, p, r, out)

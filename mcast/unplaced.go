@@ -44,9 +44,7 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	if psn.Less(g.fwd.nxt) {
 		g.watchTurn().unconfirmed = true
 	}
-	if g.src.neighbor == 0 {
-		g.watchTurn().unseen = true
-	}
+	g.watchTurn()
 	g.resend(now, out)
 	g.evaluate(out)
 	if g.live.period != 0 && !g.due.armed(livenessCheck) && !g.is(failed) {
@@ -137,7 +135,7 @@ func (g *group) raiseNxt(psn rocev2.PSN) {
 func (g *group) watchTurn() *resume {
 	if !g.is(resumes) {
 		g.set(resumes, true)
-		g.newExtra().resume = resume{source: MemberID(g.src.member)}
+		g.newExtra().resume = resume{source: MemberID(g.src.member), unseen: true}
 	}
 	return &g.extra.resume
 }
