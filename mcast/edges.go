@@ -36,11 +36,21 @@ func (t *tree) isUnknown(k MemberID) bool {
 
 // forget makes the position of member k, behind another switch, unknown.
 func (t *tree) forget(k MemberID) {
-	e := &t.edges
-	if n := len(t.g.members) - len(e.unknown); n > 0 {
+	t.edges.grow(len(t.g.members))
+	t.edges.unknown[k], t.edges.learnt[k] = true, false
+}
+
+// noteLow notes that the turn of member k, which ends here, has not shown where it goes on.
+func (t *tree) noteLow(k MemberID) {
+	t.edges.grow(len(t.g.members))
+	t.edges.learnt[k] = true
+}
+
+// grow makes room for n members.
+func (e *edgePositions) grow(n int) {
+	if n -= len(e.unknown); n > 0 {
 		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
 	}
-	e.unknown[k], e.learnt[k] = true, false
 }
 
 // isLow reports whether the position of member k is one that was stored, and may be lower than another
@@ -304,7 +314,7 @@ func (t *tree) joinTurn() {
 	g := t.g
 	g.fwd.midMessage = true
 	g.set(resumes, true)
-	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true, unseen: true}
+	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true, unconfirmed: true}
 }
 
 // A switch between others that has started again knows of a source what the switch toward that has

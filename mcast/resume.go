@@ -17,10 +17,9 @@ import (
 type resume struct {
 	source     MemberID `state:"encoded"` // source of the turn that goes on
 	unknownEnd bool     `state:"encoded"` // true: it is not known whether nxt-1 ends a message
-	unseen     bool     `state:"encoded"` // the source has not sent the first packet that a receiver lacks since forwarding began
-	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
-	// members there may have more.
-	unconfirmed bool  `state:"encoded"`
+	// unconfirmed: the source has not shown yet where it goes on, by the first packet that a receiver lacks. The
+	// receivers behind other switches may have more.
+	unconfirmed bool `state:"encoded"`
 	// goneBack is how often in a row the source has gone back to a PSN beyond what a receiver lacks; strandedAfter:
 	// it sends nothing before lowest.
 	goneBack uint8 `state:"encoded"`
@@ -39,7 +38,7 @@ func (g *group) endUnknown() bool {
 		!(g.src.hasLastPSN && g.fwd.nxt.LessEq(g.src.lastPSN) && !g.is(frozen))
 }
 
-// isUnconfirmed reports whether legs to other switches were placed lower than they may be.
+// isUnconfirmed reports whether receivers behind other switches may have more than is known.
 func (g *group) isUnconfirmed() bool { return g.is(resumes) && g.extra.resume.unconfirmed }
 
 // isUnfinished reports whether the source is certainly not at rest. After a restart that is so
@@ -218,7 +217,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	g.setNxt(hi.Next(), g.fwd.limit)
 	g.fwd.midMessage = true
 	g.clearStore(g.fwd.nxt, out)
-	g.extra.resume = resume{source: k, unknownEnd: true, unseen: true}
+	g.extra.resume = resume{source: k, unknownEnd: true, unconfirmed: true}
 	g.set(learning, false)
 	for i := range g.acks {
 		g.resumeLeg(i)
@@ -299,21 +298,19 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 	switch una := g.agg.acked.Next(); {
 	case g.is(unplaced):
 	case psn.LessEq(una):
-		r.unseen, r.unconfirmed, r.goneBack = false, false, 0
-	case r.unseen && g.src.neighbor != 0:
+		r.unconfirmed, r.goneBack = false, 0
+	case r.unconfirmed && g.src.neighbor != 0:
 		if t := g.tree(); t.mayPoll(now) {
 			t.notePolled(now)
 			t.poll(now, LegID(g.src.leg), out)
 		}
-	case r.unseen && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+	case r.unconfirmed && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
 		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
 			r.lowest = psn
 		}
 		if r.goneBack == strandedAfter {
 			g.passOver(now, r.lowest, out)
 		}
-	case una == g.fwd.nxt:
-		r.unconfirmed = false
 	}
 	g.endWatch()
 }
@@ -328,7 +325,7 @@ func (g *group) noteEnd(psn rocev2.PSN) {
 
 // endWatch forgets what is left to learn if the source has shown all.
 func (g *group) endWatch() {
-	if r := &g.extra.resume; !r.unseen && !r.unknownEnd && !r.unconfirmed {
+	if r := &g.extra.resume; !r.unknownEnd && !r.unconfirmed {
 		g.endResume()
 	}
 }

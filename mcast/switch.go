@@ -112,7 +112,7 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	if g.is(wanted) {
 		g.tree().rest(now, out)
 	}
-	if g.is(unplaced) || g.isUnconfirmed() {
+	if (g.is(unplaced) || g.isUnconfirmed()) && g.tree() != nil {
 		g.tree().pollForPositions(now, out)
 	}
 	if g.repair.path != notOffered {

@@ -389,8 +389,7 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		return NoToken
 	}
 	if g.endUnknown() { // the token has left the source, so that is at rest
-		g.endResume()
-		g.fwd.midMessage = false
+		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
 	}
 	return g.beginTurn(now, k, p, f, out)
 }

@@ -348,6 +348,12 @@ func (g *group) endTurn(out *Output) {
 		g.stopReceiving(i)
 	}
 	g.clearStore(g.fwd.nxt, out)
+	if g.isUnconfirmed() && g.src.neighbor != 0 {
+		g.tree().noteLow(MemberID(g.src.member))
+	}
+	if g.is(resumes) {
+		g.endResume()
+	}
 	g.src.member, g.src.leg = none, none
 	g.setEnding(0)
 }

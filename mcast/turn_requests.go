@@ -97,8 +97,7 @@ func (g *group) abandonSource(out *Output) {
 		return
 	}
 	if g.endUnknown() {
-		g.endResume()
-		g.fwd.midMessage = false // every receiver has the same, and nothing of a message is on its way
+		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false // every receiver has the same, and nothing of a message is on its way
 		return
 	}
 	last := g.fwd.nxt.Prev()

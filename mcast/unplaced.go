@@ -41,9 +41,6 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	g.setUnplaced(i, false)
 	psn = g.reach(psn)
 	g.startAt(i, psn)
-	if psn.Less(g.fwd.nxt) {
-		g.watchTurn().unconfirmed = true
-	}
 	g.watchTurn()
 	g.resend(now, out)
 	g.evaluate(out)
@@ -135,7 +132,7 @@ func (g *group) raiseNxt(psn rocev2.PSN) {
 func (g *group) watchTurn() *resume {
 	if !g.is(resumes) {
 		g.set(resumes, true)
-		g.newExtra().resume = resume{source: MemberID(g.src.member), unseen: true}
+		g.newExtra().resume = resume{source: MemberID(g.src.member), unconfirmed: true}
 	}
 	return &g.extra.resume
 }
@@ -284,8 +281,7 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 		return
 	}
 	if g.endUnknown() {
-		g.endResume()
-		g.fwd.midMessage = false
+		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
 	}
 	g.openTurn(now, k, out)
 	g.watchTurn().unconfirmed = true
