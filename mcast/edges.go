@@ -36,21 +36,11 @@ func (t *tree) isUnknown(k MemberID) bool {
 
 // forget makes the position of member k, behind another switch, unknown.
 func (t *tree) forget(k MemberID) {
-	t.edges.grow(len(t.g.members))
-	t.edges.unknown[k], t.edges.learnt[k] = true, false
-}
-
-// noteLow notes that the turn of member k, which ends here, has not shown where it goes on.
-func (t *tree) noteLow(k MemberID) {
-	t.edges.grow(len(t.g.members))
-	t.edges.learnt[k] = true
-}
-
-// grow makes room for n members.
-func (e *edgePositions) grow(n int) {
-	if n -= len(e.unknown); n > 0 {
+	e := &t.edges
+	if n := len(t.g.members) - len(e.unknown); n > 0 {
 		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
 	}
+	e.unknown[k], e.learnt[k] = true, false
 }
 
 // isLow reports whether the position of member k is one that was stored, and may be lower than another
@@ -292,13 +282,17 @@ func (t *tree) announce(now time.Duration, out *Output) {
 }
 
 // takeOverTurn notes that the turn of member k, which has just begun here, may have begun
-// elsewhere before, if k's position is from a neighbour. It reports whether that is so.
-func (t *tree) takeOverTurn(k MemberID) bool {
+// elsewhere before, if k's position is from a neighbour, or its first packet here, psn, is another one.
+// It reports whether that is so.
+func (t *tree) takeOverTurn(k MemberID, psn rocev2.PSN) bool {
 	g, e := t.g, &t.edges
-	if int(k) >= len(e.learnt) || !e.learnt[k] {
+	learnt := int(k) < len(e.learnt) && e.learnt[k]
+	if !learnt && (psn == g.fwd.nxt || !e.rejoined || g.src.neighbor == 0) {
 		return false
 	}
-	e.learnt[k] = false
+	if learnt {
+		e.learnt[k] = false
+	}
 	for i := range g.legs {
 		if g.legs[i].connected() && g.acks[i].flags&isReceiver != 0 { // has had nothing of this turn
 			g.stopReceiving(i)

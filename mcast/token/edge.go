@@ -18,7 +18,7 @@ type edge struct {
 
 	reported              Report        `state:"derived = Report{}"` // the newest one that was sent
 	sent, acked, received uint64        `state:"encoded if x.up()"`  // sequence numbers: of that, of the last one acknowledged, of the neighbour's
-	reply, repeat, poll   bool          `state:"derived = false"`
+	reply, repeat         bool          `state:"derived = false"`
 	deadline              time.Duration `state:"time if x.unacknowledged()"`
 	tries                 uint8         `state:"encoded if x.unacknowledged()"`
 }
@@ -110,8 +110,8 @@ func (m *Machine) Advance(now time.Duration, out *Output) {
 // Poll sends the neighbour behind leg a message that it answers at once.
 func (m *Machine) Poll(now time.Duration, leg Leg, out *Output) {
 	out.reset()
-	if e := m.edge(leg); e != nil {
-		e.poll = e.up()
+	if e := m.edge(leg); e != nil && e.up() {
+		e.sent, e.reported, e.repeat, e.tries = e.sent+1, m.report(e), true, 0
 	}
 	m.flush(now, out)
 }
@@ -148,12 +148,12 @@ func (m *Machine) flush(now time.Duration, out *Output) {
 		if e.repeat {
 			e.deadline = now + m.cfg.Retry<<e.tries
 		}
-		if e.repeat || e.reply || e.poll {
+		if e.repeat || e.reply {
 			out.Messages = append(out.Messages, Outgoing{e.leg, Message{
 				Group: m.cfg.Group, Session: e.session, Seq: e.sent, Ack: e.received,
-				Poll: e.unacknowledged() || e.poll, Report: e.reported,
+				Poll: e.unacknowledged(), Report: e.reported,
 			}})
 		}
-		e.repeat, e.reply, e.poll = false, false, false
+		e.repeat, e.reply = false, false
 	})
 }

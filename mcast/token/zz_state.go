@@ -96,7 +96,6 @@ func (x *edge) readState(c *stateCode) {
 	x.reported = Report{}
 	x.reply = false
 	x.repeat = false
-	x.poll = false
 }
 
 func (x *waiter) appendState(c *stateCode, b []byte) []byte {
