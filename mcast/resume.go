@@ -288,13 +288,6 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 		return
 	}
 	r := &g.extra.resume
-	switch {
-	case !r.unknownEnd:
-	case psn.Next() == g.fwd.nxt:
-		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
-	case psn == g.fwd.nxt: // it may be refused
-		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
-	}
 	switch una := g.agg.acked.Next(); {
 	case g.is(unplaced):
 	case psn.LessEq(una):
@@ -311,6 +304,13 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 		if r.goneBack == strandedAfter {
 			g.passOver(now, r.lowest, out)
 		}
+	}
+	switch {
+	case !r.unknownEnd:
+	case psn.Next() == g.fwd.nxt:
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
+	case psn == g.fwd.nxt: // it may be refused
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
 	}
 	g.endWatch()
 }
