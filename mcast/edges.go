@@ -282,25 +282,27 @@ func (t *tree) announce(now time.Duration, out *Output) {
 }
 
 // takeOverTurn notes that the turn of member k, which has just begun here, may have begun
-// elsewhere before, if k's position is from a neighbour, or its first packet here, psn, is another one.
-// It reports whether that is so.
-func (t *tree) takeOverTurn(k MemberID, psn rocev2.PSN) bool {
-	g, e := t.g, &t.edges
-	learnt := int(k) < len(e.learnt) && e.learnt[k]
-	if !learnt && (psn == g.fwd.nxt || !e.rejoined || g.src.neighbor == 0) {
+// elsewhere before, if k's position is from a neighbour. It reports whether that is so.
+func (t *tree) takeOverTurn(k MemberID) bool {
+	e := &t.edges
+	if int(k) >= len(e.learnt) || !e.learnt[k] {
 		return false
 	}
-	if learnt {
-		e.learnt[k] = false
-	}
+	e.learnt[k] = false
+	t.joinLate()
+	return true
+}
+
+// joinLate joins a turn that has gone on without this switch. Nobody here has had anything of it.
+func (t *tree) joinLate() {
+	g := t.g
 	for i := range g.legs {
-		if g.legs[i].connected() && g.acks[i].flags&isReceiver != 0 { // has had nothing of this turn
+		if g.legs[i].connected() && g.acks[i].flags&isReceiver != 0 {
 			g.stopReceiving(i)
 			g.setJoining(i, true)
 		}
 	}
 	t.joinTurn()
-	return true
 }
 
 // joinTurn marks the present turn as one that has gone on without this switch.

@@ -20,7 +20,7 @@ var _ = []mutant.Mutant{
 		"at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining",
 		"at.Known = !g.tree().isUnknown(MemberID(i))")),
 	mutant.New("a switch that is asked for more does not join the turn", "R101", mutant.In((*tree).joinNeeded,
-		"g.openTurn(now, k, out)\n	g.watchTurn().unconfirmed = true",
+		"g.openTurn(now, k, out)\n	g.watchTurn()",
 		"return")),
 	mutant.New("the first member of a switch is not stored", "R83", mutant.In((*Switch).updateMembers,
 		"if op.Stored && !g.policy.stored && g.numbering.interval > 0 {",

@@ -179,7 +179,11 @@ func reportLine(r *Report) string {
 	}
 	at := &m.Position
 	if at.Source != token.NoMember {
-		fmt.Fprintf(w, "; %s before %s", nameOf(MemberID(at.Source-1)), notation.PSN(rocev2.PSN(at.PSN)))
+		said := "before"
+		if at.Over {
+			said = "sends nothing before"
+		}
+		fmt.Fprintf(w, "; %s %s %s", nameOf(MemberID(at.Source-1)), said, notation.PSN(rocev2.PSN(at.PSN)))
 		if at.Next != at.PSN {
 			fmt.Fprintf(w, " of %s", notation.PSN(rocev2.PSN(at.Next)))
 		}
@@ -217,10 +221,11 @@ func moveTo(a args, f []string, legs *[]string) MoveMember {
 }
 
 // position is the position in a report: "about=A at=5", with "next=8" if more has come there, and with
-// "ends" behind the end of a message; and "needs=A", which asks.
+// "ends" behind the end of a message, "over" if the source sends nothing before that; and "needs=A", which asks.
 func (a args) position() (p token.Position) {
 	if n := a.str("about", ""); n != "" {
 		p.Source, p.PSN, p.Ends = token.Member(n[0]-'A')+1, uint32(a.psn("at")), a.d.HasArg("ends")
+		p.Over = a.d.HasArg("over")
 		if p.Next = p.PSN; a.d.HasArg("next") {
 			p.Next = uint32(a.psn("next"))
 		}

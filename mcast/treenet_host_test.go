@@ -174,12 +174,34 @@ func TestR89_TreesThatChange(t *testing.T) {
 			t.Errorf("run %d: %s", s, stuck)
 		}
 	}
+	for _, seed := range []uint64{
+		(2000+6683)*2038074743 + 1,  // a switch did not ask what its source's data before the restart had come to
+		(2000+15663)*2038074743 + 1, // a position was lost on the way, and the source did not send again
+		(2000+2213)*86028121 + 1,
+	} {
+		if stuck := changingTree(t, seed, false, nil); stuck != "" {
+			t.Error(stuck)
+		}
+	}
 	moreTrees(t, 1, false)
 }
 
 // TestR90_MembersOfTreesThatChange: as TestR89_TreesThatChange, and receivers leave and join, those
 // included that are the last and the first ones on their side of a switch.
 func TestR90_MembersOfTreesThatChange(t *testing.T) {
+	for _, s := range []struct {
+		multiplier uint64
+		runs       []uint64
+	}{ // have stood still: nobody knew what was acknowledged (R115)
+		{7919, []uint64{5554}}, {49979687, []uint64{6602}}, {86028121, []uint64{1517, 2919}}, {104729, []uint64{4092, 4807, 6031, 6553, 6721, 7799}},
+		{32452843, []uint64{2943, 3036, 3825, 6049, 6419, 7811, 7838}}, {15485863, []uint64{4876, 5044}}, {982451653, []uint64{6324}},
+	} {
+		for _, n := range s.runs {
+			if stuck := changingTree(t, (2000+n)*s.multiplier+2, true, nil); stuck != "" {
+				t.Errorf("run %d of multiplier %d: %s", n, s.multiplier, stuck)
+			}
+		}
+	}
 	for _, seed := range []uint64{
 		(2000+705)*7919 + 1,      // a message was acknowledged that a member lacked which had joined before it
 		(2000+7841)*86028121 + 2, // a turn's end was wanted by nobody: a loop without end
@@ -253,7 +275,7 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v; %s", n.now, n.pending, n.busy, cmp.Or(n.conflict, "no conflict"))
 	}
 	if n.rejoined > 0 {
-		allRejoined++
+		treesWithEvictions++
 	}
 	if n.conflict != "" {
 		return n.conflict + ", and all is complete"

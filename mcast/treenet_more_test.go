@@ -19,10 +19,14 @@ func moreTrees(t *testing.T, add uint64, members bool) {
 	if _, err := fmt.Sscan(s, &multiplier, &first, &last); err != nil {
 		t.Fatalf("GLEAM_TREES=%q: not a multiplier, a first and a last run: %v", s, err)
 	}
+	before := treesWithEvictions
 	for n := first; n <= last; n++ {
 		if stuck := changingTree(t, (2000+n)*multiplier+add, members, nil); stuck != "" {
 			t.Errorf("run %d of multiplier %d: %s", n, multiplier, stuck)
 		}
 	}
-	t.Logf("in %d runs a host was evicted", allRejoined)
+	t.Logf("in %d of the runs a host was evicted, and joined anew", treesWithEvictions-before)
 }
+
+// treesWithEvictions counts the runs of changingTree in which a host was evicted, and has joined anew.
+var treesWithEvictions int

@@ -439,5 +439,3 @@ func (n *treeNet) run(until time.Duration, done func() bool) bool {
 	}
 	return true
 }
-
-var allRejoined int

@@ -251,9 +251,11 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 
 // beginTurn makes member k the source, and serves its packet p.
 func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	learnt, first := g.openTurn(now, k, p.PSN&rocev2.PSNMask, out), g.members[k].sqPSN
+	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
 	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
-		g.noteMismatch(k, SendPSN, psn, first, out)
+		if g.noteMismatch(k, SendPSN, psn, first, out); p.Neighbor != 0 && g.tree().edges.rejoined {
+			g.tree().joinLate() // or the first packet was lost
+		}
 	}
 	if r := g.handleData(now, p, f, out); r != None {
 		return g.hold(now, p, r, out)
@@ -261,12 +263,12 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 	return None
 }
 
-// openTurn makes member k, whose first packet here is psn, the source. It reports whether its first PSN was learnt from a neighbour.
-func (g *group) openTurn(now time.Duration, k MemberID, psn rocev2.PSN, out *Output) (learnt bool) {
+// openTurn makes member k the source. It reports whether its first PSN was learnt from a neighbour.
+func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (learnt bool) {
 	g.endTurn(out)
 	g.startTurn(now, k, out)
 	g.noteTurnBegins(now, k)
-	learnt = g.tree() != nil && g.tree().takeOverTurn(k, psn)
+	learnt = g.tree() != nil && g.tree().takeOverTurn(k)
 	g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)
 	g.storeBeforeData(out)
 	return learnt

@@ -283,8 +283,8 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	if g.endUnknown() {
 		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
 	}
-	g.openTurn(now, k, g.members[k].sqPSN, out)
-	g.watchTurn().unconfirmed = true
+	g.openTurn(now, k, out)
+	g.watchTurn()
 	t.notePolled(now)
 	t.announce(now, out)
 }

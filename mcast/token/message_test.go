@@ -20,7 +20,7 @@ var example = Message{
 // The bytes of docs/TREES.md.
 func TestMessageOnTheWire(t *testing.T) {
 	b := example.AppendBinary([]byte{0xee})
-	want := "ee" + "052b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
+	want := "ee" + "062b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
 		"0000000700000002" + "0000000700000001" + "1112131415161718" + "21222324" +
 		"31323334" + "00414243" + "61626364" + "51525354" + "00444546" +
 		"0000000000000000000000000000000000000000000000000000000000000000"
@@ -57,7 +57,7 @@ func TestMessageFlags(t *testing.T) {
 
 // What is said and what is needed are read back.
 func TestMessagePositions(t *testing.T) {
-	for _, at := range []Position{{}, {Layout: 3}, {Source: 1}, {Source: 1, Ends: true}, {Needed: 1}, {Source: 1, PSN: 0xFFFFFF, Needed: 2, Layout: 1}, {Source: 1, Next: 0xFFFFFF}} {
+	for _, at := range []Position{{}, {Layout: 3}, {Source: 1}, {Source: 1, Ends: true}, {Source: 1, PSN: 7, Over: true}, {Needed: 1}, {Source: 1, PSN: 0xFFFFFF, Needed: 2, Layout: 1}, {Source: 1, Next: 0xFFFFFF}} {
 		m := Message{Group: netip.MustParseAddr("2001:db8::1"), Session: 1, Seq: 1, Position: at}
 		if got, err := ParseMessage(m.AppendBinary(nil)); err != nil || got != m {
 			t.Errorf("%+v is parsed as %+v, %v", m, got, err)
