@@ -21,7 +21,7 @@ import (
 type edgePositions struct {
 	needed   []token.Member `state:"own(needed)"`                // the source that the neighbour needs a position of, by LegID
 	unknown  []bool         `state:"list"`                       // true, by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
-	learnt   []bool         `state:"list"`                       // the same length: it is known from a neighbour, and may be within a turn; with unknown, the one that is stored is true, and may be low
+	learnt   []bool         `state:"list"`                       // the same length: it is known from a neighbour, and may be within a turn
 	asked    int32          `state:"encoded"`                    // the member whose data waits for its position, or none
 	askedPSN rocev2.PSN     `state:"encoded if x.asked != none"` // PSN of that data
 	polledAt time.Duration  `state:"since(c.g.tree().retry())"`  // time of the last question to a neighbour
@@ -42,10 +42,6 @@ func (t *tree) forget(k MemberID) {
 	}
 	e.unknown[k], e.learnt[k] = true, false
 }
-
-// isLow reports whether the position of member k is one that was stored, and may be lower than another
-// one that a neighbour says: both are true.
-func (t *tree) isLow(k MemberID) bool { return t.isUnknown(k) && t.edges.learnt[k] }
 
 // forgetRemote makes the positions of members behind other switches unknown, in a group
 // that runs already.
@@ -109,7 +105,7 @@ func (t *tree) needs(l LegID) token.Member {
 func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 	g := t.g
 	switch m := &g.members[k]; {
-	case g.is(failed) || g.is(learning) || t.isUnknown(k) && !t.isLow(k):
+	case g.is(failed) || g.is(learning) || t.isUnknown(k):
 		return 0, false
 	case int32(k) != g.src.member:
 		return m.sqPSN, true // between its turns all have everything
@@ -202,9 +198,6 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
 	g, e := t.g, &t.edges
 	m := &g.members[k]
-	if t.isLow(k) && psn.Less(m.sqPSN) {
-		psn = m.sqPSN
-	}
 	m.ackedCount = addAckedCount(m.ackedCount, int32((psn-m.sqPSN)&rocev2.PSNMask))
 	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
 	if e.asked != int32(k) {

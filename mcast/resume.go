@@ -175,10 +175,6 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		}
 	}
 	g.set(blocked, false)
-	if g.lacksWitness() {
-		g.forgetTurn(out)
-		return
-	}
 	base := g.fwd.nxt
 	k := g.extra.resume.source
 	var joining, waiting []LegID // legs from the next message on, to members here and to other switches

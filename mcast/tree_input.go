@@ -245,36 +245,6 @@ func (g *group) forgetTree(out *Output) {
 	t.refresh()
 }
 
-// lacksWitness reports whether a group that resumes has a source behind another switch, and nobody else
-// who could show how far its turn has come: the members at this switch that had a part of it have left,
-// and no other switch is behind this one. The stored position of that source may be of a turn that has
-// gone on, or ended.
-func (g *group) lacksWitness() bool {
-	source := g.members[g.extra.resume.source].leg
-	if g.legs[source].connected() {
-		return false
-	}
-	for i := range g.legs {
-		if l := &g.legs[i]; LegID(i) != source && l.members != 0 && (!l.connected() || g.numbering.checks[i].positioned) {
-			return false
-		}
-	}
-	return true
-}
-
-// forgetTurn is forgetTree of a group that resumes. The stored positions of members behind other
-// switches are true, and may be low.
-func (g *group) forgetTurn(out *Output) {
-	t, low := g.tree(), make([]bool, len(g.members))
-	for k := range g.members {
-		low[k] = !t.isUnknown(MemberID(k))
-	}
-	g.forgetTree(out)
-	for k := range t.edges.unknown {
-		t.edges.learnt[k] = t.edges.unknown[k] && low[k]
-	}
-}
-
 // isStale reports whether p is of before the switch was aside: it has no position of any of the
 // members here, so nobody here has a part of what was sent.
 func (g *group) isStale(p *Positions) bool {
