@@ -212,7 +212,7 @@ soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (
 chaos: ## random groups in whole fabrics for CHAOS (30m): switches, links, hosts, clocks and disks fail, a stranger attacks, sources' completions are judged (root; GLEAM_SEED=n to repeat)
 	@GLEAM_CHAOS=$(or $(CHAOS),30m) scripts/test chaos
 
-random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new multiplier; a few are known to stand still: docs/TREES.md
+random-trees: ## RUNS (5000) random trees of the core in virtual time, of a new multiplier: none is to stand still (docs/TREES.md)
 	GLEAM_TREES="$${MULTIPLIER:-$$(date +%s)} 0 $(or $(RUNS),5000)" $(GO) test ./mcast -short -count=1 -timeout 24h -run '^Test(R89_|R90_MembersOf)TreesThatChange$$'
 
 floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)

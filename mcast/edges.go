@@ -69,7 +69,8 @@ func (t *tree) position(l LegID) token.Position {
 		return at
 	}
 	if psn, ok := t.had(l, MemberID(k)); ok {
-		if over, ok := g.passesOver(); ok && k == g.src.member && g.members[k].leg != l && psn.Less(over) && (int(l) >= len(e.needed) || e.needed[l] != g.numberOf(MemberID(k))) {
+		downstream := k == g.src.member && g.members[k].leg != l
+		if over, ok := g.passedOver(); ok && downstream && psn.Less(over) && !t.isNeeded(l, MemberID(k)) {
 			psn, at.Over = over, true
 		}
 		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
@@ -143,6 +144,12 @@ func (t *tree) noteNeeded(l LegID, at *token.Position) {
 	e.needed[l] = at.Needed
 }
 
+// isNeeded reports whether the neighbour behind leg l needs a position of member k.
+func (t *tree) isNeeded(l LegID, k MemberID) bool {
+	e := &t.edges
+	return int(l) < len(e.needed) && e.needed[l] == t.g.numberOf(k)
+}
+
 // takePosition takes the position in a message of the neighbour behind leg l.
 func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out *Output) {
 	g := t.g
@@ -153,7 +160,7 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	psn := rocev2.PSN(at.PSN)
 	switch upstream := g.members[k].leg == l; {
 	case at.Over:
-		if over, ok := g.passesOver(); upstream && int32(k) == g.src.member && !g.is(learning|unplaced) && g.isNear(psn) && (!ok || over.Less(psn)) && g.agg.acked.Next().Less(psn) {
+		if upstream && int32(k) == g.src.member && !g.is(learning|unplaced) && g.isNear(psn) && g.isPassedOver(psn) {
 			g.passOver(now, psn, out)
 		}
 	case upstream && t.isUnknown(k):

@@ -163,12 +163,12 @@ var notOfPackets = map[string]string{
 	"R98":  "when the driver opens gates",
 	"R100": "how long a restarted switch waits",
 	"R101": "restarts in a tree",
-	"R104": "restarts in a tree",
 	"R105": "questions between switches",
 	"R111": "reports between switches",
 	"R113": "how the fast path counts ACKs",
 	"R114": "what the fast path does not report",
 	"R109": "gaps from before a restart",
+	"R115": "restarts in a tree",
 }
 
 // checkApart fails if a group and its clone share memory that can change.

@@ -277,8 +277,8 @@ func (g *group) resumeLeg(i int) {
 }
 
 // noteResumed notes what the source's packet psn, which is verified, shows after a
-// restart: whether nxt-1 ends a message, and whether the source sends what receivers lack.
-// If it does not, they are stranded: an eviction had not become durable.
+// restart: whether the source sends what receivers lack, and whether nxt-1 ends a message. A
+// source behind another switch shows it there: the neighbour is asked.
 func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	if d := psn.Sub(g.agg.acked); d <= -g.src.ackedCount || d > maxAhead {
 		return
@@ -326,9 +326,9 @@ func (g *group) endWatch() {
 	}
 }
 
-// passOver acts on the source's sending nothing before psn. A receiver that lacks something of it is stranded.
-// One that joins is removed, under any policy, if its first message may be there: it has had nothing. What
-// the members behind another switch have, that one is asked: it does the same.
+// passOver acts on it that the source sends nothing before psn (R115). A receiver that lacks something of that
+// is stranded. Who joins is removed, under any policy, if its first message may be there: it has had nothing.
+// A switch below is told, and does the same; what its members have it says then.
 func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	g.activate(now)
 	if g.fwd.nxt.Less(psn) {
@@ -356,10 +356,14 @@ func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	}
 }
 
-// passesOver reports whether the source is known to send nothing before r.lowest, and returns that.
-func (g *group) passesOver() (rocev2.PSN, bool) {
-	if !g.is(resumes) || g.extra.resume.goneBack < strandedAfter {
-		return 0, false
-	}
-	return g.extra.resume.lowest, true
+// passedOver returns the PSN before which the source is known to send nothing, if there is one.
+func (g *group) passedOver() (rocev2.PSN, bool) {
+	r := &g.extra.resume
+	return r.lowest, g.is(resumes) && r.goneBack >= strandedAfter
+}
+
+// isPassedOver reports whether it is news that the source sends nothing before psn, and a receiver lacks it.
+func (g *group) isPassedOver(psn rocev2.PSN) bool {
+	known, ok := g.passedOver()
+	return g.agg.acked.Next().Less(psn) && !(ok && psn.LessEq(known))
 }

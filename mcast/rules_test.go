@@ -227,7 +227,6 @@ func TestR100_SilentBefore(t *testing.T)          { runTranscript(t) }
 func TestR102_BehindARequest(t *testing.T)        { runTranscript(t) }
 func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }
 func TestR113_ACKsOfTheFastPath(t *testing.T)     { runTranscript(t) }
-func TestR104_NobodyShowsIt(t *testing.T)         { runTranscript(t) }
 func TestR105_TheQuestionIsPassedOn(t *testing.T) { runTranscript(t) }
 func TestR115_NothingBefore(t *testing.T)         { runTranscript(t) }
 func TestR115_WhoJoins(t *testing.T)              { runTranscript(t) }
