@@ -17,6 +17,7 @@ import (
 type resume struct {
 	source     MemberID `state:"encoded"` // source of the turn that goes on
 	unknownEnd bool     `state:"encoded"` // true: it is not known whether nxt-1 ends a message
+	lacking    bool     `state:"encoded"` // receivers lacked something when forwarding began, and the source has not sent it since
 	// unconfirmed: the source has not shown yet where it goes on, by the first packet that a receiver lacks. The
 	// receivers behind other switches may have more.
 	unconfirmed bool `state:"encoded"`
@@ -232,6 +233,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	}
 	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
 		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
+		g.extra.resume.lacking = true
 	}
 	if t := g.tree(); t != nil {
 		t.announce(now, out)
@@ -287,7 +289,7 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 	switch una := g.agg.acked.Next(); {
 	case g.is(unplaced):
 	case psn.LessEq(una):
-		r.unconfirmed, r.goneBack = false, 0
+		r.lacking, r.unconfirmed, r.goneBack = false, false, 0
 	case r.unconfirmed && g.src.neighbor != 0:
 		if t := g.tree(); t.mayPoll(now) {
 			t.notePolled(now)
@@ -337,12 +339,14 @@ func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 				g.evict(i, Stranded, out)
 			}
 		}
-		g.raiseNxt(psn)
+		if g.src.neighbor != 0 || g.is(noReceivers) {
+			g.raiseNxt(psn)
+		}
 	}
 	r := g.watchTurn()
 	r.goneBack, r.lowest = strandedAfter, psn
 	for i := range g.acks {
-		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
+		if b := &g.acks[i]; r.lacking && b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.is(failed) {
 			g.judge(i, Stranded, out)
 		}
 	}

@@ -776,7 +776,7 @@ func (x *request) readState(c *stateCode) {
 }
 
 func (x *resume) appendState(c *stateCode, b []byte) []byte {
-	b = append(b, statecode.Bit(x.unknownEnd)|statecode.Bit(x.unconfirmed)<<1)
+	b = append(b, statecode.Bit(x.unknownEnd)|statecode.Bit(x.lacking)<<1|statecode.Bit(x.unconfirmed)<<2)
 	b = statecode.AppendUint(b, x.source)
 	b = statecode.AppendByte(b, x.goneBack)
 	if x.goneBack != 0 {
@@ -787,7 +787,7 @@ func (x *resume) appendState(c *stateCode, b []byte) []byte {
 
 func (x *resume) readState(c *stateCode) {
 	v := c.ReadFlags()
-	x.unknownEnd, x.unconfirmed = v&1 != 0, v>>1&1 != 0
+	x.unknownEnd, x.lacking, x.unconfirmed = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
 	statecode.ReadUint(&c.Code, &x.source)
 	statecode.ReadByte(&c.Code, &x.goneBack)
 	if x.goneBack != 0 {
