@@ -328,9 +328,9 @@ func (g *group) endWatch() {
 	}
 }
 
-// passOver acts on it that the source sends nothing before psn (R115). A receiver that lacks something of that
-// is stranded. Who joins is removed, under any policy, if its first message may be there: it has had nothing.
-// A switch below is told, and does the same; what its members have it says then.
+// passOver acts on it that the source sends nothing before psn (R115). A receiver that lacks something of that,
+// and did when forwarding began, is stranded. Who joins is removed, under any policy, if its first message
+// may be there: it has had nothing. A switch below is told, and does the same; what its members have it says then.
 func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	g.activate(now)
 	if g.fwd.nxt.Less(psn) {

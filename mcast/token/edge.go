@@ -107,11 +107,14 @@ func (m *Machine) Advance(now time.Duration, out *Output) {
 	m.flush(now, out)
 }
 
-// Poll sends the neighbour behind leg a message that it answers at once.
+// Poll sends the neighbour behind leg a message that it answers at once, again until it does.
 func (m *Machine) Poll(now time.Duration, leg Leg, out *Output) {
 	out.reset()
 	if e := m.edge(leg); e != nil && e.up() {
-		e.sent, e.reported, e.repeat, e.tries = e.sent+1, m.report(e), true, 0
+		if !e.unacknowledged() {
+			e.sent, e.reported = e.sent+1, m.report(e)
+		}
+		e.repeat, e.tries = true, 0
 	}
 	m.flush(now, out)
 }
