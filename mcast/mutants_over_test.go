@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to act on what a source passes over (R115).
 var _ = []mutant.Mutant{
 	mutant.New("who joins waits for a first message that has passed", "R115", mutant.In((*group).passOver,
-		"g.evict(i, Stranded, out)",
+		"if g.legs[i].joining {\n				g.evict(i, Stranded, out)\n			}",
 		"")),
 	mutant.New("who joins is removed, though it waits where the source goes on", "R115", mutant.In((*group).isPassedOver,
 		"g.agg.acked.Next().Less(psn)",
@@ -20,8 +20,8 @@ var _ = []mutant.Mutant{
 		"psn, at.Over = over, true",
 		"psn = over")),
 	mutant.New("what is said of a source is not acted on", "R115", mutant.In((*tree).takePosition,
-		"g.passOver(now, psn, out)",
-		"")),
+		"!g.is(learning|unplaced) && g.isNear(psn) && g.isPassedOver(psn)",
+		"false")),
 	mutant.New("a switch behind a gap asks nobody", "R115", mutant.In((*group).noteResumed,
 		"t.poll(now, LegID(g.src.leg), out)",
 		"")),

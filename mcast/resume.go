@@ -214,7 +214,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	g.setNxt(hi.Next(), g.fwd.limit)
 	g.fwd.midMessage = true
 	g.clearStore(g.fwd.nxt, out)
-	g.extra.resume = resume{source: k, unknownEnd: true, unconfirmed: true}
+	g.extra.resume = resume{source: k, unknownEnd: true, unconfirmed: true, lacking: g.firstLacking() != g.fwd.nxt}
 	g.set(learning, false)
 	for i := range g.acks {
 		g.resumeLeg(i)
@@ -233,7 +233,6 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	}
 	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
 		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
-		g.extra.resume.lacking = true
 	}
 	if t := g.tree(); t != nil {
 		t.announce(now, out)

@@ -347,10 +347,10 @@ func (g *group) endTurn(out *Output) {
 	for i := range g.acks {
 		g.stopReceiving(i)
 	}
-	g.clearStore(g.fwd.nxt, out)
 	if g.is(resumes) {
 		g.endResume()
 	}
+	g.clearStore(g.fwd.nxt, out)
 	g.src.member, g.src.leg = none, none
 	g.setEnding(0)
 }
