@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to act on what a source passes over (R115).
 var _ = []mutant.Mutant{
 	mutant.New("who joins waits for a first message that has passed", "R115", mutant.In((*group).passOver,
-		"if g.legs[i].joining {\n				g.evict(i, Stranded, out)\n			}",
-		"")),
+		"if g.legs[i].joining {",
+		"if g.legs[i].joining && i < 0 {")),
 	mutant.New("who joins is removed, though it waits where the source goes on", "R115", mutant.In((*group).isPassedOver,
 		"g.agg.acked.Next().Less(psn)",
 		"g.agg.acked.Less(psn)")),
