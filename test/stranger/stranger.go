@@ -8,6 +8,7 @@ package stranger
 import (
 	"errors"
 	"net/netip"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ type Wire struct {
 	Own     rocev2.MAC
 	Gateway rocev2.MAC // the address by which the host reaches groups
 	host    *fabric.Host
-	fd      int
+	socket  *os.File
 	buf     [4096]byte
 }
 
@@ -30,8 +31,7 @@ type Wire struct {
 func New(t testing.TB, h *fabric.Host) *Wire {
 	t.Helper()
 	w := &Wire{Own: rocev2.MAC(h.MAC), Gateway: GatewayMAC(t, h.Switch), host: h}
-	var err error
-	w.fd, err = h.NS.PacketSocket(h.Interface, lab.AllFrames, func(fd int) error {
+	fd, err := h.NS.PacketSocket(h.Interface, lab.AllFrames, func(fd int) error {
 		return errors.Join(
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
@@ -40,24 +40,20 @@ func New(t testing.TB, h *fabric.Host) *Wire {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.socket = os.NewFile(uintptr(fd), "stranger")
 	t.Cleanup(w.Close)
 	return w
 }
 
-// Close closes the wire. Another call does nothing.
-func (w *Wire) Close() {
-	if w.fd >= 0 {
-		unix.Close(w.fd)
-		w.fd = -1
-	}
-}
+// Close closes the wire. Another call does nothing; what is sent then is lost.
+func (w *Wire) Close() { _ = w.socket.Close() }
 
 // Send sends a frame. One that the kernel has no room for, or a link that is down, is lost.
-func (w *Wire) Send(b []byte) { _, _ = unix.Write(w.fd, b) }
+func (w *Wire) Send(b []byte) { _, _ = w.socket.Write(b) }
 
 // Next returns the next frame; false if none came within 20 ms.
 func (w *Wire) Next(f *rocev2.Frame) bool {
-	n, err := unix.Read(w.fd, w.buf[:])
+	n, err := w.socket.Read(w.buf[:])
 	if err != nil {
 		return false
 	}

@@ -187,6 +187,12 @@ class Parts(unittest.TestCase):
         self.addCleanup(j.close)
         return j
 
+    def until(self, happened):
+        deadline = time.monotonic() + 10
+        while not happened() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.assertTrue(happened())
+
     def test_pieces(self):
         for seed in range(300):
             r = random.Random(seed)
@@ -439,9 +445,7 @@ class Parts(unittest.TestCase):
         for r in (1, 2):
             j.kill(r)
             j.each(lambda c: c.close(), [r])
-        deadline = time.monotonic() + 10
-        while j.channels[0].members != [0] and time.monotonic() < deadline:
-            time.sleep(0.01)
+        self.until(lambda: j.channels[0].members == [0])
         j.channels[2] = j.channel(2, back=True)
         j.channels[2].rejoin()
         with self.assertRaisesRegex(channel.Lost, "rank 1, the source, is lost: before this rank was in"):
@@ -508,6 +512,7 @@ class Parts(unittest.TestCase):
                         self.assertEqual(got.get(timeout=10), j.channels[0].n)
                     else:
                         self.assertTrue(there.wait(10))
+                        self.until(lambda: 2 in j.server.hub.peers)
                     if how == "before":
                         j.server.hears("evicted", ip, old, "it was silent")
                         go.set()
@@ -525,7 +530,10 @@ class Parts(unittest.TestCase):
                     elif how == "killed":
                         j.kill(2)
                     else:  # a process of its rank comes, and ends
-                        j.channel(2, back=True).close()
+                        was = j.server.hub.peers[2]
+                        next_one = j.channel(2, back=True)
+                        self.until(lambda: j.server.hub.peers.get(2) is not was)
+                        next_one.close()
                     go.set()
                     j.fabric.ports.pop(2, None)
                     for _ in range(2):
