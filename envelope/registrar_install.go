@@ -91,7 +91,7 @@ func (r *Registrar) check(g *group) *Problem {
 	old := r.groups[g.reg.Group]
 	for i := range g.reg.Members {
 		k := g.reg.Members[i].Key()
-		if r.members.has(k) && (old == nil || old.reg.Find(k) < 0) { // of another group
+		if r.members.has(k) && (old == nil || old.reg.Find(k) < 0) { // a member of another group
 			return &Problem{Reason: OverlappingMembers, Member: k}
 		}
 		if r.Serves(k.IP) {

@@ -21,8 +21,8 @@ type resume struct {
 	// unconfirmed: the source has not shown yet where it goes on, by the first packet that a receiver lacks. The
 	// receivers behind other switches may have more.
 	unconfirmed bool `state:"encoded"`
-	// goneBack is how often in a row the source has gone back to a PSN beyond what a receiver lacks; strandedAfter:
-	// it sends nothing before lowest.
+	// goneBack is the number of times in a row that the source has gone back to a PSN beyond what a receiver lacks. From
+	// strandedAfter on the source is known to send nothing before lowest.
 	goneBack uint8 `state:"encoded"`
 	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
 	lowest rocev2.PSN `state:"encoded if x.goneBack != 0"`
@@ -306,7 +306,7 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 	case !r.unknownEnd:
 	case psn.Next() == g.fwd.nxt:
 		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
-	case psn == g.fwd.nxt: // it may be refused
+	case psn == g.fwd.nxt: // the packet may be refused
 		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
 	}
 	g.endWatch()
@@ -327,9 +327,9 @@ func (g *group) endWatch() {
 	}
 }
 
-// passOver acts on it that the source sends nothing before psn (R115). A receiver that lacks something of that,
-// and did when forwarding began, is stranded. Who joins is removed, under any policy, if its first message
-// may be there: it has had nothing. A switch below is told, and does the same; what its members have it says then.
+// passOver acts on a source that sends nothing before psn (R115). A receiver that lacks a packet before psn,
+// and lacked it when forwarding began, is stranded. A joining member whose first message may be there is removed
+// under any policy: it has had nothing. A switch below is told, does the same, and then says what its members have.
 func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	g.activate(now)
 	if g.fwd.nxt.Less(psn) {

@@ -254,7 +254,7 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
 	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
 		if g.noteMismatch(k, SendPSN, psn, first, out); p.Neighbor != 0 && g.tree().edges.rejoined {
-			g.tree().joinLate() // or the first packet was lost
+			g.tree().joinLate() // the mismatch may be a lost first packet
 		}
 	}
 	if r := g.handleData(now, p, f, out); r != None {

@@ -26,8 +26,8 @@ import (
 	"github.com/gleam-rdma/gleam/internal/doctor"
 )
 
-// garbagePercent is the garbage that there may be before it is collected, of what is in use: most of that are groups,
-// and one that is registered leaves much garbage once.
+// garbagePercent is the garbage that may collect before it is freed, in percent of the memory in use (GOGC). Most memory
+// is that of groups, and the registration of each leaves garbage once.
 const garbagePercent = 25
 
 func main() {

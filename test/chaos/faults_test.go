@@ -101,7 +101,7 @@ func (r *round) ofFabric(rng *rand.Rand) fault {
 		{kind: "switch failed", of: s, away: away, cause: func(context.Context) error { return r.bed.Isolate(s) }, mend: func(ctx context.Context) error { return r.bed.Return(ctx, s) }},
 	}
 	clock := rng.Int64N(20 * 366 * 86400)
-	if rng.IntN(2) == 0 { // it cannot be before 0
+	if rng.IntN(2) == 0 { // the clock cannot go below 0
 		clock = -(clock % (1 + r.uptime/2))
 	}
 	faults = append(faults, fault{kind: "clock jump", of: fmt.Sprintf("of %s to %d s", s, clock), away: quick, cause: kill, mend: func(ctx context.Context) error {

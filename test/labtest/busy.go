@@ -87,7 +87,7 @@ func tree() map[int]time.Duration {
 			for text := range strings.FieldsSeq(string(children)) {
 				pid, err := strconv.Atoi(text)
 				if stat, err2 := os.ReadFile("/proc/" + text + "/stat"); err != nil || err2 != nil {
-					continue // it has ended
+					continue // the process has ended
 				} else if f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(f) > 12 {
 					user, _ := strconv.Atoi(f[11])
 					system, _ := strconv.Atoi(f[12])

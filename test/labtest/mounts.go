@@ -49,7 +49,7 @@ func SmallDisk(t testing.TB, dir string) {
 	})
 }
 
-// full is the file that fills a small disk.
+// full returns the file that fills a small disk.
 func full(dir string) string { return filepath.Join(dir, "full") }
 
 // FillDisk leaves no room on a small disk.
@@ -59,7 +59,7 @@ func FillDisk(dir string) error {
 		return err
 	}
 	defer f.Close()
-	for n := 1 << 20; n > 0; { // to the last byte
+	for n := 1 << 20; n > 0; { // halves of n, to the disk's last byte
 		if _, err := f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
 			n /= 2
 		} else if err != nil {

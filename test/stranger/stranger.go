@@ -82,10 +82,10 @@ func (w *Wire) Claim(ipv4, ipv6 netip.Addr) {
 func (w *Wire) Pose(as *fabric.Host, ip, group netip.Addr, number rocev2.QPN, psns ...rocev2.PSN) {
 	if as.Switch == w.host.Switch {
 		w.Claim(as.IPv4, as.IPv6)
-		learn := make([]byte, 60) // for the bridge's forwarding database
+		learn := make([]byte, 60) // a frame for the bridge's forwarding database
 		copy(learn, w.Gateway[:])
 		copy(learn[6:], as.MAC)
-		learn[12], learn[13] = 0x88, 0xB5 // for local experiments
+		learn[12], learn[13] = 0x88, 0xB5 // the EtherType of local experiments
 		w.Send(learn)
 	}
 	var b [256]byte
