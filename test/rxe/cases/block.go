@@ -209,7 +209,7 @@ func (d *disk) check(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, unix.Unmount(d.mount(), 0)) }()
 	for i := range blockFiles {
 		if got, err := os.ReadFile(d.name(i)); err != nil || !bytes.Equal(got, content(i)) {
-			return fmt.Errorf("%s has %d bytes, other ones than were written: %v", d.name(i), len(got), err)
+			return wrongBytes{fmt.Errorf("%s has %d bytes, other ones than were written: %v", d.name(i), len(got), err)}
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func (d *disk) compare() error {
 		}
 	}
 	if len(both[0]) != blockSize || !bytes.Equal(both[0], both[1]) {
-		return errors.New("the replicas' bytes differ")
+		return wrongBytes{errors.New("the replicas' bytes differ")}
 	}
 	return nil
 }

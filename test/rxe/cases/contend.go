@@ -103,7 +103,7 @@ func contend(ctx context.Context, b *bench) error {
 		want := waits.mr.Bytes()[memory/2 : memory/2+contendSize]
 		for _, m := range g.members {
 			if m != waits && difference(want, m.mr.Bytes()[memory/2:memory/2+contendSize]) >= 0 {
-				return fmt.Errorf("host %d does not have the bytes of the source that waited", m.index)
+				return wrongBytes{fmt.Errorf("host %d does not have the bytes of the source that waited", m.index)}
 			}
 		}
 		return nil

@@ -99,7 +99,7 @@ func exampleWeights(ctx context.Context, b *bench) error {
 			}
 			got, err := os.ReadFile(fmt.Sprintf("%s-%d", file, j.h.index))
 			if err != nil || !bytes.Equal(got, want) {
-				return fmt.Errorf("host %d has %d bytes, other ones than the sender's %d: %v", j.h.index, len(got), len(want), err)
+				return wrongBytes{fmt.Errorf("host %d has %d bytes, other ones than the sender's %d: %v", j.h.index, len(got), len(want), err)}
 			}
 			if out := j.out.String(); !strings.Contains(out, "embedding float32 (1000, 500)\nhead.bias uint16 (333,)\n") {
 				return fmt.Errorf("host %d has other tensors:\n%s", j.h.index, out)

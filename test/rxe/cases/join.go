@@ -227,11 +227,11 @@ func (f *flow) check(ctx context.Context, takers []*intake) error {
 		}
 		from, got := f.at[in.first], in.mr.Bytes()
 		if i := difference(f.g.source().mr.Bytes()[from:f.at[end]], got[from:f.at[end]]); i >= 0 {
-			return fmt.Errorf("host %d: the byte at offset %d is not the source's", in.index, from+i)
+			return wrongBytes{fmt.Errorf("host %d: the byte at offset %d is not the source's", in.index, from+i)}
 		}
 		zero := make([]byte, memory)
 		if difference(zero[:from], got[:from]) >= 0 || difference(zero[:f.used-f.at[end]], got[f.at[end]:f.used]) >= 0 {
-			return fmt.Errorf("host %d has bytes of messages from before or after its time", in.index)
+			return wrongBytes{fmt.Errorf("host %d has bytes of messages from before or after its time", in.index)}
 		}
 	}
 	return silence(ctx, f.g.source())

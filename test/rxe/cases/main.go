@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -98,7 +99,8 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 
 	fmt.Printf("%d hosts and the switch are up after %.1f s\n", len(m.all()), time.Since(begin).Seconds())
 	begin = time.Now()
-	passed, failed := 0, 0
+	passed := 0
+	var failed, flaky []string // lines for the end
 	fmt.Printf("%-62s %-6s %7s\n", "case", "result", "seconds")
 	var cases []testCase
 	for _, c := range allCases() {
@@ -120,26 +122,48 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 		result := "ok"
 		if err != nil {
 			result = "FAIL"
-			failed++
-		} else {
-			passed++
 		}
 		fmt.Printf("%-62s %-6s %7.1f\n", c.name, result, time.Since(start).Seconds())
 		for _, n := range b.notes {
 			fmt.Printf("    %s\n", n)
 		}
 		b.notes = nil
-		if err != nil {
-			fmt.Printf("    %v\n", err)
+		if err == nil {
+			passed++
+			continue
 		}
-		if err != nil && !o.record {
-			// It stays failed, but there is something to look at.
-			fmt.Printf("    again with a capture: %v\n", b.recorded(ctx, c))
+		fmt.Printf("    %v\n", err)
+		again := err
+		if !o.record {
+			again = b.recorded(ctx, c) // with a capture: there is something to look at
+			fmt.Printf("    again with a capture: %v\n", again)
+		}
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		if isFlaky(err, again) && len(flaky) < maxFlaky {
+			flaky = append(flaky, fmt.Sprintf("FLAKY: %s: %s", c.name, line))
+			passed++
+		} else {
+			failed = append(failed, fmt.Sprintf("FAILED: %s: %s", c.name, line))
 		}
 	}
-	fmt.Printf("%d passed, %d failed in %.0f s\n", passed, failed, time.Since(begin).Seconds())
-	return failed == 0 && passed > 0, nil
+	for _, line := range slices.Concat(flaky, failed) {
+		fmt.Println(line)
+	}
+	fmt.Printf("%d passed, %d failed in %.0f s\n", passed, len(failed), time.Since(begin).Seconds())
+	return len(failed) == 0 && passed > 0, nil
 }
+
+// maxFlaky bounds the cases that may fail once and pass then: as scripts/gotest has it, other programs of a shared
+// machine take a case's time.
+const maxFlaky = 2
+
+// isFlaky reports whether a case that failed with err is excused by its second run.
+func isFlaky(err, again error) bool { return again == nil && !errors.As(err, new(wrongBytes)) }
+
+// wrongBytes is the error of a receiver that has other bytes than were sent: it is never excused by a second run.
+type wrongBytes struct{ error }
+
+func (w wrongBytes) Unwrap() error { return w.error }
 
 // once runs a case with its time limit.
 func (b *bench) once(ctx context.Context, c testCase) error {

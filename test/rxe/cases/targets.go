@@ -151,7 +151,7 @@ func (u *targetedTransfer) compare(bt *batch) error {
 		}
 		for mr, bytes := range want {
 			if i := difference(bytes, mr.Bytes()); i >= 0 {
-				return fmt.Errorf("host %d, region 0x%x: the byte at offset %d is wrong", r.index, mr.Addr(), i)
+				return wrongBytes{fmt.Errorf("host %d, region 0x%x: the byte at offset %d is wrong", r.index, mr.Addr(), i)}
 			}
 		}
 	}

@@ -284,7 +284,7 @@ func (j *torchJob) compare() error {
 				return fmt.Errorf("host %d has update %d after %d", p.h.index, u.number, all[i-1].number)
 			}
 			if d := digests[u.number]; d != "" && d != u.digest {
-				return fmt.Errorf("host %d has other bytes of update %d", p.h.index, u.number)
+				return wrongBytes{fmt.Errorf("host %d has other bytes of update %d", p.h.index, u.number)}
 			}
 			digests[u.number] = u.digest
 		}

@@ -140,7 +140,7 @@ func (b *batch) compare(ctx context.Context) error {
 	want := b.g.source().mr.Bytes()[:b.used] // zero between messages, as with the receivers
 	for _, r := range b.g.receivers() {
 		if i := difference(want, r.mr.Bytes()[:b.used]); i >= 0 {
-			return fmt.Errorf("host %d: the byte at offset %d is not the source's", r.index, i)
+			return wrongBytes{fmt.Errorf("host %d: the byte at offset %d is not the source's", r.index, i)}
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (b *batch) arrived(i int) error {
 	want := b.g.source().mr.Bytes()[from:to]
 	for _, r := range b.g.receivers() {
 		if at := difference(want, r.mr.Bytes()[from:to]); at >= 0 {
-			return fmt.Errorf("message %d, %s, %w: host %d, byte %d", i, b.messages[i], errEarly, r.index, at)
+			return wrongBytes{fmt.Errorf("message %d, %s, %w: host %d, byte %d", i, b.messages[i], errEarly, r.index, at)}
 		}
 	}
 	return nil
