@@ -198,7 +198,8 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 
 // handleChallenge stores the registrar's instance and repeats the request that the
 // Challenge answers. Only an answer to a transaction under way counts, so a replayed
-// Challenge changes nothing.
+// Challenge changes nothing. The epoch stays if the switch may know it from this request: it
+// has installed that, and its Accept is lost or waits for the state file.
 func (m *Master) handleChallenge(now time.Duration, msg *Message, c *Challenge, out *Output) {
 	if msg.Instance == 0 || msg.Instance == m.instance && m.reg.Epoch != 0 {
 		m.drop(DuplicateMsg, out)
@@ -207,16 +208,13 @@ func (m *Master) handleChallenge(now time.Duration, msg *Message, c *Challenge, 
 	switch {
 	case c.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		m.instance = msg.Instance
-		if m.autoEpoch && c.EpochKnown >= m.reg.Epoch && c.EpochKnown+1 != 0 {
+		if m.autoEpoch && (m.reg.Epoch == 0 || c.EpochKnown > m.reg.Epoch) && c.EpochKnown+1 != 0 {
 			m.reg.Epoch = c.EpochKnown + 1
 			m.confirmed = map[MemberKey]bool{}
 		}
 		m.newRegister(now, out)
 	case c.Request == TypeRegister && m.update != nil && msg.Transaction == m.update.tx:
 		m.instance = msg.Instance
-		if c.EpochKnown >= m.update.reg.Epoch && c.EpochKnown+1 != 0 {
-			m.update.reg.Epoch = c.EpochKnown + 1
-		}
 		m.newUpdate(now, out)
 	case c.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.instance = msg.Instance

@@ -210,6 +210,50 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	}
 }
 
+// TestInstanceChangesWhileAcceptsAreLost: the switch has installed a registration, or an update, and its Accept is lost until
+// the instance has changed. The master repeats what it asked for: the group is not made a second time, and no update is taken for
+// refused that members are in.
+func TestInstanceChangesWhileAcceptsAreLost(t *testing.T) {
+	w := newWorld(t, RegistrarConfig{})
+	reg := sample(1, 3)
+	w.addMembers(t, reg, reg.Members)
+	lost := false
+	w.fault = func(m Message, _ Packet) []time.Duration {
+		if a, is := m.Body.(*Accept); lost && is && a.Request == TypeRegister {
+			return nil
+		}
+		return []time.Duration{hop}
+	}
+	// changes has the instance change while Accepts are lost, and returns the epoch that is installed then.
+	changes := func(begin func()) uint64 {
+		lost = true
+		begin()
+		w.run(250 * time.Millisecond)
+		w.sw.generation++
+		lost = false
+		w.run(2 * time.Second)
+		got, _, _ := w.sw.Group(reg.Group)
+		return got.Epoch
+	}
+	first := reg
+	first.Members = reg.Members[:2]
+	var m *Master
+	registered := changes(func() { m = w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, first) })
+	if e := w.last("A"); registered != 1 || e.Kind != Registered || e.Epoch != 1 {
+		t.Errorf("registration: epoch %d is installed, the master says %v", registered, eventString(e))
+	}
+	updated := changes(func() {
+		var out Output
+		if err := m.Update(w.now, reg.Members, &out); err != nil {
+			t.Fatal(err)
+		}
+		w.do("A", &out)
+	})
+	if e := w.last("A"); updated != 2 || e.Kind != Updated || e.Epoch != 2 {
+		t.Errorf("update: epoch %d is installed, the master says %v", updated, eventString(e))
+	}
+}
+
 // TestRaceForGroup: two masters that take the next epoch want the same group at
 // once. The later one has it, the other is told, and nobody waits for ever.
 func TestRaceForGroup(t *testing.T) {

@@ -271,7 +271,8 @@ static void on_reject(struct gl_master *m, uint64_t now, const struct gl_message
 		gl_master_drop(m, GL_UNSOLICITED, o);
 }
 
-/* Only the answer to a transaction under way counts: a replayed one changes nothing. */
+/* Only the answer to a transaction under way counts: a replayed one changes nothing. The epoch stays if the switch may
+ * know it from this request: it has installed that, and its Accept is lost or waits for the state file. */
 static void challenged(struct gl_master *m, uint64_t now, const struct gl_message *msg, struct gl_output *o)
 {
 	if (!msg->instance || (msg->instance == m->instance && m->reg.epoch)) {
@@ -280,14 +281,13 @@ static void challenged(struct gl_master *m, uint64_t now, const struct gl_messag
 	}
 	if (msg->request == GL_REGISTER && msg->transaction == m->register_tx && m->phase == GL_REGISTERING) {
 		m->instance = msg->instance;
-		if (m->auto_epoch && next_epoch(&m->reg.epoch, msg->value))
+		if (m->auto_epoch && (!m->reg.epoch || msg->value > m->reg.epoch) && next_epoch(&m->reg.epoch, msg->value))
 			forget_confirmed(m);
 		gl_new_register(m, now, o);
 		return;
 	}
 	if (msg->request == GL_REGISTER && m->update.on && msg->transaction == m->update.transaction) {
 		m->instance = msg->instance;
-		next_epoch(&m->update.reg.epoch, msg->value);
 		gl_new_update(m, now, o);
 		return;
 	}
