@@ -68,6 +68,9 @@ func (b *branch) isRoot() bool { return b.parent == NoNeighbour }
 // isRoot reports whether g was registered here, and not by another switch.
 func (g *group) isRoot() bool { return g.branch == nil || g.branch.isRoot() }
 
+// endedByParent reports whether the parent of g has ended it.
+func (g *group) endedByParent() bool { return !g.isRoot() && g.branch.endedBy == g.branch.parent }
+
 // isHere reports whether member k of g is at this switch.
 func (g *group) isHere(k MemberKey) bool {
 	i := g.reg.Find(k)

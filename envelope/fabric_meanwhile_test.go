@@ -87,6 +87,53 @@ func TestTreeMembersGoMeanwhile(t *testing.T) {
 	}
 }
 
+// TestTreeJoinsWhereTheLastHasLeft: the last member behind a switch leaves, and another one joins there at once. The End that
+// takes the switch off the tree is late by any time, so that it meets the update before, in and after each of its steps: it
+// ends what was there, and not the update.
+func TestTreeJoinsWhereTheLastHasLeft(t *testing.T) {
+	for late := range 12 {
+		f := newFabric(t, 2, [][2]int{{0, 1}})
+		reg := sample(1, 4)
+		f.members(reg, []int{0, 0, 1, 1})
+		first := reg
+		first.Members = reg.Members[:3]
+		m := f.master(masterAddr, 0, first)
+		f.run(time.Second)
+		f.fault = func(_, _ int, b []byte) []time.Duration {
+			if relayKind(b[relayKindOffset]) == relayEnd {
+				return []time.Duration{hop + time.Duration(late)*hop/2}
+			}
+			return []time.Duration{hop}
+		}
+		var out Output
+		left := reg.Members[2]
+		a := netip.AddrPortFrom(left.IP, DefaultPort)
+		if err := f.hosts[a].(*Member).Leave(f.now, reg.Group, &out); err != nil {
+			t.Fatal(err)
+		}
+		f.hostDid(a, &out)
+		for slices.Contains(m.Members(), left) {
+			f.run(hop / 4)
+		}
+		if err := m.Update(f.now, append(m.Members(), reg.Members[3]), &out); err != nil {
+			t.Fatal(err)
+		}
+		f.hostDid(masterAddr, &out)
+		f.run(100 * hop)
+		if e := f.last(masterAddr); e.Kind != Updated {
+			t.Errorf("End late by %v: the master says %v after 100 ms", time.Duration(late)*hop/2, eventString(e))
+		}
+		for i := range f.switches {
+			for _, e := range f.switches[i].events {
+				if e.Kind == RegistrationFailed || e.Kind == RebuildFailed || e.Kind == Rebuilt {
+					t.Errorf("End late by %v: switch %d: %v", time.Duration(late)*hop/2, i, eventString(e))
+				}
+			}
+		}
+		f.checkAgreement(0, reg.Group)
+	}
+}
+
 // TestTreeRebuildsAreCoalesced: however often a root is asked, it begins a rebuild at once, and
 // the next one not before 200 ms have passed.
 func TestTreeRebuildsAreCoalesced(t *testing.T) {

@@ -197,6 +197,7 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 	r.takeOff(g, why, out)
 	r.endElsewhere(now, g, why, out)
 	switch l := r.locating[g.reg.Group]; { // there is nothing to go on with any more
+	case succeeded && g.endedByParent(): // which has ended the attempt as well, or has it begin anew here
 	case succeeded:
 		l.branch.problems = []Problem{{Reason: WrongBase}}
 		r.fail(now, l, out)
