@@ -257,12 +257,21 @@ func (r *Registrar) commitChildren(now time.Duration, g *group, out *Output) {
 	b.state, b.deadline = branchCommitting, now+b.left
 	b.setLevels(g.reg.Tree)
 	for i := range b.children {
-		c := &b.children[i]
-		c.done = false
-		m := &relay{kind: relayCommit, id: b.id, group: g.reg.Group, above: b.aboveChild(i)}
-		r.ask(now, b.deadline, requestID{to: c.to, kind: relayCommit, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(m)}, out)
+		b.children[i].done = false
 	}
+	r.askCommits(now, g, out)
 	r.proceed(now, g, out)
+}
+
+// askCommits asks the children that have not answered to install g.
+func (r *Registrar) askCommits(now time.Duration, g *group, out *Output) {
+	b := g.branch
+	for i := range b.children {
+		if c := &b.children[i]; !c.done {
+			m := &relay{kind: relayCommit, id: b.id, group: g.reg.Group, above: b.aboveChild(i)}
+			r.ask(now, b.deadline, requestID{to: c.to, kind: relayCommit, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(m)}, out)
+		}
+	}
 }
 
 // installBranch installs g, which all switches below have installed, but those that were
@@ -353,6 +362,12 @@ func (r *Registrar) advanceBranch(now time.Duration, g *group, out *Output) {
 		b.problems = append(b.problems, g.missingMember)
 	}
 	if b.state == branchCommitting && b.base != 0 {
+		if r.storageFails {
+			b.deadline = now + b.left
+			r.askCommits(now, g, out)
+			r.setBranchTimer(g)
+			return
+		}
 		for i := range b.children {
 			if c := &b.children[i]; !c.done {
 				c.done, c.lost = true, true
@@ -360,6 +375,9 @@ func (r *Registrar) advanceBranch(now time.Duration, g *group, out *Output) {
 		}
 		r.proceed(now, g, out)
 		return
+	}
+	if b.state == branchCommitting && r.storageFails {
+		b.problems = append(b.problems, Problem{Reason: NotStored})
 	}
 	for i := range b.children {
 		if c := &b.children[i]; !c.done {

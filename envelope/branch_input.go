@@ -147,6 +147,8 @@ func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 	switch {
 	case m.hops > maxHops:
 		return &Problem{Reason: TreeTooDeep, Value: maxHops}
+	case r.storageFails: // it could not say Committed
+		return &Problem{Reason: NotStored}
 	case !r.Serves(m.group):
 		return &Problem{Reason: NotGroupPrefix}
 	case !rights.Roles.has(RoleMaster):

@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -131,6 +132,60 @@ func TestTreeJoinsWhereTheLastHasLeft(t *testing.T) {
 			}
 		}
 		f.checkAgreement(0, reg.Group)
+	}
+}
+
+// TestTreeDiskIsFull: a member joins while the disk of one switch is full, which that one notices before, or by what it has to
+// store of the update. The group goes on as it was, and in the end the switches and the master agree.
+func TestTreeDiskIsFull(t *testing.T) {
+	for full := range 3 {
+		for _, noticed := range []time.Duration{-hop, hop, 3 * hop, 20 * hop} {
+			for _, length := range []time.Duration{time.Second, 6 * time.Second, 15 * time.Second} {
+				f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
+				reg := sample(1, 5)
+				f.members(reg, []int{0, 1, 2, 0, 2})
+				first := reg
+				first.Members = reg.Members[:4]
+				m := f.master(masterAddr, 0, first)
+				f.run(time.Second)
+				f.restarted = true // a switch may lack the update for a while
+				f.setFull(full, true)
+				if noticed < 0 {
+					f.switches[full].sw.SetStorageFails(true)
+				}
+				var out Output
+				if err := m.Update(f.now, reg.Members, &out); err != nil {
+					t.Fatal(err)
+				}
+				f.hostDid(masterAddr, &out)
+				f.run(max(noticed, 0))
+				f.switches[full].sw.SetStorageFails(true)
+				f.run(length)
+				if g := f.switches[0].table.groups[reg.Group]; full == 0 && length < 10*time.Second && g.Find(reg.Members[4].Key()) >= 0 { // then those below have forgotten it
+					t.Error("the root has installed the update, of which it could tell no other switch")
+				}
+				f.switches[full].sw.SetStorageFails(false)
+				f.setFull(full, false)
+				f.run(8 * time.Second)
+				f.restarted = false
+				f.checkAgreement(0, reg.Group)
+				for i := range f.switches {
+					for _, e := range f.switches[i].events {
+						if e.Kind == GroupGone {
+							t.Errorf("switch %d: %v, %v", i, eventString(e), e.Err)
+						}
+					}
+				}
+				e := f.last(masterAddr)
+				var p *Problem
+				if g := f.switches[0].table.groups[reg.Group]; e.Kind != Updated && !(e.Kind == UpdateFailed && errors.As(e.Err, &p) && p.Reason == NotStored && g != nil && len(g.Members) == 4) {
+					t.Errorf("the master says %v, %v", eventString(e), e.Err)
+				}
+				if t.Failed() {
+					t.Fatalf("disk of switch %d full for %v, noticed after %v", full, length, noticed)
+				}
+			}
+		}
 	}
 }
 

@@ -52,6 +52,20 @@ type fabricSwitch struct {
 	traffic map[mcast.Neighbor]uint64
 	noWay   map[netip.Addr]Reason
 	events  []Event
+	full    bool     // what promises something waits for the state file
+	waiting []func() // what does
+}
+
+// setFull has the disk of switch i be full, or not any more.
+func (f *fabric) setFull(i int, full bool) {
+	s := f.switches[i]
+	if s.full = full; full {
+		return
+	}
+	for _, send := range s.waiting {
+		send()
+	}
+	s.waiting = nil
 }
 
 type fabricFlight struct {
@@ -285,7 +299,12 @@ func (f *fabric) switchDid(i int, out *Output) {
 	checkBooks(f.t, s.sw)
 	s.events = append(s.events, out.Events...)
 	for _, p := range out.Packets {
-		f.fly(hop, fabricFlight{to: -1, packet: p})
+		send := func() { f.fly(hop, fabricFlight{to: -1, packet: p}) }
+		if s.full && p.Promises {
+			s.waiting = append(s.waiting, send)
+		} else {
+			send()
+		}
 	}
 	for k := range out.Events {
 		if out.Events[k].Kind == Registered {
@@ -298,9 +317,22 @@ func (f *fabric) switchDid(i int, out *Output) {
 		if f.silent[i] || f.silent[p] {
 			continue
 		}
-		for _, d := range f.fault(i, p, x.Data) {
-			f.fly(d, fabricFlight{to: p, from: f.reverse(i, x.To), packet: Packet{Data: x.Data}})
+		if s.full && x.Promises {
+			s.waiting = append(s.waiting, func() {
+				if s.sw.Reseal(&x) {
+					f.sendRelay(i, p, &x)
+				}
+			})
+		} else {
+			f.sendRelay(i, p, &x)
 		}
+	}
+}
+
+// sendRelay has a relay fly from switch i to switch p.
+func (f *fabric) sendRelay(i, p int, x *Relay) {
+	for _, d := range f.fault(i, p, x.Data) {
+		f.fly(d, fabricFlight{to: p, from: f.reverse(i, x.To), packet: Packet{Data: x.Data}})
 	}
 }
 

@@ -143,9 +143,13 @@ func (r *Registrar) rebuildFailed(g *group, p Problem, more []Problem, out *Outp
 }
 
 // noteRefusal has the next attempts avoid neighbour c, if it is not the only way, since it
-// has no way to a member, no route even (UnknownMemberLocation), or is none.
+// has no way to a member, no route even (UnknownMemberLocation), or is none. One that cannot
+// write its state file is not lost meanwhile.
 func (r *Registrar) noteRefusal(now time.Duration, g *group, c *child, problems []Problem) {
 	old := r.groups[g.reg.Group]
+	if old != nil && old.branch != nil && old.branch.repair.lostTo == c.to && slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == NotStored }) {
+		old.branch.repair.until = now + r.cfg.Switch.Grace
+	}
 	if old == nil || old.branch == nil || !slices.ContainsFunc(problems, func(p Problem) bool {
 		return p.Reason == NoWay || p.Reason == UnknownMemberLocation || p.Reason == SwitchSilent || p.Reason == SecondParent || p.Reason == TreeTooDeep
 	}) {
@@ -196,6 +200,9 @@ func (r *Registrar) edgeLost(now time.Duration, g *group, n mcast.Neighbor, out 
 func (r *Registrar) advanceGraces(now time.Duration, out *Output) {
 	for i, g := range inOrder(r.graces.fired(now)) {
 		p := &g.branch.repair
+		if r.storageFails {
+			p.until = now + r.cfg.Switch.Grace
+		}
 		switch {
 		case i >= neighbourBatch:
 			r.graces.set(&p.grace, now)

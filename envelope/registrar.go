@@ -182,6 +182,7 @@ type treeBooks struct {
 	graces          timers[*group] // grace periods of groups that a neighbour has lost
 	rebuilds        timers[*group] // the next rebuilds of roots
 	routeChecks     timers[*group]
+	storageFails    bool // true: what promises something does not leave
 }
 
 func newTreeBooks() treeBooks {

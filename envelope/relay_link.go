@@ -153,6 +153,10 @@ func (r *Registrar) SetSwitch(c SwitchConfig) error {
 	return nil
 }
 
+// SetStorageFails says whether the state file cannot be written, so that what promises something waits (Relay.Promises).
+// Meanwhile no other switch's group is prepared here, and no neighbour is lost for what this switch could not tell it.
+func (r *Registrar) SetStorageFails(fails bool) { r.storageFails = fails }
+
 // sendRelay sends m once, if the neighbour is there.
 func (r *Registrar) sendRelay(to mcast.Neighbor, m *relay, out *Output) {
 	r.sendSealed(to, m.group, encodeRelay(m), out)

@@ -69,7 +69,8 @@
 // on with what it has promised (data, repair, renewals, evictions, new turns) and refuses what it would promise anew
 // (registrations, members, connections: reason 41). What ends a membership is done at once, and confirmed when the
 // file has it: a Leave and a DREQ get no answer until then, and an operator's command says so. The file is tried again
-// each 1 to 4 s. A switch whose groups should rather be lost at a restart has no key state.
+// each 1 to 4 s. A switch whose groups should rather be lost at a restart has no key state. In a tree no switch is lost
+// meanwhile for what this one could not tell it, and none for having said that it cannot (envelope.SetStorageFails).
 //
 // # Beside the loop
 //

@@ -293,6 +293,7 @@ func (c *control) followFile() {
 	if news != nil {
 		c.journal.Add(*news)
 	}
+	c.registrar.SetStorageFails(failing)
 	for g, w := range c.keeper.storing {
 		if w.change <= stored || failing {
 			delete(c.keeper.storing, g)
