@@ -52,8 +52,8 @@ type fabricSwitch struct {
 	traffic map[mcast.Neighbor]uint64
 	noWay   map[netip.Addr]Reason
 	events  []Event
-	full    bool     // what promises something waits for the state file
-	waiting []func() // what does
+	full    bool     // true: what promises something waits for the state file
+	waiting []func() // the sending of what waits
 }
 
 type fabricFlight struct {
