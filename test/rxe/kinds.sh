@@ -51,7 +51,7 @@ served() { # PORT MODE [SENDER GROUP IP...]
 	ip netns exec "${P}sw" gleamd -c "$W/g.yaml" >"$W/log" 2>&1 &
 	running=$!
 	for _ in $(seq 300); do grep -q 'gleamd is ready' "$W/log" && break; sleep 0.1; done
-	for _ in 1 2 3; do # a guest that is emulated is slow: connecting may take longer than perf waits
+	for _ in 1 2 3; do # a guest that is emulated is slow: connecting may take longer than perf, or its kernel's ARP, waits
 		receivers=""
 		for i in 2 3; do
 			ip netns exec "${P}h$i" gleam perf write-bw --listen --key-file "$W/key" >/dev/null 2>&1 &
@@ -59,7 +59,7 @@ served() { # PORT MODE [SENDER GROUP IP...]
 		done
 		running="$running $receivers"
 		result=$(h "$from" timeout 100 gleam perf write-bw --group "$group" --key-file "$W/key" --verify -n 20 -s 4096 "$@" 2>&1)
-		grep -q 'took longer than' <<<"$result" || break
+		grep -qE 'took longer than|nobody answers ARP' <<<"$result" || break
 		for p in $receivers; do kill "$p" 2>/dev/null; wait "$p" 2>/dev/null; done
 	done
 	if grep -q ' all$' <<<"$result" && gleam --socket "$W/s.sock" port list | grep -q "^$port .*$mode"; then say ok "served, $mode"
