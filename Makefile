@@ -174,6 +174,7 @@ static:
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
 	if [ -n "$$unformatted" ]; then echo "not formatted; type: gofmt -w" $$unformatted >&2; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags record ./dataplane
 	$(GO) tool staticcheck ./...
 	@if scripts/need static; then \
 		echo "$(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/..."; $(GO) vet -tags verbs ./host/endpoint/... ./internal/cli/perf ./test/rxe/...; \

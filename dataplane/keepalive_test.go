@@ -16,7 +16,7 @@ import (
 func TestKeepaliveProbe(t *testing.T) {
 	b := newBench(t, 3)
 	b.spec.PSNProbe = time.Millisecond
-	b.w.core = mcast.New(mcast.Limits{}) // nobody comes back
+	b.w.core = newCore(mcast.Limits{}) // nobody comes back
 	if err := b.w.putGroup(b.spec, b.w.groups[0]); err != nil {
 		t.Fatal(err)
 	}

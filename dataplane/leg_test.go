@@ -26,7 +26,7 @@ func bareWorker(t *testing.T, ports int) *worker {
 	t.Cleanup(func() { umem.Close() })
 	w := &worker{
 		frameSupply: frameSupply{umem: umem, pool: xsk.NewPool(umem)},
-		forwarding:  forwarding{core: mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4), ops: rocev2.NewOperators(2048)},
+		forwarding:  forwarding{core: newCore(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4), ops: rocev2.NewOperators(2048)},
 		scratch:     scratch{chains: newChains()},
 		retained:    newRetention(umem),
 		meters:      newMeters(4),

@@ -47,7 +47,7 @@ type worker struct {
 
 // forwarding is the groups of a worker: the core, and the headers for what the core says.
 type forwarding struct {
-	core           *mcast.Switch
+	core           *core
 	coreCalls      uint64         // number of calls of the core
 	groups         []groupTable   // groups by mcast.GroupID
 	prefixes       []netip.Prefix // the prefixes of group addresses
@@ -97,7 +97,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		clock:       clock{start: c.start, batchNumber: 1},
 		frameSupply: newFrameSupply(umem, pool, max(cfg.Rings.Fill, cfg.Rings.Completion), cfg.Rings.Fill, c.sockets),
 		forwarding: forwarding{
-			core: mcast.New(limits), groups: make([]groupTable, limits.Groups), prefixes: cfg.GroupPrefixes,
+			core: newCore(limits), groups: make([]groupTable, limits.Groups), prefixes: cfg.GroupPrefixes,
 			ops: operators(), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort, reports: newReportAuth(cfg.Switch.Keys),
 		},
 		scratch: scratch{

@@ -54,13 +54,14 @@ var rooms = []room{
 	{dir: "dataplane/xsk", knows: []string{}},
 	{dir: "dataplane/spsc", knows: []string{}},
 	{dir: "dataplane/trace", knows: []string{"rocev2", "dataplane/spsc"}},
+	{dir: "dataplane/record", knows: []string{"mcast", "mcast/token"}},
 	{dir: "dataplane/ntuple", knows: []string{}},
 	{dir: "dataplane/iface", knows: []string{"config"}},
 	{dir: "internal/doctor/kernel", knows: []string{"api", "bpf", "dataplane/iface"}},
 	{dir: "dataplane/blame", knows: []string{"mcast", "api"}},
 	// The control plane drives the data plane, and the data plane the core. No lower
 	// layer imports a higher one.
-	{dir: "dataplane", knows: []string{"rocev2", "mcast", "mcast/token", "envelope", "config/linkrate", "config", "api", "bpf", "dataplane/xsk", "dataplane/spsc", "dataplane/trace", "dataplane/ntuple", "dataplane/iface", "dataplane/blame"}},
+	{dir: "dataplane", knows: []string{"rocev2", "mcast", "mcast/token", "envelope", "config/linkrate", "config", "api", "bpf", "dataplane/xsk", "dataplane/spsc", "dataplane/trace", "dataplane/record", "dataplane/ntuple", "dataplane/iface", "dataplane/blame"}},
 	{dir: "internal/control/locate", knows: []string{"dataplane/iface"}},
 	{dir: "internal/control/statefile", knows: []string{"rocev2", "mcast", "envelope"}},
 	{dir: "internal/control/fib", knows: []string{}},

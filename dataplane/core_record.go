@@ -1,0 +1,16 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build record
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/dataplane/record"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// core is the core of a worker, whose calls are recorded.
+type core = record.Switch
+
+func newCore(l mcast.Limits) *core { return record.New(l) }
