@@ -72,7 +72,7 @@ var reasons = [NumReasons + 1]struct {
 	PathMTUMismatch:       {"path MTU mismatch", valueText[uint64](" (must be " + rocev2.PathMTUText + ", and at most %d here)")},
 	TableFull:             {"table full", valueText[uint64](" (room for %d groups)")},
 	BadAuthentication:     {"bad authentication", nil},
-	OverlappingMembers:    {"overlapping members", nil},
+	OverlappingMembers:    {"overlapping members", valueText[Overlap](": %s")},
 	StaleEpoch:            {"stale epoch", valueText[uint64](" (the switch knows epoch %d)")},
 	EpochConflict:         {"same epoch with other content", valueText[uint64](" (the switch knows epoch %d)")},
 	BadWindow:             {"bad window", nil},
@@ -81,7 +81,7 @@ var reasons = [NumReasons + 1]struct {
 	TooManyMembers:        {"too many members", valueText[uint64](" (at most %d)")},
 	TooFewMembers:         {"too few members", nil},
 	FamilyMismatch:        {"IP family mismatch", nil},
-	BadMember:             {"invalid member", nil},
+	BadMember:             {"invalid member", valueText[MemberFault](": %s")},
 	BadVirtualQPN:         {"invalid virtual QPN", nil},
 	UnknownGroup:          {"unknown group", nil},
 	NotAllowed:            {"not allowed", nil},
@@ -128,6 +128,46 @@ func wordOf[T ~uint64](words []string, v T) string {
 	}
 	return words[0]
 }
+
+// Overlap is where a member is already, in the Value of an OverlappingMembers.
+type Overlap uint64
+
+// Overlaps.
+const (
+	TwiceInGroup   Overlap = 1
+	InAnotherGroup Overlap = 2
+)
+
+var overlaps = []string{
+	"unknown overlap",
+	TwiceInGroup:   "the registration has this address twice",
+	InAnotherGroup: "this queue pair is in another group, which it has to leave first",
+}
+
+// String names o.
+func (o Overlap) String() string { return wordOf(overlaps, o) }
+
+// MemberFault is what no member can have, in the Value of a BadMember.
+type MemberFault uint64
+
+// Faults of a member.
+const (
+	NotUnicast    MemberFault = 1
+	IsGroup       MemberFault = 2
+	InGroupPrefix MemberFault = 3
+	NoRCQPN       MemberFault = 4
+)
+
+var memberFaults = []string{
+	"unknown fault",
+	NotUnicast:    "not the unicast address of a host",
+	IsGroup:       "the group's own address is no host's",
+	InGroupPrefix: "an address in a group prefix of the switch is no host's",
+	NoRCQPN:       "no RC queue pair has this number: 0x10 to 0xfffffe are",
+}
+
+// String names f.
+func (f MemberFault) String() string { return wordOf(memberFaults, f) }
 
 // Parameter is a parameter of a whole group, in the Value of a FixedParameter.
 type Parameter uint64

@@ -92,10 +92,10 @@ func (r *Registrar) check(g *group) *Problem {
 	for i := range g.reg.Members {
 		k := g.reg.Members[i].Key()
 		if r.members.has(k) && (old == nil || old.reg.Find(k) < 0) { // a member of another group
-			return &Problem{Reason: OverlappingMembers, Member: k}
+			return &Problem{Reason: OverlappingMembers, Member: k, Value: uint64(InAnotherGroup)}
 		}
 		if r.Serves(k.IP) {
-			return &Problem{Reason: BadMember, Member: k} // a GroupIP is no host's address
+			return &Problem{Reason: BadMember, Member: k, Value: uint64(InGroupPrefix)}
 		}
 	}
 	switch {

@@ -152,11 +152,11 @@ func (r *Registration) Validate() *Problem {
 		if m.IP.IsValid() && (m.IP.Is4() != r.Group.Is4() || m.IP.Is4In6()) {
 			return &Problem{Reason: FamilyMismatch, Member: m.Key()}
 		}
-		if !unicast(m.IP) || m.IP == r.Group || !m.QPN.Valid() || m.SQPSN > rocev2.PSNMask || m.RQPSN > rocev2.PSNMask {
-			return &Problem{Reason: BadMember, Member: m.Key()}
+		if f := faultOf(m, r.Group); f != 0 || m.SQPSN > rocev2.PSNMask || m.RQPSN > rocev2.PSNMask {
+			return &Problem{Reason: BadMember, Member: m.Key(), Value: uint64(f)}
 		}
 		if _, dup := seen[m.IP]; dup {
-			return &Problem{Reason: OverlappingMembers, Member: m.Key()}
+			return &Problem{Reason: OverlappingMembers, Member: m.Key(), Value: uint64(TwiceInGroup)}
 		}
 		seen[m.IP] = struct{}{}
 	}
@@ -167,6 +167,19 @@ func (r *Registration) Validate() *Problem {
 		return p
 	}
 	return r.validateWindows()
+}
+
+// faultOf returns what no member of group can have; 0: m has nothing of it.
+func faultOf(m *MemberRecord, group netip.Addr) MemberFault {
+	switch {
+	case !unicast(m.IP):
+		return NotUnicast
+	case m.IP == group:
+		return IsGroup
+	case !m.QPN.Valid():
+		return NoRCQPN
+	}
+	return 0
 }
 
 // DefaultDeadAfter is the default of DeadAfter under the policies Evict and Quorum.

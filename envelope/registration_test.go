@@ -115,3 +115,23 @@ func TestQuestionsNameHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestMemberFaults: a refusal of a member says what is wrong with it.
+func TestMemberFaults(t *testing.T) {
+	for _, c := range []struct {
+		f    func(*Registration)
+		says string
+	}{
+		{func(r *Registration) { r.Members[1].IP = netip.MustParseAddr("224.0.0.5") }, "invalid member: 224.0.0.5 qpn 0x101: not the unicast address of a host"},
+		{func(r *Registration) { r.Members[1].IP = r.Group }, "invalid member: 10.9.0.1 qpn 0x101: the group's own address is no host's"},
+		{func(r *Registration) { r.Members[1].QPN = 1 }, "invalid member: 10.1.0.2 qpn 0x1: no RC queue pair has this number: 0x10 to 0xfffffe are"},
+		{func(r *Registration) { r.Members[1].IP = r.Members[0].IP }, "overlapping members: 10.1.0.1 qpn 0x101: the registration has this address twice"},
+		{func(r *Registration) { r.Members[1].SQPSN = rocev2.PSNMask + 1 }, "invalid member: 10.1.0.2 qpn 0x101"},
+	} {
+		r := sample(1, 3)
+		c.f(&r)
+		if p := r.Validate(); p == nil || p.Error() != c.says {
+			t.Errorf("%v, want %q", p, c.says)
+		}
+	}
+}

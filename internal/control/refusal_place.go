@@ -43,7 +43,14 @@ func (c *control) refusedText(err error) string {
 		if err := c.dir.checkAllowed(h.IP(), h.At()); err != nil {
 			return "; " + err.Error()
 		}
-	case envelope.OverlappingMembers, envelope.UsedNumbers, envelope.BadMember, envelope.NotInTrees:
+	case envelope.OverlappingMembers:
+		for group := range h.Groups() {
+			if g := c.dir.groups[group]; g != nil && g.reg.Find(p.Member) >= 0 && p.Value == uint64(envelope.InAnotherGroup) {
+				return "; it is in group " + group.String() + c.atText(h.IP())
+			}
+		}
+		return c.atText(h.IP())
+	case envelope.UsedNumbers, envelope.BadMember, envelope.NotInTrees:
 		return c.atText(h.IP())
 	}
 	return ""

@@ -47,7 +47,7 @@ func TestRejections(t *testing.T) {
 			}
 		}},
 		{"IPv6 member", "IP family mismatch", "", func(g *api.Register) { g.Members[2].IP = r.star.Hosts[2].IPv6 }},
-		{"QPN 1", "invalid member", "", func(g *api.Register) { g.Members[2].QPN = 1 }},
+		{"QPN 1", "invalid member", "no RC queue pair has this number", func(g *api.Register) { g.Members[2].QPN = 1 }},
 		{"virtual QPN 0", "invalid virtual QPN", "", func(g *api.Register) { g.QPN = 0 }},
 		{"short window", "bad window", r.hosts[2].ip.String(), func(g *api.Register) { g.Members[2].Window.Len-- }},
 		{"window past the end of memory", "bad window", "", func(g *api.Register) { g.Window.VA = ^uint64(0) - 5 }},
@@ -81,7 +81,7 @@ func TestRejections(t *testing.T) {
 	}
 	stolen := third.registration()
 	stolen.Members[1] = r.registration().Members[1]
-	if err := r.engine.Register(stolen); !asError(err, &e) || e.Reason != "overlapping members" {
+	if err := r.engine.Register(stolen); !asError(err, &e) || e.Reason != "overlapping members" || !strings.Contains(e.Message, "it is in group "+r.group.String()) {
 		t.Errorf("a member of another group: %v", err)
 	}
 	// The first group has not noticed any of it.

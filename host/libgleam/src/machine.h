@@ -38,6 +38,9 @@ enum {
 	GL_PROBLEM_POLICY = 21, GL_PROBLEM_DEAD_AFTER = 22, GL_PROBLEM_STALE_TRANSACTION = 24, GL_PROBLEM_NO_SENDER = 30,
 };
 
+/* Values of GL_PROBLEM_MEMBER and GL_PROBLEM_OVERLAP that a master finds itself. */
+enum { GL_FAULT_ADDRESS = 1, GL_FAULT_GROUP = 2, GL_FAULT_QPN = 4, GL_OVERLAP_HERE = 1 };
+
 /* A fault of a registration; reason 0 is none. */
 struct gl_problem {
 	uint8_t reason;

@@ -180,6 +180,9 @@ static void value_text(uint8_t reason, uint64_t v, char *text, size_t n)
 		"its packets have to fit a buffer: register a smaller path MTU", "there are too many receivers, of the group or behind one port",
 		"the member's port does not run XDP natively, or has frames in several buffers on Linux before 6.6",
 		"the group is registered with target messages, by which XDP does not rewrite WRITEs"};
+	static const char *const overlaps[] = {NULL, "the registration has this address twice", "this queue pair is in another group, which it has to leave first"};
+	static const char *const members[] = {NULL, "not the unicast address of a host", "the group's own address is no host's",
+		"an address in a group prefix of the switch is no host's", "no RC queue pair has this number: 0x10 to 0xfffffe are"};
 	unsigned long long u = v;
 	char took[48];
 
@@ -195,6 +198,12 @@ static void value_text(uint8_t reason, uint64_t v, char *text, size_t n)
 		break;
 	case 24:
 		snprintf(text, n, " (the newest is %llu)", u);
+		break;
+	case 5:
+		snprintf(text, n, ": %s", one_of(overlaps, COUNT(overlaps), v, "unknown overlap"));
+		break;
+	case 14:
+		snprintf(text, n, ": %s", one_of(members, COUNT(members), v, "unknown fault"));
 		break;
 	case 6: case 7:
 		snprintf(text, n, " (the switch knows epoch %llu)", u);

@@ -115,9 +115,19 @@ static struct gl_problem problem(uint8_t reason, uint64_t value)
 	return (struct gl_problem){.reason = reason, .value = value};
 }
 
-static struct gl_problem about(uint8_t reason, const struct gl_record *r)
+static struct gl_problem about(uint8_t reason, const struct gl_record *r, uint64_t value)
 {
-	return (struct gl_problem){.reason = reason, .member = gl_key_of(r)};
+	return (struct gl_problem){.reason = reason, .member = gl_key_of(r), .value = value};
+}
+
+/* What no member of group can have, in the value of a problem (docs/PROTOCOL.md §7). 0: m has nothing of it. */
+static uint64_t fault_of(const struct gl_record *m, const struct gl_addr *group)
+{
+	if (!gl_unicast(&m->ip))
+		return GL_FAULT_ADDRESS;
+	if (gl_same(&m->ip, group))
+		return GL_FAULT_GROUP;
+	return gl_valid_qpn(m->qpn) ? 0 : GL_FAULT_QPN;
 }
 
 static struct gl_problem validate_params(const struct gl_registration *r)
@@ -156,7 +166,7 @@ static struct gl_problem validate_windows(const struct gl_registration *r)
 		else /* a window that no WRITE can reach is an error as well */
 			bad = !gl_has_window(group) || !gl_valid_window(w) || w->len < group->len;
 		if (bad)
-			return about(GL_PROBLEM_WINDOW, &r->records[i]);
+			return about(GL_PROBLEM_WINDOW, &r->records[i], 0);
 	}
 	return problem(0, 0);
 }
@@ -184,11 +194,11 @@ struct gl_problem gl_validate(const struct gl_registration *r)
 		const struct gl_record *m = &r->records[i];
 
 		if (m->ip.len && (m->ip.len != r->group.len || gl_is_mapped(&m->ip)))
-			return about(GL_PROBLEM_FAMILY, m);
-		if (!gl_unicast(&m->ip) || gl_same(&m->ip, &r->group) || !gl_valid_qpn(m->qpn) || m->sq_psn > GL_MASK24 || m->rq_psn > GL_MASK24)
-			return about(GL_PROBLEM_MEMBER, m);
+			return about(GL_PROBLEM_FAMILY, m, 0);
+		if (fault_of(m, &r->group) || m->sq_psn > GL_MASK24 || m->rq_psn > GL_MASK24)
+			return about(GL_PROBLEM_MEMBER, m, fault_of(m, &r->group));
 		if (repeated(r, i))
-			return about(GL_PROBLEM_OVERLAP, m);
+			return about(GL_PROBLEM_OVERLAP, m, GL_OVERLAP_HERE);
 		sender |= !m->receive_only;
 	}
 	if (!sender)
