@@ -114,6 +114,7 @@ func TestUsage(t *testing.T) {
 		{"read-bw h", `has no command "read-bw"`},
 		{"write-bw", "name the receivers"},
 		{"write-bw h", "--mode group needs --group"},
+		{"write-bw --group 10.77.254.1 --insecure h i h:18515", "receiver h:18515 is named twice"},
 		{"write-bw --group 10.77.254.1 h", "--key-file"},
 		{"write-bw --group ten h", `--group "ten" is not an IP address`},
 		{"write-bw --group 10.77.254.1 --insecure --key-file k h", "either --key-file or --insecure"},

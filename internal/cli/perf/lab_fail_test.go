@@ -6,6 +6,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -167,10 +168,35 @@ func TestVerifyFindsOneByte(t *testing.T) {
 	}
 }
 
-// A receiver whose link goes down in the middle is named. Its own program, cut
-// off, is stopped by hand.
+// A receiver whose link goes down in the middle is named. Where it is the sender's own link, none is. A
+// program that is cut off is stopped by hand.
 func TestSilentReceiver(t *testing.T) {
-	n := newNet4(t)
+	for _, c := range []struct {
+		name      string
+		cut       int
+		says      string
+		saysNotOf []string
+	}{
+		{"a receiver's link", 2, "receiver 10.77.0.3:18515 does not answer any more", []string{"10.77.0.2", "10.77.0.4"}},
+		{"the sender's link", 0, "no receiver answers any more: see first whether this host's own link is up", []string{"10.77.0.2", "10.77.0.3", "10.77.0.4"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := newNet4(t).sendUntilCut(t, c.cut)
+			if err == nil || !strings.Contains(err.Error(), "no message has got through for 1.5s") || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+			for _, other := range c.saysNotOf {
+				if strings.Contains(fmt.Sprint(err), other) {
+					t.Errorf("%v: %s is named", err, other)
+				}
+			}
+		})
+	}
+}
+
+// sendUntilCut sends to three receivers, and takes the link of host cut down when data flows. It returns
+// the sender's error.
+func (n *net4) sendUntilCut(t *testing.T, cut int) error {
 	ctx, cancel := context.WithCancel(deadline(t))
 	local := Local{Backend: port.Soft, QPTimeout: 14, Timeout: 1500 * time.Millisecond}
 	local.Host.Auth = testAuth()
@@ -178,7 +204,7 @@ func TestSilentReceiver(t *testing.T) {
 	o.GroupIP = groupAddr
 	o.Duration = time.Minute
 	o.onStart = func() {
-		h := n.star.Hosts[2]
+		h := n.star.Hosts[cut]
 		link, err := h.NS.Handle().LinkByName(h.Interface)
 		if err == nil {
 			err = h.NS.Handle().LinkSetDown(netlink.Link(link))
@@ -200,11 +226,7 @@ func TestSilentReceiver(t *testing.T) {
 	err := n.star.Hosts[0].NS.Do(func() error { _, err := Send(ctx, o); return err })
 	cancel()
 	wg.Wait()
-	if err == nil || !strings.Contains(err.Error(), "no message has got through for 1.5s") ||
-		!strings.Contains(err.Error(), "receiver 10.77.0.3:18515 does not answer any more") ||
-		strings.Contains(err.Error(), "10.77.0.2") || strings.Contains(err.Error(), "10.77.0.4") {
-		t.Errorf("%v", err)
-	}
+	return err
 }
 
 // The user stops the sender, or a receiver: the others hear of it and end, and

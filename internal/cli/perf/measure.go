@@ -128,8 +128,12 @@ func (s *sender) explain() string {
 		}
 	}
 	switch {
-	case len(names) > 0:
-		return strings.Join(names, ", ") + " does not answer any more"
+	case len(names) > 1 && len(names) == len(s.controls):
+		return "no receiver answers any more: see first whether this host's own link is up"
+	case len(names) > 1:
+		return strings.Join(names, ", ") + " do not answer any more"
+	case len(names) == 1:
+		return names[0] + " does not answer any more"
 	case s.params.Mode == Group && s.switchSilent():
 		return "all receivers' programs answer, but the switch does not: see at it whether gleamd runs"
 	case s.params.Mode == Group:

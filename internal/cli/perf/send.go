@@ -110,6 +110,8 @@ func (o *SendOptions) check() error {
 		return errors.New("--dcqcn and --rate are the soft backend's: an RNIC's own are set where it is configured")
 	case len(o.Receivers) == 0:
 		return errors.New("name the receivers, which have been started with --listen, or give --listen to be one")
+	case o.twice() != "":
+		return fmt.Errorf("receiver %s is named twice: a receiver serves one sender, and has one queue pair in a group", o.twice())
 	case o.Mode == Group && !o.GroupIP.IsValid():
 		return errors.New("--mode group needs --group GROUPIP, out of the switch's group prefixes")
 	case o.Mode != Group && o.GroupIP.IsValid():
@@ -120,6 +122,18 @@ func (o *SendOptions) check() error {
 		}
 	}
 	return port.CheckKey(&o.Host)
+}
+
+// twice returns a receiver that is named twice; "": there is none.
+func (o *SendOptions) twice() string {
+	seen := map[string]bool{}
+	for _, at := range o.Receivers {
+		if at = withPort(at, DefaultPort); seen[at] {
+			return at
+		}
+		seen[at] = true
+	}
+	return ""
 }
 
 func (s *sender) send(res *Result) error {
