@@ -54,7 +54,10 @@ func noun(c *cobra.Command) *cobra.Command {
 
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) > 0 && c.LocalFlags().Lookup("group") != nil:
+		return UsageErrorf("%q: %s takes no arguments: name the group by --group", args[0], c.CommandPath())
+	case len(args) > 0:
 		return UsageErrorf("%q: %s takes no arguments", args[0], c.CommandPath())
 	}
 	return nil

@@ -159,7 +159,7 @@ func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
 		case at < 0:
 			return append(ms, rec), nil
 		case !a.Replace:
-			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s already; if it has restarted its queue pair, replace it", rec.IP, ip)}
+			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s already; if it has restarted its queue pair, replace it (--replace)", rec.IP, ip)}
 		case ms[at] == rec:
 			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s with the same QPN and PSNs; a restarted queue pair needs fresh PSNs", rec.IP, ip)}
 		}
@@ -174,6 +174,9 @@ func (e *Engine) RemoveMember(ip, member netip.Addr) error {
 		rest := slices.DeleteFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == member })
 		if len(rest) == len(ms) {
 			return nil, &api.Error{Reason: api.ReasonUnknownMember, Message: fmt.Sprintf("%s is not a member of group %s: see `gleam group show %s`", member, ip, ip)}
+		}
+		if len(rest) < 2 {
+			return nil, &api.Error{Reason: envelope.TooFewMembers.String(), Message: fmt.Sprintf("group %s would have too few members, as two are the least: `gleam group delete %s` ends it", ip, ip)}
 		}
 		return rest, nil
 	}))

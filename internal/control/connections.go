@@ -112,7 +112,9 @@ func (c *control) mayCreate(made *created, registered netip.Addr) error {
 		if _, live := c.registrar.Key(ip); live && ip != registered {
 			return &api.Error{Reason: api.ReasonGroupExists, Message: "group " + ip.String() + " is registered: delete it first, or take another address"}
 		}
-		if other := c.connections.reserved[ip]; other != nil {
+		if other := c.connections.reserved[ip]; other != nil && other.asked.Group == made.asked.Group {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s is there already, for members to connect to: see `gleam group show %s`, and delete it first, or take another address", ip, ip)}
+		} else if other != nil {
 			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("%s is an address of group %s, which members connect to: delete that first, or take another address", ip, other.asked.Group)}
 		}
 		if !c.registrar.Serves(ip) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/envelope/cm"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -54,7 +55,7 @@ func TestConnectedGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *api.Error
-	if err := f.CreateGroup(f.create(0, 3)); !errors.As(err, &e) || e.Reason != api.ReasonGroupExists {
+	if err := f.CreateGroup(f.create(0, 3)); !errors.As(err, &e) || e.Reason != api.ReasonGroupExists || !strings.Contains(err.Error(), "is there already, for members to connect to") {
 		t.Errorf("created twice: %v", err)
 	}
 	f.request(0, 0, 0, 0x100)
@@ -88,6 +89,9 @@ func TestConnectedGroup(t *testing.T) {
 	}
 	if err := f.Register(byHand); err != nil {
 		t.Errorf("registered by hand after the end: %v", err)
+	}
+	if err := f.RemoveMember(fakeGroup(0), fakeHost(1)); !errors.As(err, &e) || e.Reason != envelope.TooFewMembers.String() || !strings.Contains(err.Error(), "gleam group delete") {
+		t.Errorf("the last receiver is removed: %v", err)
 	}
 	if err := f.CreateGroup(f.create(0, 3)); !errors.As(err, &e) || e.Reason != api.ReasonGroupExists {
 		t.Errorf("created in the place of a group: %v", err)
