@@ -19,6 +19,9 @@ import (
 	"github.com/gleam-rdma/gleam/config/trusted"
 )
 
+// MissingHint is the beginning of what the error of Load says to do about a file that does not exist.
+const MissingHint = ": -c names another file"
+
 // Load reads and parses a configuration file. One with secrets that others may read or change
 // is refused, as the files of secrets are.
 func Load(path string) (*Config, error) { return LoadBy(path, &trusted.Files{}) }
@@ -27,7 +30,9 @@ func Load(path string) (*Config, error) { return LoadBy(path, &trusted.Files{}) 
 // the configuration names.
 func LoadBy(path string, files *trusted.Files) (*Config, error) {
 	f, err := os.Open(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("configuration: %w%s; make install and the package gleamd bring /etc/gleam/gleamd.yaml", err, MissingHint)
+	} else if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()

@@ -37,7 +37,7 @@ type Secret struct{ bytes **[]byte }
 // newSecret makes a Secret of secretMin to secretMax bytes.
 func newSecret(b []byte) (Secret, error) {
 	if len(b) < secretMin || len(b) > secretMax {
-		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), secretMin, secretMax)
+		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d: openssl rand -hex 32", len(b), secretMin, secretMax)
 	}
 	if why := secretWeakness(b); why != "" {
 		return Secret{}, fmt.Errorf("secret %s; draw a random one: openssl rand -hex 32", why)
@@ -79,7 +79,7 @@ const hexPrefix = "hex:"
 func parseSecret(digits string) (Secret, error) {
 	b, err := hex.DecodeString(digits)
 	if err != nil {
-		return Secret{}, errors.New("secret is not an even number of hexadecimal digits")
+		return Secret{}, errors.New("secret is not an even number of hexadecimal digits; draw a random one: openssl rand -hex 32")
 	}
 	return newSecret(b)
 }

@@ -38,7 +38,7 @@ func openTo(ln *api.Listener, id privilege.Identity, c *config.API) (access api.
 	}
 	gid := -1
 	if access.Change == nil {
-		said = append(said, fmt.Sprintf("there is no group %s: only root can change groups by the socket (groupadd --system %s)", c.Group, c.Group))
+		said = append(said, fmt.Sprintf("there is no Unix group %s: only root can change groups of members by the socket (groupadd --system %s)", c.Group, c.Group))
 	} else {
 		gid = int(access.Change.ID)
 	}
@@ -47,7 +47,7 @@ func openTo(ln *api.Listener, id privilege.Identity, c *config.API) (access api.
 			return access, nil, err
 		}
 		if access.Read == nil { // nobody, rather than everybody
-			return access, nil, fmt.Errorf("api.read_group: there is no group %s (groupadd --system %s)", c.ReadGroup, c.ReadGroup)
+			return access, nil, fmt.Errorf("api.read_group: there is no Unix group %s (groupadd --system %s)", c.ReadGroup, c.ReadGroup)
 		}
 	}
 	err = ln.Give(id.UID, gid)

@@ -31,6 +31,8 @@ func checkConfig(r *Report, file string) *config.Config {
 		f := Finding{Severity: Error, Text: line, Cost: "gleamd does not start with this configuration, and does not reload it"}
 		if m := command.FindStringSubmatch(line); m != nil {
 			f.Text, f.Command = strings.TrimSuffix(line, m[0]), m[1]
+		} else if text, hint, missing := strings.Cut(line, config.MissingHint); missing {
+			f.Text, f.Remedy = text, "-c names another file"+hint
 		} else {
 			f.Remedy = "reference.yaml beside it, and gleamd.yaml(5), have every key with its values"
 		}

@@ -114,7 +114,7 @@ func TestWrongConfiguration(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	w.config += ".none"
-	if found := findings(w.look(t), "config", "no such file"); len(found) != 1 {
+	if found := findings(w.look(t), "config", "no such file"); len(found) != 1 || !strings.HasPrefix(found[0].Remedy, "-c names another file; make install") {
 		t.Errorf("%+v", found)
 	}
 }

@@ -802,6 +802,8 @@ class Parts(unittest.TestCase):
         self.assertEqual(sorted(each(killed)), ["another rank of this address had started it"] * 5 + ["exit code -9"])
         for err in each(lambda: helper.Helper([sys.executable, "-c", "import sys; sys.exit('no interface')"])):
             self.assertEqual(str(err), "the helper, gleam rank, has ended: no interface")
+        with self.assertRaisesRegex(RuntimeError, r"name its file by --key-file \(GLEAM_KEY_FILE\)"):
+            helper.Helper([sys.executable, "-c", "import sys; sys.exit('name its file by --key-file')"])
 
     def test_waits_end(self):
         """What waits for a helper that is stopped, for a broadcast that does not end, or for a rank that does not read, ends with an error."""

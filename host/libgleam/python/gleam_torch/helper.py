@@ -80,6 +80,8 @@ class Helper:
             self.process.wait()
             self.stderr.seek(0)
             text = self.stderr.read().decode(errors="replace").strip() or "exit code %d" % self.process.returncode
+            for flag, variable in (("--key-file", "GLEAM_KEY_FILE"), ("--insecure", "GLEAM_INSECURE=1")):
+                text = text.replace(flag, "%s (%s)" % (flag, variable))
         return "the helper, gleam rank, has ended: " + text
 
     def run(self):
