@@ -68,9 +68,9 @@ created again.`,
 				return err
 			}
 			if n := len(g.Listeners); n > 0 {
-				fmt.Fprintf(env.Stderr, "group %s waits for a program at port %d, and connects it with %d members: until then gleam group show %s has it, and gleam group list does not\n", g.Group, g.Port, n, g.Group)
+				fmt.Fprintf(env.Stderr, "group %s waits for a program at port %d, and connects it with %d members\nuntil then gleam group show %s has it, gleam group list does not\n", g.Group, g.Port, n, g.Group)
 			} else {
-				fmt.Fprintf(env.Stderr, "group %s waits for %d members at port %d: until all have connected, gleam group show %s says who has, and gleam group list does not have it\n", g.Group, g.Expect, g.Port, g.Group)
+				fmt.Fprintf(env.Stderr, "group %s waits for %d members at port %d\nuntil all have connected, gleam group show %s says who has; gleam group list has it then\n", g.Group, g.Expect, g.Port, g.Group)
 			}
 			return nil
 		},
