@@ -230,7 +230,7 @@ func TestGenericMode(t *testing.T) {
 func TestFastPathPeer(t *testing.T) {
 	w := newWard(t, "fast_path: auto\n")
 	found := findings(w.look(t), "fast-path", "port p2: ")
-	if len(found) == 0 || found[0].Cost == "" || !strings.Contains(found[0].Remedy+found[0].Text, "gro on") {
+	if len(found) != 1 || found[0].Cost == "" || !strings.Contains(found[0].Remedy+found[0].Text, "gro on") {
 		t.Fatalf("%+v", found)
 	}
 	for _, h := range w.Hosts {

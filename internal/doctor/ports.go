@@ -150,7 +150,8 @@ func checkPorts(r *Report, ports []api.Port, groups []api.Group, now time.Time, 
 			}
 			xdp = append(xdp, f)
 		}
-		if p.FastPath != nil && !p.FastPath.Used && p.FastPath.Reason != "" {
+		told := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == checks.CheckFastPath && f.Port == p.Name }) // by the machine's checks
+		if p.FastPath != nil && !p.FastPath.Used && p.FastPath.Reason != "" && !told {
 			severity := Note
 			if cfg != nil && cfg.FastPath == config.FastPathRequire {
 				severity = Warning
