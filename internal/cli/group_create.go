@@ -85,7 +85,7 @@ created again.`,
 	fl.StringVar(&f.sessions, "sessions", "", "`number` of connections at once to listening members (default 1)")
 	fl.BoolVar(&f.strip, "strip", false, "withhold the connecting program's private data from listening members")
 	fl.StringArrayVar(&f.from, "from", nil, "`prefix` or address that members come from; required without --key")
-	fl.StringVar(&f.key, "key", "0", "`id` of the key that members' private data is authentic under; 0: they need none")
+	fl.StringVar(&f.key, "key", "0", "`id` of the key that members' private data is authentic under; 0: they need none. With --address the private key is the default one")
 	fl.StringVar(&f.wait, "wait", "", "`time` that a member waits for the others (default 1m)")
 	fl.StringVar(&f.pmtu, "pmtu", "0", "path MTU in `bytes`; 0: that of the first member")
 	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`, as for group register")

@@ -29,7 +29,7 @@ func (r *Remote) addTo(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&r.Address, "address", r.Address, "host and port of another gleamd's API over TCP (api.listen), in place of the socket")
 	f.StringVar(&r.Certificate, "certificate", r.Certificate, "certificate for clients, by which switches know this one over TCP")
-	f.StringVar(&r.Key, "key", r.Key, "its private key")
+	f.StringVar(&r.Key, "key", r.Key, "private key of --certificate; keys of groups are named by --key-file")
 	f.StringVar(&r.CA, "ca", r.CA, "authorities for the certificates of switches")
 	for _, name := range []string{"certificate", "key", "ca"} {
 		root.MarkPersistentFlagFilename(name)
