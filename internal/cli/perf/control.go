@@ -190,7 +190,7 @@ func (c *control) read() {
 		case err != nil:
 			c.err = fmt.Errorf("%s sent something that is not gleam perf's: %.40q", c.peer, lines.Bytes())
 		case m.Type == typeError && m.Again:
-			c.err = fmt.Errorf("%s: %s: %w", c.peer, m.Error, errAgain)
+			c.err = fmt.Errorf("%s: %s: %w", c.peer, strings.TrimSuffix(m.Error, ": "+errAgain.Error()), errAgain)
 		case m.Type == typeError: // the same in every version
 			c.err = fmt.Errorf("%s gave up: %s", c.peer, m.Error)
 		case m.Version != version:

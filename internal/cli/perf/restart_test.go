@@ -5,6 +5,8 @@ package perf
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,5 +63,18 @@ func TestSwitchGone(t *testing.T) {
 	_, err := n.sendWith(deadline(t), t, o, 2, Local{Backend: port.Soft, QPTimeout: 20, Timeout: 1500 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "programs answer, but the switch does not") || strings.Contains(err.Error(), "group show") {
 		t.Errorf("sender: %v", err)
+	}
+}
+
+// TestAnewIsSaidOnce: a receiver that hears why the test begins anew says so, and that it does, once.
+func TestAnewIsSaidOnce(t *testing.T) {
+	here, there := net.Pipe()
+	sender, receiver := newControl(here, "receiver", func(error) {}), newControl(there, "sender", func(error) {})
+	defer sender.close()
+	defer receiver.close()
+	go sender.fail(fmt.Errorf("the switch has started again: %w", errAgain))
+	_, err := receiver.receive(deadline(t), typeReady)
+	if !errors.Is(err, errAgain) || strings.Count(err.Error(), errAgain.Error()) != 1 || !strings.Contains(err.Error(), "the switch has started again") {
+		t.Errorf("%v", err)
 	}
 }
