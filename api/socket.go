@@ -23,6 +23,9 @@ const DefaultSocket = "/run/gleam/gleamd.sock"
 // maxSocketPath is what fits sockaddr_un.sun_path (unix(7)) with its final 0.
 const maxSocketPath = 107
 
+// lockSuffix is what the name of a file has more than that of the socket, which is there while the socket is made.
+const lockSuffix = ".lock"
+
 // ErrSocketInUse is the cause of Listen's error if another process answers on
 // the socket.
 var ErrSocketInUse = errors.New("another gleamd answers on it")
@@ -65,7 +68,7 @@ func listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	}()
 	// Between looking for a stale socket and binding, no second gleamd may do
 	// the same, or it would remove the socket we have just bound.
-	unlock, err := lockDir(dir)
+	unlock, err := lock(l.dir, l.base+lockSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -85,21 +88,34 @@ func listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	return l, nil
 }
 
-// lockDir holds an exclusive flock on dir until the returned function is
-// called. It does not wait.
-func lockDir(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
+// lock holds an exclusive flock on a file in dir until the returned function is called, which removes the file. It does
+// not wait. Only this user can open the file: whoever may read a directory can hold a flock on the directory itself.
+func lock(dir *os.File, name string) (unlock func(), err error) {
+	at := filepath.Join(dir.Name(), name)
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
 	if err != nil {
+		return nil, fmt.Errorf("lock: %w; remove it if it is left over", &fs.PathError{Op: "open", Path: at, Err: err})
+	}
+	f := os.NewFile(uintptr(fd), at)
+	var st unix.Stat_t
+	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK), err == nil && st.Nlink == 0:
+		err = fmt.Errorf("another process is making a socket in %s right now; try again", dir.Name())
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", at, err)
+	}
+	if err != nil {
+		f.Close()
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	return func() {
+		_ = unix.Unlinkat(int(dir.Fd()), name, 0) // first: who opens it afterwards makes another one
 		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another process is making a socket in %s right now; try again", dir)
-		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return func() { f.Close() }, nil
+	}, nil
 }
 
 // removeStale removes a socket at path on which no process listens.

@@ -98,6 +98,32 @@ func TestOneOfManyListens(t *testing.T) {
 	}
 }
 
+// A user who may read the directory may hold a flock on it: that keeps no gleamd from starting. Nothing is left in the
+// directory but the socket, and what a gleamd has left that was killed meanwhile is in nobody's way.
+func TestHeldDirectoryKeepsNobodyFromListening(t *testing.T) {
+	dir := t.TempDir()
+	held, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s.sock")
+	if err := os.WriteFile(path+".lock", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := api.Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v: want the socket alone", files, err)
+	}
+}
+
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	first, err := api.Listen(path, 0o600)
