@@ -52,7 +52,7 @@ func (t *traceFile) path(n int) string {
 func (t *traceFile) open() (err error) {
 	w := t.stdout
 	if t.number++; t.name != "-" {
-		if t.out, err = os.OpenFile(t.path(t.number), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+		if t.out, err = CreateFile(t.path(t.number), 0o600); err != nil {
 			return err
 		}
 		w = t.out

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/demo/tree"
 	"github.com/gleam-rdma/gleam/lab/fabric"
@@ -207,7 +207,7 @@ func (f *fabricRun) tree(at [3]counts) *Tree {
 }
 
 func (f *fabricRun) saveSVG(t *Tree) (err error) {
-	w, err := os.Create(f.opts.SVG)
+	w, err := cli.CreateFile(f.opts.SVG, 0o666)
 	if err != nil {
 		return fmt.Errorf("--svg: %w", err)
 	}

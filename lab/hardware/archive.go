@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gleam-rdma/gleam/internal/cli"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 )
 
@@ -134,7 +135,7 @@ func (r *record) write(file string) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(file)
+	f, err := cli.CreateFile(file, 0o666)
 	if err != nil {
 		return err
 	}
