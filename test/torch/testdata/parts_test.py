@@ -19,7 +19,7 @@ import unittest
 package = types.ModuleType("gleam_torch")  # without torch
 package.__path__ = [os.path.join(sys.argv.pop(), "gleam_torch")]
 sys.modules["gleam_torch"] = package
-from gleam_torch import channel, helper, hub, keep, meet, server  # noqa: E402  pylint: disable=wrong-import-position
+from gleam_torch import channel, door, helper, hub, keep, meet, server  # noqa: E402  pylint: disable=wrong-import-position
 
 SLOT = channel.SLOT = 1 << 10
 channel.GRACE = 1
@@ -902,6 +902,48 @@ class Parts(unittest.TestCase):
                             self.assertNotIn(b"ranks", got)
         self.assertTrue(j.server.thread.is_alive())
         self.assertEqual(j.each(lambda c: c.open()), [True] * 2)
+
+    def test_silent_strangers(self):
+        """Connections that say nothing take neither the hub's place nor the keepers', however many there are, and end."""
+        wait, door.HELLO = door.HELLO, 1.0
+        self.addCleanup(setattr, door, "HELLO", wait)
+        j = self.job(2)
+
+        def strangers(at, begin=b""):
+            for _ in range(4 * door.MANY):
+                s = socket.create_connection(at, source_address=("127.0.0.77", 0))
+                self.addCleanup(s.close)
+                s.sendall(begin)
+                yield s
+        at_hub = list(strangers(("127.0.0.1", j.server.port)))
+        at_keeper = list(strangers(j.channels[1].keeper.at, b"secr"))
+        self.assertLessEqual(len(j.server.connections), 2 + door.MANY + 1)
+        self.assertEqual(j.each(lambda c: c.open()), [True] * 2)
+        want = data(1, 5000)
+        got = j.each(lambda c: c.broadcast([memoryview(want if c.rank == 0 else bytearray(5000))], 0))
+        self.assertEqual(got, [None] * 2)
+        begin, into = time.monotonic(), bytearray(5000)
+        keep.fetch(j.channels[1].keeper.at, "secret", 1, [memoryview(into)])
+        self.assertLess(time.monotonic() - begin, door.HELLO)
+        until = time.monotonic() + 5
+        while len(j.server.connections) > 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual(len(j.server.connections), 2)  # also those that nobody displaces end
+        for s in at_keeper:
+            s.settimeout(5)
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(s.recv(1000), b"")
+
+    def test_door(self):
+        """The oldest of the network that has the most gives way, and nobody of another one."""
+        d = door.Door()
+        self.assertEqual([d.enter(n, "10.0.0.%d" % (n % 2)) for n in range(2)], [None] * 2)
+        for n in range(2, door.MANY):
+            self.assertIsNone(d.enter(n, "fd00::%x%%eth0" % n))
+        self.assertEqual([d.enter(100 + n, "fd00::abcd") for n in range(3)], [2, 3, 4])
+        d.leave(5)
+        self.assertIsNone(d.enter(200, "10.0.0.9"))
+        self.assertEqual((d.enter(201, "10.0.0.9"), d.late()), (6, []))
 
     def test_labels(self):
         j = self.job(2)

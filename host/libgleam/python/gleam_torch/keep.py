@@ -4,14 +4,19 @@
 answer is the lengths and a digest of each block, or null. It then asks for the blocks that it has
 not, and gets their bytes, and + if they were unchanged all the time. No torch is in here."""
 import collections
+import contextlib
 import hashlib
 import json
 import socket
 import struct
 import threading
+import time
+
+from . import door
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 26  # bytes; a TiB has 2^20 blocks
+MAX_REQUEST = 200  # bytes of token and number
 SO_MAX_PACING_RATE = 47
 
 
@@ -45,6 +50,7 @@ class Keeper:
     def __init__(self, ip, depth, token, rate=0):
         self.token, self.rate, self.sent = token, rate, 0  # sent: bytes of blocks
         self.kept = collections.deque(maxlen=depth)  # (n, buffers, owners, unchanged)
+        self.door, self.turn = door.Door(), threading.Lock()
         self.listener = socket.create_server((ip, 0), family=socket.AF_INET6 if ":" in ip else socket.AF_INET)
         self.at = self.listener.getsockname()[:2]
         threading.Thread(target=self.run, daemon=True, name="gleam-keeper").start()
@@ -62,20 +68,48 @@ class Keeper:
     def run(self):
         while True:
             try:
-                sock, _ = self.listener.accept()
+                sock, at = self.listener.accept()
             except OSError:
-                return
-            with sock:
-                try:
-                    self.serve(sock)
-                except (OSError, ValueError, TypeError, IndexError):
-                    continue
+                if self.listener.fileno() < 0:
+                    return
+                time.sleep(0.1)  # this process has no room for another one
+                continue
+            out = self.door.enter(sock, at[0])
+            if out:
+                with contextlib.suppress(OSError):  # it has just ended
+                    out.shutdown(socket.SHUT_RDWR)
+            threading.Thread(target=self.meet, args=(sock,), daemon=True, name="gleam-keeper").start()
 
-    def serve(self, sock):
-        sock.settimeout(5)
-        f = sock.makefile("rb")
-        token, n = f.readline(200).split()
-        found = [k for k in list(self.kept) if k[0] == int(n)] if token.decode() == self.token else []
+    def meet(self, sock):
+        """Has who knows the token served, when it is their turn."""
+        with sock:
+            try:
+                token, n = self.request(sock).split()
+                self.door.leave(sock)
+                if not door.same(token.decode(), self.token):
+                    sock.sendall(b"null\n")
+                    return
+                with self.turn:
+                    self.serve(sock, int(n))
+            except (OSError, ValueError, TypeError, IndexError):
+                pass
+            finally:
+                self.door.leave(sock)
+
+    @staticmethod
+    def request(sock):
+        """The first line, if it comes in time."""
+        line, until = b"", time.monotonic() + door.HELLO
+        while not line.endswith(b"\n") and len(line) < MAX_REQUEST:
+            sock.settimeout(max(until - time.monotonic(), 1e-3))
+            more = sock.recv(MAX_REQUEST - len(line))
+            if not more:
+                break
+            line += more
+        return line
+
+    def serve(self, sock, n):
+        found = [k for k in list(self.kept) if k[0] == n]
         if not found:
             sock.sendall(b"null\n")
             return
@@ -86,7 +120,9 @@ class Keeper:
         lengths = [len(b) for b in buffers]
         blocks = list(pieces(lengths, BLOCK))
         sock.sendall(json.dumps([lengths, [digest(buffers, parts) for parts in blocks]]).encode() + b"\n")
-        for i in json.loads(f.readline(MAX_LINE)):
+        with sock.makefile("rb") as f:
+            wanted = json.loads(f.readline(MAX_LINE))
+        for i in wanted:
             for b, begin, stop in blocks[i]:
                 sock.sendall(buffers[b][begin:stop])
                 self.sent += stop - begin

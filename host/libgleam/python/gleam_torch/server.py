@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 
+from . import door
 from .hub import Hub, Peer
 
 MAX_LINE = 1 << 16  # bytes of a line
@@ -76,7 +77,7 @@ class Server:
         self.waker, self.woken = socket.socketpair()
         for s in (self.listener, self.waker, self.woken):
             s.setblocking(False)
-        self.connections, self.closing = set(), False
+        self.connections, self.door, self.closing = set(), door.Door(), False
         self.thread = threading.Thread(target=self.run, daemon=True, name="gleam-hub")
         self.thread.start()
 
@@ -116,6 +117,8 @@ class Server:
                             self.woken.recv(4096)
                         else:
                             self.serve(key.data)
+                    for c in self.door.late():
+                        c.dead = WRONG
                     for c in list(self.connections):
                         self.look(s, c)
                     if (self.closing or self.hub.gone) and not any(c.unsent for c in self.connections):
@@ -126,13 +129,16 @@ class Server:
 
     def accept(self, s):
         try:
-            sock, _ = self.listener.accept()
+            sock, at = self.listener.accept()
         except OSError:
             return
         sock.setblocking(False)
         alive(sock)
         c = Connection(sock, self)
         self.connections.add(c)
+        out = self.door.enter(c, at[0])
+        if out:
+            out.dead = WRONG
         s.register(sock, selectors.EVENT_READ, c)
 
     def serve(self, c):
@@ -150,10 +156,12 @@ class Server:
         try:
             for line in filter(None, lines):
                 m = json.loads(line)
-                if c.rank is None and m["token"] != self.token:
+                if c.rank is None and not door.same(m["token"], self.token):
                     raise ValueError("token")
                 self.hub.receive(c, m)
-            if len(c.read) > MAX_LINE:
+            if c.rank is not None:
+                self.door.leave(c)
+            if len(c.read) > (door.MAX_HELLO if c.rank is None else MAX_LINE):
                 raise ValueError("line")
         except Exception:  # pylint: disable=broad-except
             c.dead = c.dead or WRONG  # whatever it has said
@@ -163,6 +171,7 @@ class Server:
         if c.dead:
             s.unregister(c.sock)
             self.connections.remove(c)
+            self.door.leave(c)
             if c.rank is not None:
                 why = "its process has ended, or its host does not answer"
                 if c.dead == SILENT and c.qp:
