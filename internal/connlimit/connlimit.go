@@ -3,10 +3,12 @@
 
 // Package connlimit bounds the connections of others to a listener, so that no address keeps
 // the rest out. Whoever connects while there are too many displaces the oldest connection that
-// waits, of the address that has the most of them: an address that opens many displaces its own.
+// waits, of the address that has the most of them: an address that opens many displaces its own. Of IPv6, where
+// a host chooses among 2^64 addresses, it is the network that has the most, and in it the address.
 package connlimit
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"slices"
@@ -27,7 +29,8 @@ type Pool struct {
 type Place struct {
 	pool  *Pool
 	c     net.Conn
-	from  netip.Prefix
+	from  netip.Prefix // the network
+	ip    netip.Addr
 	state state
 }
 
@@ -46,7 +49,7 @@ func New(max int) *Pool { return &Pool{max: max} }
 // Enter adds a connection, which waits. One that waits is displaced if there are too many: c
 // itself if all others are settled.
 func (p *Pool) Enter(c net.Conn) *Place {
-	v := &Place{pool: p, c: c, from: Network(c.RemoteAddr())}
+	v := &Place{pool: p, c: c, from: Network(c.RemoteAddr()), ip: address(c.RemoteAddr())}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = append(p.waiting, v)
@@ -56,15 +59,21 @@ func (p *Pool) Enter(c net.Conn) *Place {
 	return v
 }
 
-// displace closes the oldest waiting connection of the address that has the most.
+// displace closes the oldest waiting connection of the address that has the most, in the network that has the most: hosts
+// of one link of IPv6 are in one network.
 func (p *Pool) displace() {
-	count := make(map[netip.Prefix]int)
-	most := 0
+	networks, addresses := make(map[netip.Prefix]int), make(map[netip.Addr]int)
 	for _, v := range p.waiting {
-		count[v.from]++
-		most = max(most, count[v.from])
+		networks[v.from]++
+		addresses[v.ip]++
 	}
-	i := slices.IndexFunc(p.waiting, func(v *Place) bool { return count[v.from] == most })
+	i := 0
+	for j, v := range p.waiting {
+		than := p.waiting[i]
+		if cmp.Or(cmp.Compare(networks[v.from], networks[than.from]), cmp.Compare(addresses[v.ip], addresses[than.ip])) > 0 {
+			i = j
+		}
+	}
 	v := p.waiting[i]
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	v.state = displaced
@@ -107,17 +116,18 @@ func (v *Place) move(from, to state) bool {
 	return true
 }
 
+// address is the IP of an address, without zone; the zero Addr if it has none.
+func address(a net.Addr) netip.Addr {
+	at, _ := netip.ParseAddrPort(a.String())
+	return at.Addr().Unmap().WithZone("")
+}
+
 // Network is the part of an address that one host has: an IPv4 address, or the first 64 bits
 // of one of IPv6. The zero Prefix stands for what is no address of IP.
 func Network(a net.Addr) netip.Prefix {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip, bits := at.Addr().Unmap().WithZone(""), 32
+	ip := address(a)
 	if ip.Is6() {
-		bits = 64
+		return netip.PrefixFrom(ip, 64).Masked()
 	}
-	network, _ := ip.Prefix(bits)
-	return network
+	return netip.PrefixFrom(ip, ip.BitLen())
 }

@@ -4,6 +4,7 @@
 package connlimit
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -137,6 +138,26 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// Hosts of one link of IPv6 have the same first 64 bits: one that opens many connections displaces its own.
+func TestNeighboursOfALink(t *testing.T) {
+	p := New(8)
+	honest := &fake{from: "[fd00::1]:1"}
+	v := p.Enter(honest)
+	for range 100 {
+		p.Enter(&fake{from: "[fd00::2]:1"})
+	}
+	if honest.closed > 0 || !v.Settle() {
+		t.Error("a host gave way to another one of its link that has many connections")
+	}
+	v.Wait()
+	for i := range 100 {
+		p.Enter(&fake{from: fmt.Sprintf("[fd00:0:0:9::%x]:1", i)})
+	}
+	if honest.closed > 0 {
+		t.Error("a host gave way to one with many addresses")
+	}
+}
+
 var _ = []mutant.Mutant{
 	mutant.New("connections are without bound", "connlimit", mutant.In((*Pool).Enter,
 		"if len(p.waiting)+p.settled > p.max {",
@@ -145,12 +166,15 @@ var _ = []mutant.Mutant{
 		"if len(p.waiting)+p.settled > p.max {",
 		"if len(p.waiting) > p.max {")),
 	mutant.New("the oldest connection gives way, whoever's", "connlimit", mutant.In((*Pool).displace,
-		"return count[v.from] == most",
-		"return most > 0 && count[v.from] > 0")),
+		"i = j",
+		"_ = j")),
+	mutant.New("any address of the network gives way", "connlimit", mutant.In((*Pool).displace,
+		"addresses[v.ip]++",
+		"addresses[v.ip] = 1")),
 	mutant.New("a displaced connection is settled", "connlimit", mutant.In((*Place).move,
 		"if v.state != from {",
 		"if v.state != from && v.state != $1 {", displaced)),
 	mutant.New("each address of IPv6 is a host of its own", "connlimit", mutant.In(Network,
-		"bits = 64",
-		"bits = 128")),
+		"return netip.PrefixFrom(ip, 64).Masked()",
+		"return netip.PrefixFrom(ip, 128)")),
 }

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,23 +74,32 @@ static void refused(struct gl_exchange *x, const struct gl_addr *from, uint64_t 
 	r->in_second++;
 }
 
-/* Closes the oldest connection without a hello of the address that has most of them. */
+/* What a host can choose its addresses from: an IPv4 address, or the first 64 bits of an IPv6 address. */
+static bool same_network(const struct gl_addr *a, const struct gl_addr *b)
+{
+	return a->len == b->len && !memcmp(a->b, b->b, a->len == 16 ? 8 : a->len);
+}
+
+/* Closes the oldest connection without a hello of the address that has most of them, in the network that has most of them. */
 static void displace(struct gleam_group *g)
 {
 	struct gl_exchange *x = g->exchange;
 	struct gl_conn *oldest = NULL;
-	size_t attempts = 0, most = 0;
+	size_t attempts = 0, of_network = 0, of_address = 0;
 
 	for (struct gl_conn *c = x->conns; c; c = c->next) {
-		size_t same = 0;
+		size_t near = 0, same = 0;
 
 		if (c->peer)
 			continue;
 		attempts++;
-		for (struct gl_conn *o = x->conns; o; o = o->next)
+		for (struct gl_conn *o = x->conns; o; o = o->next) {
+			near += !o->peer && same_network(&o->other.ip, &c->other.ip);
 			same += !o->peer && gl_same(&o->other.ip, &c->other.ip);
-		if (same > most) {
-			most = same;
+		}
+		if (near > of_network || (near == of_network && same > of_address)) {
+			of_network = near;
+			of_address = same;
 			oldest = c;
 		}
 	}

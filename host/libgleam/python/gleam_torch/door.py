@@ -27,16 +27,18 @@ class Door:
     """Those that wait, in the order in which they have come."""
 
     def __init__(self):
-        self.waiting, self.lock = {}, threading.Lock()  # by connection: (network, time)
+        self.waiting, self.lock = {}, threading.Lock()  # by connection: (network, address, time)
 
     def enter(self, c, host):
-        """Takes c in; returns the one that gives way to it, None where there is room: the oldest of the network that has the most."""
+        """Takes c in; returns the one that gives way to it, None where there is room: the oldest of the address that has
+        the most, in the network that has the most, as hosts of one link of IPv6 are in one."""
         with self.lock:
-            self.waiting[c] = network(host), time.monotonic()
+            self.waiting[c] = network(host), host, time.monotonic()
             if len(self.waiting) <= MANY:
                 return None
-            most = collections.Counter(n for n, _ in self.waiting.values()).most_common(1)[0][0]
-            out = next(c for c, (n, _) in self.waiting.items() if n == most)
+            networks = collections.Counter(n for n, _, _ in self.waiting.values())
+            hosts = collections.Counter(h for _, h, _ in self.waiting.values())
+            out = max(self.waiting, key=lambda c: (networks[self.waiting[c][0]], hosts[self.waiting[c][1]]))  # the first of several
             del self.waiting[out]
             return out
 
@@ -47,4 +49,4 @@ class Door:
     def late(self):
         """Those that have waited for too long."""
         with self.lock:
-            return [c for c, (_, since) in self.waiting.items() if time.monotonic() > since + HELLO]
+            return [c for c, (_, _, since) in self.waiting.items() if time.monotonic() > since + HELLO]
