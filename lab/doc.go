@@ -11,7 +11,7 @@
 //
 // A named lab (Options.Name) can outlive the process: its namespaces are bind mounts
 // under /run/netns, as `ip netns` makes them, so that `ip netns exec NAME-h1 …` works
-// in it. A record under /run/gleam names its owner (process id and start time), its
+// in it. A record under /run/gleam-lab names its owner (process id and start time), its
 // namespaces and its processes. Each entry is written before its object is made, so
 // CleanStale finds all that a dead owner left, and Remove takes down a lab that was
 // kept (Lab.Keep).

@@ -289,7 +289,7 @@ func gone(t *testing.T, name string, sleeper int, w *lab.Namespace) {
 		t.Errorf("process %d lives on", sleeper)
 	}
 	eventually(t, "kernel destroys the lab's namespaces", func() bool { return !linkThere(w, "wit") })
-	for _, pattern := range []string{"/run/netns/" + name + "-*", "/run/gleam/*" + name + "*"} {
+	for _, pattern := range []string{"/run/netns/" + name + "-*", "/run/gleam-lab/*" + name + "*"} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}

@@ -17,8 +17,9 @@ import (
 )
 
 // recordDir holds the records of named labs and the output of their processes. It is on
-// a tmpfs, so a reboot removes the records with the namespaces.
-const recordDir = "/run/gleam"
+// a tmpfs, so a reboot removes the records with the namespaces. It is root's: /run/gleam, where the daemon's socket is,
+// belongs to the daemon's user, and ends with the daemon.
+const recordDir = "/run/gleam-lab"
 
 // ErrNotFound is returned by Remove for a name no lab has.
 var ErrNotFound = errors.New("no such lab")

@@ -91,3 +91,19 @@ func TestConfiguredHellos(t *testing.T) {
 		}
 	}
 }
+
+// The folder of the daemon's socket becomes the daemon's user's: what root writes or believes is elsewhere.
+func TestSocketsFolderHasTheSocketAlone(t *testing.T) {
+	folder := filepath.Dir(api.DefaultSocket)
+	for name, src := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text := strings.ReplaceAll(string(src), api.DefaultSocket, "")
+		for _, s := range []string{`"` + folder + `"`, `"` + folder + `/`} {
+			if strings.Contains(text, s) {
+				t.Errorf("%s names %s: that is the folder of gleamd's user", name, s)
+			}
+		}
+	}
+}

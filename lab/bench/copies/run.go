@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	runDir   = "/run/gleam/bench-cp" // a directory for each run
+	runDir   = "/run/gleam-lab/bench-cp" // a directory for each run
 	fileName = "file"
 )
 

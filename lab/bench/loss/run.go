@@ -17,7 +17,7 @@ import (
 )
 
 // runDir holds a directory for each run: gleamd's configuration, key and socket.
-const runDir = "/run/gleam/bench-loss"
+const runDir = "/run/gleam-lab/bench-loss"
 
 // warmUp is the time of traffic before a measurement: memory is touched for the first
 // time, neighbours are resolved.

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	runDir = "/run/gleam/bench-replicate" // a directory for each run
+	runDir = "/run/gleam-lab/bench-replicate" // a directory for each run
 	// qpTimeout is 268 ms: what eight queue pairs have under way waits up to 100 ms for a link of 100 Mbit/s.
 	qpTimeout = 16
 	timeout   = 20 * time.Second // longest wait without progress

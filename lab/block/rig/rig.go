@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	runDir = "/run/gleam/block"
+	runDir = "/run/gleam-lab/block"
 	ready  = 30 * time.Second
 )
 
