@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,13 @@ const (
 func (e *Envelope) check(d *decoder, _ value, seen map[string]value) {
 	if keys, ok := seen["keys"]; ok && e.Insecure && len(e.Keys) > 0 {
 		d.fail(keys.line, keys.key, "", "keys have no effect with insecure: true; leave one of both out")
+	}
+	for i := range e.Keys {
+		b := e.Keys[i].Secret.Bytes()
+		if first := slices.IndexFunc(e.Keys[:i], func(k Key) bool { return len(b) > 0 && k.ID != e.Keys[i].ID && bytes.Equal(b, k.Secret.Bytes()) }); first >= 0 {
+			d.fail(seen["keys"].line, fmt.Sprintf("envelope.keys[%d]", i), "", fmt.Sprintf(
+				"is the secret of key %d: who has it has the groups and rights of both; draw another one: openssl rand -hex 32", e.Keys[first].ID))
+		}
 	}
 }
 

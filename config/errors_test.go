@@ -110,6 +110,7 @@ func TestErrors(t *testing.T) {
 		{"port too big", env("{insecure: true, udp_port: 99999999999999999999}"), `f:3: envelope.udp_port: "99999999999999999999": `},
 		{"key without id", env("{keys: [{secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[0]: has no id`},
 		{"key without secret", env("{keys: [{id: 1}]}"), `f:3: envelope.keys[0]: want either secret or secret_file`},
+		{"secret twice", env("{keys: [{id: 1, secret: hex:" + goodHex + "}, {id: 2, secret: hex:" + otherHex + "}, {id: 3, secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[2]: is the secret of key 1`},
 		{"key id twice", env("{keys: [{id: 1, secret: hex:" + goodHex + "}, {id: 1, secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[1].id: "1": key id is there already, in line 3`},
 		{"key id 0", env("{keys: [{id: 0, secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[0].id: "0": want a number from 1 to 65535`},
 		{"duration a number", env("{insecure: true, lease_max: 600}"), `f:3: envelope.lease_max: "600": is a number; want a duration with its unit`},
