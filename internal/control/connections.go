@@ -30,6 +30,7 @@ type connections struct {
 	changed  []netip.Addr
 	vacant   []netip.Addr // groups made by REQs that have no connection left
 	refused  *sampler[cm.Event]
+	states   *sampler[cm.Event] // changes of connections, by a part of the member's address
 	strays   *sampler[strayMAD] // MADs from elsewhere, by port
 	heldMADs heldMADs
 	ending   netip.Addr // a group whose registration the manager itself ends
@@ -69,9 +70,11 @@ const (
 
 func newConnections(secret [envelope.SecretLen]byte, keys envelope.Keys, ports int) connections {
 	seed := sha256.Sum256(append([]byte("gleam: connections\x00"), secret[:]...))
+	states := newSampler[cm.Event](stateKinds, refusalInterval)
+	states.burst = stateBurst
 	return connections{
-		manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
-		groups:  make(map[netip.Addr]*created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]*created), refused: newSampler[cm.Event](1, refusalInterval),
+		states: states, manager: cm.NewManager(cm.Config{Seed: seed, Keys: connectionKeys(keys)}),
+		groups: make(map[netip.Addr]*created), byREQ: make(map[uint16]usageByREQ), reserved: make(map[netip.Addr]*created), refused: newSampler[cm.Event](1, refusalInterval),
 		strays: newSampler[strayMAD](ports, unconfirmedLogInterval),
 	}
 }
@@ -268,12 +271,29 @@ func (c *control) reportConnection(e *cm.Event) {
 		c.journal.Add(api.Event{Kind: api.EventLeft, Group: e.Group, Member: e.Member, QPN: api.QPN(e.QPN), Reason: c.connections.leftText(e)})
 	}
 	if e.Refusal.Reason == 0 {
-		c.notify(false, "a member's connection has changed its state", "group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State)
+		ip := e.Member.As16()
+		if suppressed, report := c.connections.states.add(c.now(), int(ip[15])%stateKinds, *e); report {
+			c.logState(*e, suppressed)
+		}
 		return
 	}
 	if suppressed, report := c.connections.refused.add(c.now(), 0, *e); report {
 		c.logRefused(*e, suppressed)
 	}
+}
+
+// Bounds of the lines about connections: a host that may connect can do so without end.
+const (
+	stateKinds = 64 // parts of addresses
+	stateBurst = 32 // lines of each in refusalInterval
+)
+
+func (c *control) logState(e cm.Event, suppressed uint64) {
+	fields := []any{"group", e.Group, "member", e.Member, "qpn", uint32(e.QPN), "state", e.State}
+	if suppressed > 0 {
+		fields = append(fields, "suppressed", suppressed)
+	}
+	c.notify(false, "a member's connection has changed its state", fields...)
 }
 
 // leftText says what a member's DREQ means to its group. A kernel sends one for a program that is killed, too, so that

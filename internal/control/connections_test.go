@@ -153,3 +153,30 @@ func TestDREQOfAMemberIsAnEvent(t *testing.T) {
 		t.Errorf("%+v", es)
 	}
 }
+
+// A host that connects without end fills no log, and hides nothing of others.
+func TestConnectingWithoutEndIsSampled(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	if err := f.CreateGroup(f.create(0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	lines := func(of netip.Addr) (n int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, line := range f.log {
+			if strings.Contains(line, "connection has changed its state") && strings.Contains(line, "member"+of.String()+"qpn") {
+				n++
+			}
+		}
+		return n
+	}
+	const times = 3 * stateBurst
+	for i := range times {
+		f.request(0, 0, 0, rocev2.QPN(0x100+i))
+	}
+	f.request(1, 1, 0, 0x900)
+	f.eventually("the other one has connected", func() bool { return lines(fakeHost(1)) > 0 })
+	if n := lines(fakeHost(0)); n < 1 || n > stateBurst {
+		t.Errorf("%d lines of one host, which has connected %d times", n, times)
+	}
+}

@@ -13,8 +13,8 @@ import (
 // is not known yet.
 var _ = []mutant.Mutant{
 	mutant.New("every refused envelope is a line", "Refusals", mutant.In((*sampler[int]).add,
-		"if k.reported && now < k.quietUntil {",
-		"if k.reported && now < 0 {")),
+		"if k.reports > 0 && now < k.quietUntil {",
+		"if k.reports > 0 && now < 0 {")),
 	mutant.New("the end of a flood is never told", "Refusals", mutant.In((*sampler[int]).next,
 		"if k := &s.kinds[i]; k.suppressed > 0 && (!ok",
 		"if k := &s.kinds[i]; k.suppressed > 1 && (!ok")),

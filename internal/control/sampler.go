@@ -5,38 +5,43 @@ package control
 
 import "time"
 
-// sampler thins out reports that a stranger can cause at will. The first occurrence of a
-// kind is reported at once. Occurrences within an interval after a report are counted,
+// sampler thins out reports that a stranger can cause at will. The first occurrences of a
+// kind are reported at once, burst of them. Others within an interval after the first one are counted,
 // and the last of them is reported at the end of the interval, with their number. It does
 // not read a clock, and its memory is bounded by the number of kinds.
 type sampler[T any] struct {
 	interval time.Duration
+	burst    int
 	kinds    []sample[T]
 }
 
 // sample is a sampler's state of one kind.
 type sample[T any] struct {
-	reported   bool          // true: it was reported at least once
-	quietUntil time.Duration // nothing of this kind is reported before
+	reports    int           // reports in the last interval; 0: it was never reported
+	quietUntil time.Duration // the end of the last interval
 	suppressed uint64        // occurrences since the last report
 	latest     T             // the last of them
 }
 
 func newSampler[T any](kinds int, interval time.Duration) *sampler[T] {
-	return &sampler[T]{interval: interval, kinds: make([]sample[T], kinds)}
+	return &sampler[T]{interval: interval, burst: 1, kinds: make([]sample[T], kinds)}
 }
 
 // add records an occurrence. If it is to be reported, suppressed is the number of
 // occurrences before it that were not.
 func (s *sampler[T]) add(now time.Duration, kind int, x T) (suppressed uint64, report bool) {
 	k := &s.kinds[kind]
-	if k.reported && now < k.quietUntil {
+	if k.reports > 0 && now < k.quietUntil {
+		if k.reports < s.burst {
+			k.reports++
+			return 0, true
+		}
 		k.suppressed++
 		k.latest = x
 		return 0, false
 	}
 	suppressed = k.suppressed
-	*k = sample[T]{reported: true, quietUntil: now + s.interval}
+	*k = sample[T]{reports: 1, quietUntil: now + s.interval}
 	return suppressed, true
 }
 
@@ -49,7 +54,7 @@ func (s *sampler[T]) due(now time.Duration, report func(x T, suppressed uint64))
 			continue
 		}
 		x, suppressed := k.latest, k.suppressed-1
-		*k = sample[T]{reported: true, quietUntil: now + s.interval}
+		*k = sample[T]{reports: 1, quietUntil: now + s.interval}
 		report(x, suppressed)
 	}
 }

@@ -52,20 +52,48 @@ func TestSampler(t *testing.T) {
 	add(20*time.Second, 0, "e", 1, true)  // nobody asked for what was due
 }
 
+// The first few of a kind are reported, where a burst is allowed.
+func TestSamplerBurst(t *testing.T) {
+	s := newSampler[int](2, 10*time.Second)
+	s.burst = 3
+	said := 0
+	for i := range 10 {
+		if n, ok := s.add(time.Second, 0, i); ok {
+			said++
+		} else if n != 0 || said != 3 {
+			t.Errorf("%d: %d suppressed after %d reports", i, n, said)
+		}
+	}
+	if _, ok := s.add(time.Second, 1, 0); !ok {
+		t.Error("another kind is hidden")
+	}
+	s.due(11*time.Second, func(x int, n uint64) {
+		if x != 9 || n != 6 {
+			t.Errorf("%d with %d others", x, n)
+		}
+	})
+	if _, ok := s.add(12*time.Second, 0, 0); !ok || said != 3 {
+		t.Errorf("%d reports of 10, or none in the next interval", said)
+	}
+}
+
 // Whatever happens, every occurrence is reported or counted in a report, once,
-// and no two reports of a kind are closer than the interval.
+// and of a kind no more than the burst begin within an interval.
 func TestSamplerCountsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const interval = 100
 		s := newSampler[int](3, interval)
+		s.burst = rapid.IntRange(1, 3).Draw(t, "burst")
 		var now time.Duration
 		var added, told [3]uint64
-		last := [3]time.Duration{-interval, -interval, -interval}
+		var reports [3][]time.Duration
 		report := func(kind int, suppressed uint64) {
-			if now-last[kind] < interval {
-				t.Fatalf("kind %d is reported at %v and %v", kind, last[kind], now)
+			last := append(reports[kind], now)
+			reports[kind] = last
+			// An interval begins with a report, so that the end of one and the begin of the next have a burst each.
+			if n := len(last) - 1 - (2*s.burst - 1); n >= 0 && now-last[n] < interval {
+				t.Fatalf("kind %d is reported at %v", kind, last[n:])
 			}
-			last[kind] = now
 			told[kind] += 1 + suppressed
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {

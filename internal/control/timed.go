@@ -32,6 +32,7 @@ func (c *control) timedWork() []timed {
 		sampled(c, c.refused.unchanged, c.logUnchanged),
 		{c.outcomes.turns.next, func() { c.outcomes.turns.due(c.now(), c.logTurn) }},
 		sampled(c, x.refused, c.logRefused),
+		sampled(c, x.states, c.logState),
 		sampled(c, x.strays, c.logStrayMAD),
 		{c.departures.parked.next, func() { c.departures.parked.retry(c.now(), c.trySend, c.countUnsent) }},
 		{c.kernel.lookups.Next, c.warnOfLookups},
