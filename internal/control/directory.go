@@ -32,6 +32,7 @@ type directory struct {
 	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
+	noWays      *sampler[noWay]
 	// connections has the groups that members connect to; nil: there are none.
 	connections *connections
 	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
@@ -134,7 +135,7 @@ func (g *group) slotOf(k envelope.MemberKey) int {
 func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, notify Notify) *directory {
 	size := cfg.Limits.Groups
 	d := &directory{
-		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
+		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify, noWays: newSampler[noWay](1, refusalInterval),
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, netip.Addr) {}, onNewTable: func(*group) {}, onInstalled: func(time.Duration) {}, hosts: location.NewHosts(hostPorts{plane, ports}, notify), pending: make(map[netip.Addr]*pendingRegistration), storageFails: func() bool { return false },
 		over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),

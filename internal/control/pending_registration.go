@@ -67,8 +67,7 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 		switch fresh := h.Fresh(now); {
 		case fresh && h.Err() == nil && h.At().Ifindex != 0:
 			at, proven := d.hosts.Proven(h, key, !reg.Master.IsValid(), now)
-			if err := d.checkAllowed(m.IP, at); err != nil {
-				d.notify(true, "a host may not be a member here", "group", r.Group, "member", m.IP, "error", err)
+			if d.checkAllowed(m.IP, at) != nil {
 				d.abandonPending(r.Group, a)
 				return nil, rejected(envelope.Problem{Reason: envelope.NotAllowed, Member: m.Key()})
 			}
@@ -77,7 +76,6 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 				d.inquirer.Prove(h, key)
 			}
 		case fresh && h.Err() != nil && !errors.Is(h.Err(), locate.ErrPending):
-			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", h.Err())
 			h.DropAnswer() // the next registration causes a new lookup
 			d.abandonPending(r.Group, a)
 			return nil, rejected(envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 )
 
@@ -46,5 +47,38 @@ func TestRefusalsNamePortAndCause(t *testing.T) {
 		if es := f.events(i, api.EventRejected); len(es) != 1 || !strings.Contains(es[0].Reason, c.want) {
 			t.Errorf("the journal has %+v, want %q", es, c.want)
 		}
+	}
+}
+
+// Registrations without end of hosts that cannot be members are a few lines of the log, whatever the reason.
+func TestUnlocatableMembersFillNoLog(t *testing.T) {
+	f := newFakeSwitch(t, 6, 1)
+	f.locator.set(3, 4, 3, errors.New("10.77.0.4 is reached through eth9, which is no port of this switch"))
+	f.control.do(func() {
+		f.control.ports[5].allow = &config.Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")}}
+	})
+	const times = 30
+	for i := range times {
+		for _, member := range []int{3, 5} {
+			r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: "strict", NoRepair: true}
+			for _, m := range []int{0, 1, member} {
+				r.Members = append(r.Members, f.record(m, api.QPN(0x100*(i+1)+m)))
+			}
+			if err := f.Register(r); err == nil {
+				t.Fatal("a host that cannot be a member is one")
+			}
+		}
+	}
+	f.control.do(func() {
+		for range times {
+			if v := f.control.dir.Ways(fakeHost(3)); v.Verdict.Kind == envelope.VerdictAccepted {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.warnings); n < 2 || n > 4 {
+		t.Errorf("%d warnings about %d registrations:\n%s", n, 2*times, strings.Join(f.warnings, "\n"))
 	}
 }

@@ -30,6 +30,7 @@ func (c *control) timedWork() []timed {
 		sampled(c, c.refused.unsendable, c.logUnsendable),
 		sampled(c, c.refused.rejected, c.logRejection),
 		sampled(c, c.refused.unchanged, c.logUnchanged),
+		sampled(c, c.dir.noWays, c.dir.logNoWay),
 		{c.outcomes.turns.next, func() { c.outcomes.turns.due(c.now(), c.logTurn) }},
 		sampled(c, x.refused, c.logRefused),
 		sampled(c, x.states, c.logState),

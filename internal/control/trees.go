@@ -31,12 +31,25 @@ func (d *directory) Ways(host netip.Addr) envelope.Ways {
 	case w.pending:
 		return envelope.Ways{Verdict: envelope.Verdict{Kind: envelope.VerdictLater, Problem: envelope.Problem{Reason: envelope.UnknownMemberLocation}}}
 	}
-	d.notify(true, "the switch knows no way to a member", "member", host, "error", w.err)
+	x := noWay{host, w.err}
+	if suppressed, report := d.noWays.add(d.now(), 0, x); report {
+		d.logNoWay(x, suppressed)
+	}
 	p := envelope.Problem{Reason: envelope.UnknownMemberLocation}
 	if h := d.hosts.Of(host); h != nil && len(h.Hops()) > 0 {
 		p.Reason, p.Value = envelope.NoWay, hopNumber(h.Hops()[0].Gateway)
 	}
 	return envelope.Ways{Verdict: rejected(p)}
+}
+
+// noWay is a member that the switch knows no way to. Any host with a key can have such ones looked up without end.
+type noWay struct {
+	host netip.Addr
+	err  error
+}
+
+func (d *directory) logNoWay(x noWay, suppressed uint64) {
+	d.notify(true, "the switch knows no way to a member", "member", x.host, "error", x.err, "suppressed", suppressed)
 }
 
 // hopNumber returns a next hop as the Value of an envelope.Problem.
