@@ -3,7 +3,11 @@
 
 package dataplane
 
-import "github.com/gleam-rdma/gleam/mcast"
+import (
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
 
 // The needs of a group at its worker: frames for the copies of one packet, and entries in
 // the ports' rings. Members that have gone need nothing.
@@ -68,6 +72,27 @@ func (w *worker) setTable(id mcast.GroupID, t groupTable) {
 		p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))
 		p.maxPacketCopies = max(p.maxPacketCopies, n.packets*max(1, t.maxBuffers))
 	}
+}
+
+// CapacityError says that there is too little packet memory for a group.
+type CapacityError struct{ Copies, Limit int }
+
+func (e *CapacityError) Error() string {
+	return fmt.Sprintf("its packets have to go to %d receivers at once, and there is packet memory for %d: raise umem.frames", e.Copies, e.Limit)
+}
+
+// checkCapacity returns a CapacityError if a packet of t could never have all its copies, wherever its members are.
+func (w *worker) checkCapacity(t *groupTable) error {
+	copies := 0
+	for i := range t.legs {
+		if t.legs[i].live > 0 {
+			copies++
+		}
+	}
+	if limit := w.capacity(t.portNeeds(len(w.ports)), t.maxBuffers); copies > limit {
+		return &CapacityError{copies, limit}
+	}
+	return nil
 }
 
 // capacity returns how many members a group may have, given the packets that each port

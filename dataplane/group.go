@@ -84,37 +84,70 @@ func (p *Plane) NewGroup(id mcast.GroupID, ip netip.Addr) *Group {
 // Worker returns the index of the worker that owns the group.
 func (g *Group) Worker() int { return g.worker.index }
 
-// MaxMembers returns how many members the group may have with table t.
-func (g *Group) MaxMembers(t *Table) (n int, err error) {
-	x := g.worker.makeTable(t)
-	if !g.worker.do(func() { n = g.worker.capacity(x.portNeeds(len(g.worker.ports)), x.maxBuffers) }) {
-		return 0, ErrStopped
-	}
-	return n, nil
-}
-
 // Install makes the worker serve the group, or replaces the group that it serves by this
 // handle, whose last state goes to was. Packets for the group are then handed, and as far
-// as NICs can, steered to the worker. If the core refuses the group, nothing changes.
+// as NICs can, steered to the worker. If the worker refuses the group, nothing changes.
 func (g *Group) Install(spec mcast.GroupSpec, t *Table, was *GroupState) error {
 	x := g.worker.makeTable(t)
 	var err error
 	if !g.worker.do(func() {
 		g.worker.read(g.id, was)
-		err = g.worker.putGroup(spec, x)
+		err = g.worker.install(spec, x)
 	}) {
 		return ErrStopped
 	}
 	if err == nil && !g.installed {
-		g.installed = true
-		g.plane.workers.owners.put(g.ip, g.worker.index) // now that the core has the group
-		if t.IP != g.ip {
-			g.alias = alias{rocev2.KeyOf(t.IP), t.QPN}
-			g.worker.aliases.change(g.alias, g.ip)
-		}
-		g.addNICRules()
+		g.noteInstalled(t)
 	}
 	return err
+}
+
+// noteInstalled has packets for the group handed to the worker, now that the core has it.
+func (g *Group) noteInstalled(t *Table) {
+	g.installed = true
+	g.plane.workers.owners.put(g.ip, g.worker.index)
+	if t.IP != g.ip {
+		g.alias = alias{rocev2.KeyOf(t.IP), t.QPN}
+		g.worker.aliases.change(g.alias, g.ip)
+	}
+	g.addNICRules()
+}
+
+// Installation is one new group of Plane.InstallGroups.
+type Installation struct {
+	Group *Group
+	Spec  mcast.GroupSpec
+	Table Table
+	Err   error // the result: why the worker does not serve the group
+}
+
+// InstallGroups makes the workers serve new groups, as Group.Install does. It waits once for each worker, and not for each
+// group: the workers serve no packet meanwhile.
+func (p *Plane) InstallGroups(all []Installation) {
+	for _, w := range p.workers.all {
+		tables := make([]groupTable, len(all))
+		for i := range all {
+			if all[i].Group.worker == w {
+				tables[i] = w.makeTable(&all[i].Table)
+			}
+		}
+		stopped := !w.do(func() {
+			for i := range all {
+				if x := &all[i]; x.Group.worker == w {
+					x.Err = w.install(x.Spec, tables[i])
+				}
+			}
+		})
+		for i := range all {
+			switch x := &all[i]; {
+			case x.Group.worker != w:
+			case stopped:
+				x.Err = ErrStopped
+			case x.Err == nil:
+				x.Group.noteInstalled(&x.Table)
+			}
+		}
+	}
 }
 
 // Remove ends the group. Its last state goes to last.
@@ -145,12 +178,15 @@ func (g *Group) RemoveMember(m mcast.MemberID, before *mcast.Outcomes) error {
 	return nil
 }
 
-// Update changes members. The outcomes of the group until then go to before. If the core
+// Update changes members. The outcomes of the group until then go to before. If the worker
 // refuses the update, nothing changes.
 func (g *Group) Update(u *Update, before *mcast.Outcomes) error {
 	x := g.worker.makeTable(&u.Table)
 	var err error
 	if !g.worker.do(func() {
+		if err = g.worker.checkCapacity(&x); err != nil {
+			return
+		}
 		g.worker.disturbFastGroup(g.id)
 		g.worker.core.Group(g.id).Outcomes(before)
 		err = g.worker.updateGroup(g.id, u, x)
@@ -253,6 +289,14 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
 	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].blamed()
 	s.Costs = w.core.Group(id).Costs(w.now, true, s.Costs)
+}
+
+// install is putGroup, unless there is too little packet memory.
+func (w *worker) install(spec mcast.GroupSpec, t groupTable) error {
+	if err := w.checkCapacity(&t); err != nil {
+		return err
+	}
+	return w.putGroup(spec, t)
 }
 
 // putGroup makes the core serve a group and installs its tables.

@@ -4,6 +4,7 @@
 package control
 
 import (
+	"errors"
 	"math"
 	"net/netip"
 	"slices"
@@ -171,15 +172,12 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	}
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
-	if limit, err := g.handle.MaxMembers(&table); err == nil && copiesOf(slots) > limit {
-		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
-	}
 	spec := d.makeSpec(g.id, r, &table)
 	spec.Tree.Running = r.Tree != nil && r.Tree.Elsewhere
 	d.generations++
 	spec.Generation = d.generations
 	if err := g.handle.Install(spec, &table, &d.scratch); err != nil { // scratch: of the registration that is replaced
-		return d.coreRefused(r, err)
+		return d.workerRefused(r, err)
 	}
 	if d.groups[r.Group] != nil {
 		if g.key != key {
@@ -244,9 +242,11 @@ func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locat
 	return places, verdict
 }
 
-// coreRefused returns the verdict for a group that passed all checks but that the core
-// refused.
-func (d *directory) coreRefused(r *envelope.Registration, err error) envelope.Verdict {
+// workerRefused returns the verdict for a group that passed all checks but that its worker, or the core there, refused.
+func (d *directory) workerRefused(r *envelope.Registration, err error) envelope.Verdict {
+	if few, ok := errors.AsType[*dataplane.CapacityError](err); ok {
+		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(few.Limit)})
+	}
 	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
 	return rejected(envelope.Problem{Reason: envelope.Malformed})
 }

@@ -63,17 +63,6 @@ func inTree(legs []mcast.Neighbor) bool {
 	return slices.ContainsFunc(legs, func(n mcast.Neighbor) bool { return n != envelope.NoNeighbour })
 }
 
-// copiesOf returns the number of legs with a member.
-func copiesOf(slots []slot) int {
-	used := make(map[mcast.LegID]struct{}, len(slots))
-	for i := range slots {
-		if s := &slots[i]; !s.gone {
-			used[s.leg] = struct{}{}
-		}
-	}
-	return len(used)
-}
-
 // treeSpec returns the place of this switch in the tree of r's data: a parent without
 // members behind it has no part in that.
 func treeSpec(r *envelope.Registration) mcast.TreeSpec {

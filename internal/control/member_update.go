@@ -81,12 +81,8 @@ func (g *group) numbered(n uint32) int {
 func (d *directory) update(r *envelope.Registration, places []locate.Location) envelope.Verdict {
 	g := d.groups[r.Group]
 	p := d.planMembers(g, r, places)
-	limit, err := g.handle.MaxMembers(&p.update.Table)
-	if err == nil && copiesOf(p.slots) > limit {
-		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
-	}
 	if err := g.handle.Update(&p.update, &d.scratch.Outcomes); err != nil {
-		return d.coreRefused(r, err)
+		return d.workerRefused(r, err)
 	}
 	for _, m := range p.update.Remove {
 		d.reportLastOutcome(g, int(m))

@@ -59,7 +59,7 @@ var _ = []mutant.Mutant{
 	mutant.New("allow lists do not count after a restart", "Places", mutant.In((*directory).checkRestored,
 		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil {",
 		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil && d == nil {")),
-	mutant.New("a path MTU that does not fit is not reported after a restart", "Places", mutant.In((*control).restoreGroup,
+	mutant.New("a path MTU that does not fit is not reported after a restart", "Places", mutant.In((*control).restored,
 		"c.checkPMTU(g)\n\tc.checkIsolation(g)\n\tc.announceGroup(g)",
 		"c.checkIsolation(g)\n\tc.announceGroup(g)")),
 	mutant.New("a registration that is given up is waited for", "Places", mutant.In((*directory).locateMembers,

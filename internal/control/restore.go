@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
 	"github.com/gleam-rdma/gleam/internal/control/statefile"
@@ -33,14 +34,9 @@ func (c *control) restoreGroups() {
 		}
 	}
 	places := c.dir.hosts.Recall(c.kernel.locator, s)
-	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
-		g := s.Groups[ip]
-		if err := c.restoreGroup(g, silent); err != nil {
-			c.notify(true, "a group of before the restart is not served any more", "group", ip, "error", err, "remedy", "its members have to reset their queue pairs and register again")
-			change.DropGroup(ip)
-			continue
-		}
-		c.notify(false, "group goes on after the restart", "group", ip, "epoch", g.Registration.Epoch, "members", len(g.Registration.Members))
+	together := installTogether * c.plane.Workers() // a multiple: groups take the workers in turn
+	for ips := range slices.Chunk(slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare), together) {
+		c.restoreTogether(s, ips, silent, &change)
 	}
 	for ip := range s.Hosts {
 		change.PutHost(ip, &statefile.Host{}) // unless it is the host of a member
@@ -53,70 +49,97 @@ func (c *control) restoreGroups() {
 	c.keeper.ForgetBefore()
 }
 
-func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
+// installTogether bounds the groups that a worker takes up at a time: it moves no packets meanwhile.
+const installTogether = 64
+
+// restoreTogether takes up some of the groups of s. What could not be is added to change.
+func (c *control) restoreTogether(s *statefile.State, ips []netip.Addr, silent time.Duration, change *statefile.Change) {
+	failed := func(ip netip.Addr, err error) {
+		c.notify(true, "a group of before the restart is not served any more", "group", ip, "error", err, "remedy", "its members have to reset their queue pairs and register again")
+		change.DropGroup(ip)
+	}
+	groups, installs := make([]*group, 0, len(ips)), make([]dataplane.Installation, 0, len(ips))
+	for _, ip := range ips {
+		g, install, err := c.prepareRestored(s.Groups[ip], silent)
+		if err != nil {
+			failed(ip, err)
+			continue
+		}
+		groups, installs = append(groups, g), append(installs, install)
+	}
+	c.plane.InstallGroups(installs)
+	for i, g := range groups {
+		r := g.reg
+		if err := installs[i].Err; err != nil {
+			c.dir.freeIDs = append(c.dir.freeIDs, g.id)
+			failed(r.Group, errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out)))
+			continue
+		}
+		c.restored(g)
+		c.notify(false, "group goes on after the restart", "group", r.Group, "epoch", r.Epoch, "members", len(r.Members))
+	}
+}
+
+// prepareRestored makes x, a group of before the restart, one of the registrar, and returns it for its worker to install.
+func (c *control) prepareRestored(x *statefile.Group, silent time.Duration) (g *group, install dataplane.Installation, err error) {
 	switch {
 	case x.Failed:
-		return errors.New("the group had failed")
+		return nil, install, errors.New("the group had failed")
 	case c.dir.defaults.psnProbe == 0:
-		return errors.New("with psn_probe 0s receivers are not asked what they have")
+		return nil, install, errors.New("with psn_probe 0s receivers are not asked what they have")
+	case len(c.dir.freeIDs) == 0:
+		return nil, install, fmt.Errorf("the table is full with %d groups", c.dir.maxGroups)
 	}
 	saved, err := c.savedGroup(x)
 	if err != nil {
-		return err
+		return nil, install, err
 	}
 	r := &saved.Registration
 	var places []locate.Location
 	for _, m := range membersHere(r).Members {
 		h := c.dir.hosts.Of(m.IP)
 		if h == nil {
-			return fmt.Errorf("member %s is here, and was behind another switch", m.IP)
+			return nil, install, fmt.Errorf("member %s is here, and was behind another switch", m.IP)
 		}
 		at, _ := h.Place(x.Key)
 		places = append(places, at)
 	}
 	if err := c.dir.checkRestored(r, places); err != nil {
-		return err
+		return nil, install, err
 	}
 	if err := c.registrar.Restore(c.now(), saved); err != nil {
-		return err
+		return nil, install, err
 	}
-	g, err := c.dir.restore(x, r, places, silent)
-	if err != nil {
-		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
-	}
+	g, install = c.dir.prepareRestored(x, r, places, silent)
 	g.reg = c.registrar.Registration(r.Group)
+	return g, install, nil
+}
+
+// restored makes the switch's what its worker has installed.
+func (c *control) restored(g *group) {
+	c.dir.groups[g.reg.Group], c.dir.byID[g.id] = g, g
+	c.dir.setSlots(g, nil, g.reg)
 	for ip := range g.hosts() {
 		c.dir.hosts.RequestOnce(c.dir.hosts.Of(ip)) // the host may have moved meanwhile
 	}
 	c.checkPMTU(g)
 	c.checkIsolation(g)
 	c.announceGroup(g)
-	return nil
 }
 
-// restore makes the switch serve r, a group of before the restart, of which the file has x. The
-// members here were at places, and nothing has gone to them for the time of silent.
-func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places []locate.Location, silent time.Duration) (*group, error) {
-	if len(d.freeIDs) == 0 {
-		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
-	}
+// prepareRestored returns r, a group of before the restart, of which the file has x, with what its worker is to install.
+// The members here were at places, and nothing has gone to them for the time of silent.
+func (d *directory) prepareRestored(x *statefile.Group, r *envelope.Registration, places []locate.Location, silent time.Duration) (*group, dataplane.Installation) {
 	id := d.freeIDs[len(d.freeIDs)-1]
 	g := &group{id: id, key: x.Key, handle: *d.plane.NewGroup(id, r.Group)}
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
-	if limit, err := g.handle.MaxMembers(&table); err == nil && copiesOf(slots) > limit {
-		return nil, fmt.Errorf("its packets have to go to %d receivers at once, and there is packet memory for %d: raise umem.frames", copiesOf(slots), limit)
-	}
 	spec := d.makeSpec(id, r, &table)
 	spec.Tree.Running = r.Tree != nil
 	d.generations++
 	spec.Generation = d.generations
 	spec.Resume, spec.SilentFor = positionsOf(x.Turn, r.Members), silent
-	if err := g.handle.Install(spec, &table, &d.scratch); err != nil {
-		return nil, err
-	}
 	d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
-	d.groups[r.Group], d.byID[id] = g, g
 	g.slots, g.legs, g.registeredAt, g.generation = slots, legs, x.RegisteredAt, spec.Generation
 	g.kept.inFile, g.kept.turn = true, x.Turn
 	if x.Turn != nil {
@@ -124,8 +147,7 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 			g.kept.records = append(g.kept.records, &r.Members[i])
 		}
 	}
-	d.setSlots(g, nil, r)
-	return g, nil
+	return g, dataplane.Installation{Group: &g.handle, Spec: spec, Table: table}
 }
 
 // positionsOf returns the core's form of a stored turn. If no member had sent, all have their registered

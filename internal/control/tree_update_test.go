@@ -91,6 +91,17 @@ func TestUpdateInTree(t *testing.T) {
 	})
 }
 
+// copiesOf returns the number of legs with a member.
+func copiesOf(slots []slot) int {
+	used := make(map[mcast.LegID]struct{}, len(slots))
+	for i := range slots {
+		if s := &slots[i]; !s.gone {
+			used[s.leg] = struct{}{}
+		}
+	}
+	return len(used)
+}
+
 // The registrar is told of a group when the ways to a member below change, and of no other; the
 // hosts of such members are remembered as long as the group is there.
 func TestWaysOfMembersBelow(t *testing.T) {
