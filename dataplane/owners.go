@@ -21,11 +21,11 @@ import (
 // the last one.
 type groupOwners struct {
 	table      atomic.Pointer[ownerTable]
-	groups     int   // groups that have an owner
-	load       []int // number of groups, by worker
-	nextWorker int   // the worker to try first for a new group
-	recent     [maxRecentGroups]recentGroup
-	nextRecent int // index in recent
+	groups     int           // groups that have an owner
+	load       []int         // number of groups, by worker
+	nextWorker int           // the worker to try first for a new group
+	recent     []recentGroup // at most maxRecentGroups
+	nextRecent int           // index in recent
 }
 
 // The core of each worker remembers recent members (docs/AGGREGATION.md, R73): a group
@@ -134,7 +134,12 @@ func (o *groupOwners) remove(ip netip.Addr) {
 	s.worker.Store(removedOwner)
 	o.groups--
 	o.load[w]--
-	o.recent[o.nextRecent] = recentGroup{ip, w, time.Now()}
+	r := recentGroup{ip, w, time.Now()}
+	if len(o.recent) < maxRecentGroups {
+		o.recent = append(o.recent, r)
+		return
+	}
+	o.recent[o.nextRecent] = r
 	o.nextRecent = (o.nextRecent + 1) % maxRecentGroups
 }
 

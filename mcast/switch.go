@@ -297,6 +297,9 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	}
 	g.setFastPath(spec.FastPath)
 	g.agg.messages.spare = &s.pools.ends
+	if g.numbering.interval > 0 {
+		g.numbering.checks = make([]verification, 0, len(spec.Legs))
+	}
 	for _, l := range spec.Legs {
 		g.addLeg(l)
 	}

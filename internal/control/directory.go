@@ -325,7 +325,7 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 	if !r.NoRepair {
 		spec.Repair = d.defaults.repair
 	}
-	spec.Legs = d.legSpecs(r, t)
+	spec.Legs, spec.Members = d.legSpecs(r, t), make([]mcast.MemberSpec, 0, len(r.Members))
 	for i := range r.Members {
 		at := mcast.LegID(i)
 		if t.Legs != nil {
@@ -348,7 +348,7 @@ func (d *directory) stores(r *envelope.Registration) bool {
 // makeTable makes the worker's table of a registration: a destination for each member,
 // with the member's MemberID.
 func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mcast.Neighbor) dataplane.Table {
-	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PathMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
+	t := dataplane.Table{IP: d.addressOf(r.Group), QPN: r.QPN, PMTU: r.PathMTU, Legs: d.legsOf(legs), Layout: layoutOf(r), Destinations: make([]dataplane.Destination, 0, len(slots))}
 	for i := range slots {
 		m := slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{

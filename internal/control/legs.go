@@ -91,6 +91,7 @@ func layoutOf(r *envelope.Registration) uint32 {
 // legSpecs returns the core's legs of a registration with table t.
 func (d *directory) legSpecs(r *envelope.Registration, t *dataplane.Table) (legs []mcast.LegSpec) {
 	if t.Legs == nil {
+		legs = make([]mcast.LegSpec, 0, len(t.Destinations))
 		for i := range t.Destinations {
 			legs = append(legs, legSpec(&t.Destinations[i]))
 		}

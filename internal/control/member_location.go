@@ -67,10 +67,15 @@ func (d *directory) memberLocation(group, host netip.Addr, key envelope.KeyID, l
 // It must be called when members have joined or gone. It returns the hosts that are elsewhere now than the
 // other groups of g's key have them.
 func (d *directory) setMembers(g *group, was, slots []slot) (moved []*location.Host) {
-	now := make(map[netip.Addr]struct{}, len(slots))
+	var now map[netip.Addr]struct{} // those of slots; only if some may have left
+	if len(was) > 0 {
+		now = make(map[netip.Addr]struct{}, len(slots))
+	}
 	for i := range slots {
 		if s := &slots[i]; !s.gone && s.isHere() {
-			now[s.record.IP] = struct{}{}
+			if now != nil {
+				now[s.record.IP] = struct{}{}
+			}
 			h, elsewhere := d.hosts.Join(g.reg.Group, g.key, s.record.IP, s.at())
 			if elsewhere {
 				moved = append(moved, h)

@@ -37,6 +37,9 @@ func (c *control) restoreGroups() {
 	together := installTogether * c.plane.Workers() // a multiple: groups take the workers in turn
 	for ips := range slices.Chunk(slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare), together) {
 		c.restoreTogether(s, ips, silent, &change)
+		for _, ip := range ips {
+			delete(s.Groups, ip) // what was in the file is no longer needed
+		}
 	}
 	for ip := range s.Hosts {
 		change.PutHost(ip, &statefile.Host{}) // unless it is the host of a member
@@ -95,8 +98,9 @@ func (c *control) prepareRestored(x *statefile.Group, silent time.Duration) (g *
 		return nil, install, err
 	}
 	r := &saved.Registration
-	var places []locate.Location
-	for _, m := range membersHere(r).Members {
+	here := membersHere(r).Members
+	places := make([]locate.Location, 0, len(here))
+	for _, m := range here {
 		h := c.dir.hosts.Of(m.IP)
 		if h == nil {
 			return nil, install, fmt.Errorf("member %s is here, and was behind another switch", m.IP)
