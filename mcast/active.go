@@ -63,7 +63,6 @@ func (g *group) activate(now time.Duration) {
 			acks[i] = g.legs[i].newAckState()
 		}
 		g.acks = acks
-		g.cost = &costs{legs: make([]legCost, len(g.legs))}
 	}
 	g.growScratch()
 	for i := range g.activity {
@@ -79,6 +78,8 @@ func (g *group) activate(now time.Duration) {
 func (g *group) addLegState() {
 	if g.acks != nil {
 		g.acks = append(g.acks, g.legs[len(g.legs)-1].newAckState())
+	}
+	if g.cost != nil {
 		g.cost.legs = append(g.cost.legs, legCost{})
 	}
 	if g.activity == nil {

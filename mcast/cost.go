@@ -88,6 +88,13 @@ type legCost struct {
 	pathRTT          time.Duration // Cost.PathRTT
 }
 
+// beginCosts begins to keep the costs of g's legs: there is a source.
+func (g *group) beginCosts() {
+	if g.cost == nil {
+		g.cost = &costs{legs: make([]legCost, len(g.legs))}
+	}
+}
+
 // noteFault notes what leg i has shown. The last NAK says more than those before it, a full port
 // no more than a NAK, and silence least: every other fault has it too.
 func (g *group) noteFault(i int, f Fault) {

@@ -42,7 +42,7 @@ type group struct {
 	lag    lagLimit       `state:"encoded"`
 
 	activity  []legActivity `state:"encoded"` // the legs' activity, by LegID; nil unless the group is active
-	cost      *costs        `state:"ignored"` // nil before the group's first data
+	cost      *costs        `state:"ignored"` // nil before the group's first turn
 	members   []member      `state:"encoded"` // the members, by MemberID
 	byIP      memberIndex   `state:"constant"`
 	turn      turn          `state:"encoded"`

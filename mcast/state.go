@@ -59,6 +59,7 @@ func (c *stateCode) groups() {
 		c.g = g
 		c.deadline(g.id)
 		g.activate(c.Now)
+		g.beginCosts()
 		if c.Reading {
 			g.readState(c)
 			c.derive()

@@ -360,6 +360,7 @@ func (g *group) endTurn(out *Output) {
 // that it sent (R16).
 func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.activate(now)
+	g.beginCosts()
 	m := &g.members[k]
 	g.src.member, g.src.leg = int32(k), int32(m.leg)
 	g.src.addr = m.ip
