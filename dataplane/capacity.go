@@ -12,9 +12,6 @@ import (
 // The needs of a group at its worker: frames for the copies of one packet, and entries in
 // the ports' rings. Members that have gone need nothing.
 
-// portNeed is the number of copies of one packet of a group that go to a port, at most.
-type portNeed struct{ port, packets int }
-
 // isActive reports whether copies are made for l.
 func (l *leg) isActive() bool { return l.live > 0 && l.port >= 0 }
 
@@ -44,20 +41,15 @@ func (t *groupTable) markGone(id mcast.MemberID) {
 	}
 }
 
-// portNeeds returns the number of copies of one packet for each port that gets any.
-func (t *groupTable) portNeeds(ports int) (need []portNeed) {
+// portNeeds returns the number of copies of one packet that go to each port, at most.
+func (t *groupTable) portNeeds(ports int) []int {
 	copies := make([]int, ports)
 	for i := range t.legs {
 		if l := &t.legs[i]; l.isActive() {
 			copies[l.port]++
 		}
 	}
-	for p, n := range copies {
-		if n > 0 {
-			need = append(need, portNeed{p, n})
-		}
-	}
-	return need
+	return copies
 }
 
 // setTable sets a group's tables and raises maxPacketFrames of its ports, so that the TX
@@ -67,10 +59,13 @@ func (w *worker) setTable(id mcast.GroupID, t groupTable) {
 	w.disturbFastGroup(id)
 	t.noteIsolation(w.ports)
 	w.groups[id] = t
-	for _, n := range t.portNeeds(len(w.ports)) {
-		p := w.ports[n.port]
-		p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))
-		p.maxPacketCopies = max(p.maxPacketCopies, n.packets*max(1, t.maxBuffers))
+	for pi, n := range t.portNeeds(len(w.ports)) {
+		if n == 0 {
+			continue
+		}
+		p := w.ports[pi]
+		p.maxPacketFrames = max(p.maxPacketFrames, (n+maxFeedback)*max(1, t.maxBuffers))
+		p.maxPacketCopies = max(p.maxPacketCopies, n*max(1, t.maxBuffers))
 	}
 }
 
@@ -95,19 +90,22 @@ func (w *worker) checkCapacity(t *groupTable) error {
 	return nil
 }
 
-// capacity returns how many members a group may have, given the packets that each port
-// needs (need) and the buffers of a packet. With more members there could never be frames
+// capacity returns how many members a group may have, given the copies that go to each port
+// (need) and the buffers of a packet. With more members there could never be frames
 // for all copies of one packet, and the group would starve. Half of the frames may be in
 // the fill rings. Where a port's TX ring is the limit, it bounds the members behind that
 // port.
-func (w *worker) capacity(need []portNeed, buffers int) int {
+func (w *worker) capacity(need []int, buffers int) int {
 	frames := w.umem.Frames() / 2
 	if w.workers != nil {
 		frames -= w.umem.Frames() / 8 // in the pools of other workers
 	}
 	limit := wholePackets(frames, buffers) - maxFeedback
-	for _, n := range need {
-		if ring := wholePackets(cap(w.ports[n.port].staged), buffers) - maxFeedback; n.packets > ring {
+	for pi, n := range need {
+		if n == 0 {
+			continue
+		}
+		if ring := wholePackets(cap(w.ports[pi].staged), buffers) - maxFeedback; n > ring {
 			limit = min(limit, ring)
 		}
 	}

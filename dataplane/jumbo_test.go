@@ -247,7 +247,7 @@ func TestNoFramesForLongPackets(t *testing.T) {
 // As many members as there is room for packets of several buffers for.
 func TestCapacityCountsBuffers(t *testing.T) {
 	b := newJumboBench(t, 2, 2048)
-	need := []portNeed{{0, 1000}}
+	need := []int{1000}
 	for _, c := range []struct{ pmtu, buffers, capacity int }{{1024, 1, 508}, {2048, 2, 252}, {4096, 3, 166}} {
 		if n := b.w.makeTable(&Table{IP: b.group, PMTU: c.pmtu}).maxBuffers; n != c.buffers {
 			t.Errorf("path MTU %d: %d buffers, want %d", c.pmtu, n, c.buffers)

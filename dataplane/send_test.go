@@ -58,30 +58,7 @@ func TestOneClosureForManyPackets(t *testing.T) {
 			})
 			announcements = append(announcements, Announcement{Port: i % 3, Group: netip.MustParseAddr("10.77.254.1")})
 		}
-		// play counts the closures of send, and runs them.
-		play := func(send func()) (closures int) {
-			done := make(chan struct{})
-			go func() {
-				send()
-				close(done)
-			}()
-			var none chan func()
-			second := none
-			if workers == 2 {
-				second = s.all[1].closures
-			}
-			for {
-				select {
-				case f := <-s.all[0].closures:
-					f()
-				case f := <-second:
-					f()
-				case <-done:
-					return closures
-				}
-				closures++
-			}
-		}
+		play := func(send func()) int { return countClosures(s.all, send) }
 		if n := play(func() { p.SendUDP(datagrams) }); n != workers {
 			t.Errorf("%d workers: %d closures for %d datagrams", workers, n, len(datagrams))
 		}
@@ -102,6 +79,27 @@ func TestOneClosureForManyPackets(t *testing.T) {
 		if n := play(func() { p.SendUDP(nil) }); n != 0 {
 			t.Errorf("%d closures for nothing", n)
 		}
+	}
+}
+
+// countClosures calls send, which gives closures to workers, runs them, and returns how many they are.
+func countClosures(workers []*worker, send func()) (closures int) {
+	done := make(chan struct{})
+	go func() {
+		send()
+		close(done)
+	}()
+	second := workers[len(workers)-1].closures // of two, or the only one again
+	for {
+		select {
+		case f := <-workers[0].closures:
+			f()
+		case f := <-second:
+			f()
+		case <-done:
+			return closures
+		}
+		closures++
 	}
 }
 

@@ -78,8 +78,9 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 	if g.isStale(p) {
 		p = &Positions{Members: make([]Position, len(g.members))}
 	}
+	x.firstPSN = make([]rocev2.PSN, len(g.members))
 	for i := range g.members {
-		x.firstPSN = append(x.firstPSN, g.members[i].ePSN)
+		x.firstPSN[i] = g.members[i].ePSN
 		m, at := &g.members[i], &p.Members[i]
 		if t := g.tree(); t != nil && at.Known && !g.legs[m.leg].connected() {
 			t.edges.unknown[i] = false

@@ -18,7 +18,7 @@ import (
 // newSlots returns the slots of a registration whose members are all new, and its legs, as group.legs. places are the locations of the members that are
 // here, in their order.
 func newSlots(r *envelope.Registration, places []locate.Location) (slots []slot, legs []mcast.Neighbor) {
-	slots = make([]slot, len(r.Members))
+	slots, legs = make([]slot, len(r.Members)), make([]mcast.Neighbor, 0, len(r.Members))
 	for i := range slots {
 		s := &slots[i]
 		s.record, s.number, s.behind = &r.Members[i], r.Number(i), r.Tree.Leg(i)

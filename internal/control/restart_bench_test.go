@@ -5,17 +5,11 @@ package control
 
 import (
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/internal/control/statefile"
-	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // BenchmarkRestart is the start of a switch with the groups of a state file. heap/group is what they
@@ -29,7 +23,7 @@ func BenchmarkRestart(b *testing.B) {
 }
 
 func benchmarkRestart(b *testing.B, groups, members int) {
-	config := fmt.Sprintf("psn_probe: 1ms\nenvelope: {insecure: true}\ngroup_prefixes: [10.80.0.0/12]\nlimits: {groups: %d}\n", groups)
+	config := restartConfig(groups)
 	dir := b.TempDir()
 	writeGroups(b, filepath.Join(dir, "groups"), groups, members)
 	for b.Loop() {
@@ -80,36 +74,4 @@ func gcPauses() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.PauseTotalNs
-}
-
-// writeGroups writes the state file of a switch whose groups have members at the first hosts.
-func writeGroups(b *testing.B, path string, groups, members int) {
-	x, _, err := statefile.Open(path, statefile.Options{Interval: time.Millisecond})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var change statefile.Change
-	for i := range members {
-		at := statefile.Location{Port: fmt.Sprintf("f%d", i), MAC: [6]byte{2, 0, 0, 0, 0, byte(i)}, Hop: fakeHost(i)}
-		change.PutHost(fakeHost(i), &statefile.Host{Pinned: at, Locations: map[envelope.KeyID]statefile.Location{0: at}})
-	}
-	for n := range groups {
-		g := &statefile.Group{Transaction: 1, Digests: make([][32]byte, 1), RegisteredAt: time.Now().Truncate(time.Millisecond), Registration: envelope.Registration{
-			Group: netip.AddrFrom4([4]byte{10, 80 + byte(n>>16), byte(n >> 8), byte(n)}), Epoch: 1, GroupParams: mcast.GroupParams{QPN: 0x4711, PathMTU: 1024},
-			Lease: 10 * time.Minute, Master: netip.AddrPortFrom(fakeHost(0), 4797),
-		}}
-		for i := range members {
-			m := envelope.MemberRecord{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + n), SQPSN: 1, RQPSN: 1}
-			g.Registration.Members, g.Joined = append(g.Registration.Members, m), append(g.Joined, 1)
-		}
-		change.PutGroup(g)
-		if n%1000 == 999 {
-			x.Append(&change)
-			change = statefile.Change{}
-		}
-	}
-	x.Append(&change)
-	if err := x.Close(); err != nil {
-		b.Fatal(err)
-	}
 }

@@ -361,13 +361,17 @@ func (r *reader) group(ip netip.Addr) *Group {
 	}
 	g.Key = envelope.KeyID(r.upTo(0xFFFF))
 	g.Transaction = r.u32()
-	for n := r.uvarint(); n > 0 && r.ok(); n-- {
+	digests := r.uvarint()
+	g.Digests = roomFor[[32]byte](r, digests)
+	for n := digests; n > 0 && r.ok(); n-- {
 		var d [32]byte
 		copy(d[:], r.bytes(32))
 		g.Digests = append(g.Digests, d)
 	}
 	g.RegisteredAt = time.UnixMilli(int64(r.count()))
-	for n := r.uvarint(); n > 0 && r.ok(); n-- {
+	members := r.uvarint()
+	g.Registration.Members, g.Joined = roomFor[envelope.MemberRecord](r, members), roomFor[uint64](r, members)
+	for n := members; n > 0 && r.ok(); n-- {
 		g.Registration.Members = append(g.Registration.Members, r.record())
 		g.Joined = append(g.Joined, r.uvarint())
 	}

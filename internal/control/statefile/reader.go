@@ -33,6 +33,15 @@ func (r *reader) bytes(n uint64) []byte {
 	return t
 }
 
+// roomFor returns an empty slice with room for n values of at least a byte each, nil for none. It is no longer than what
+// is left to read.
+func roomFor[T any](r *reader, n uint64) []T {
+	if n == 0 {
+		return nil
+	}
+	return make([]T, 0, min(n, uint64(len(r.b))))
+}
+
 func (r *reader) u8() byte {
 	if t := r.bytes(1); t != nil {
 		return t[0]
