@@ -24,7 +24,7 @@ type groupOwners struct {
 	groups     int           // groups that have an owner
 	load       []int         // number of groups, by worker
 	nextWorker int           // the worker to try first for a new group
-	recent     []recentGroup // at most maxRecentGroups
+	recent     []recentGroup // the groups that were removed last, at most maxRecentGroups
 	nextRecent int           // index in recent
 }
 
