@@ -48,65 +48,74 @@ func (f *fakeSwitch) registerMany(first, groups, members int) {
 // collection, also of one that is kept over a restart. The bounds are a tenth above what is measured. With -v, the test
 // says which packages have allocated it.
 func TestMemoryOfAGroup(t *testing.T) {
-	const warm, groups = 128, 1024
 	for _, c := range []struct {
 		members      int
 		kept         bool
 		bytes, count uint64
 	}{{4, false, 3650, 13}, {16, false, 7450, 13}, {4, true, 4200, 18}, {16, true, 8500, 18}} {
-		more := ""
-		if c.kept {
-			more = "state: " + t.TempDir() + "\n"
-		}
-		f := newFakeSwitchWith(t, c.members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n"+more)
-		f.control.do(func() {
-			f.control.dir.hosts.FollowKernel(true)
-			f.know(c.members)
-		})
-		f.registerMany(0, warm, c.members)
-		if rate := runtime.MemProfileRate; testing.Verbose() {
-			runtime.MemProfileRate = 1
-			defer func() { runtime.MemProfileRate = rate }()
-		}
-		flush := func() {
-			if k := f.control.keeper.Keeper; k != nil {
-				if err := k.Flush(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		flush()
-		bytes, count := heapInUse()
-		rooms := heapByPackage()
-		f.registerMany(warm, groups, c.members)
-		if n, err := f.Groups(nil); err != nil || len(n) != warm+groups {
-			t.Fatalf("%d groups, %v", len(n), err)
-		}
-		f.log = nil // the log of the test
-		f.control.do(func() {
-			// What is to be announced is no memory of idle groups, and the journal is bounded.
-			*f.control.departures.announcer, f.control.journal = *newAnnouncer(), store.NewJournal()
-		})
-		flush()
-		bytesNow, countNow := heapInUse()
-		bytes, count = (bytesNow-bytes)/groups, (countNow-count)/groups
-		t.Logf("a group of %d members, kept %t: %d bytes in %d objects", c.members, c.kept, bytes, count)
-		if testing.Verbose() {
-			now := heapByPackage()
-			for room, x := range now {
-				now[room] = inUse{x.bytes - rooms[room].bytes, x.objects - rooms[room].objects}
-			}
-			for _, room := range slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Compare(now[b].bytes, now[a].bytes) }) {
-				if x := now[room]; x.bytes >= 8*groups {
-					t.Logf("%8d bytes %6.1f objects  %s", x.bytes/groups, float64(x.objects)/groups, room)
-				}
-			}
+		bytes, count := memoryOfAGroup(t, c.members, c.kept)
+		for try := 0; try < 2 && (bytes > c.bytes || count > c.count); try++ { // what earlier tests have left ends meanwhile
+			bytes, count = memoryOfAGroup(t, c.members, c.kept)
 		}
 		if bytes > c.bytes || count > c.count {
 			t.Errorf("a group of %d members, kept %t, takes %d bytes in %d objects, more than %d in %d", c.members, c.kept, bytes, count, c.bytes, c.count)
 		}
-		f.stop()
 	}
+}
+
+// memoryOfAGroup returns the bytes and objects of the heap that a group takes.
+func memoryOfAGroup(t *testing.T, members int, kept bool) (bytes, count uint64) {
+	const warm, groups = 128, 1024
+	more := ""
+	if kept {
+		more = "state: " + t.TempDir() + "\n"
+	}
+	f := newFakeSwitchWith(t, members, 1, manyPrefix+"psn_probe: 1ms\nenvelope: {insecure: true}\n"+more)
+	f.control.do(func() {
+		f.control.dir.hosts.FollowKernel(true)
+		f.know(members)
+	})
+	f.registerMany(0, warm, members)
+	if rate := runtime.MemProfileRate; testing.Verbose() {
+		runtime.MemProfileRate = 1
+		defer func() { runtime.MemProfileRate = rate }()
+	}
+	flush := func() {
+		if k := f.control.keeper.Keeper; k != nil {
+			if err := k.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flush()
+	bytes, count = heapInUse()
+	rooms := heapByPackage()
+	f.registerMany(warm, groups, members)
+	if n, err := f.Groups(nil); err != nil || len(n) != warm+groups {
+		t.Fatalf("%d groups, %v", len(n), err)
+	}
+	f.log = nil // the log of the test
+	f.control.do(func() {
+		// What is to be announced is no memory of idle groups, and the journal is bounded.
+		*f.control.departures.announcer, f.control.journal = *newAnnouncer(), store.NewJournal()
+	})
+	flush()
+	bytesNow, countNow := heapInUse()
+	bytes, count = (bytesNow-bytes)/groups, (countNow-count)/groups
+	t.Logf("a group of %d members, kept %t: %d bytes in %d objects", members, kept, bytes, count)
+	if testing.Verbose() {
+		now := heapByPackage()
+		for room, x := range now {
+			now[room] = inUse{x.bytes - rooms[room].bytes, x.objects - rooms[room].objects}
+		}
+		for _, room := range slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Compare(now[b].bytes, now[a].bytes) }) {
+			if x := now[room]; x.bytes >= 8*groups {
+				t.Logf("%8d bytes %6.1f objects  %s", x.bytes/groups, float64(x.objects)/groups, room)
+			}
+		}
+	}
+	f.stop()
+	return bytes, count
 }
 
 // heapInUse returns the bytes and objects of the heap after garbage collection.
