@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // Every requested change is reported once, with its outcome. Reads are not.

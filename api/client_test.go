@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 var build = api.Version{Version: "v1", Go: "go1", Started: time.Unix(1e9, 0).UTC(), Pid: 7}

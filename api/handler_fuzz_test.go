@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // FuzzHandler sends arbitrary requests to the API: every answer is JSON with a status

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // A reload is a change: only POST does it. A switch without a configuration file

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 const saneJSON = `{"group":"10.77.254.1","members":[{"ip":"10.77.0.1","qpn":17,"sq_psn":0,"rq_psn":1},{"ip":"10.77.0.2","qpn":17,"sq_psn":0,"rq_psn":1}]}`

@@ -21,13 +21,13 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/config/trusted"
 	"github.com/gleam-rdma/gleam/internal/confine/privilege"
 	"github.com/gleam-rdma/gleam/internal/control"
 	"github.com/gleam-rdma/gleam/internal/doctor"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
+	"github.com/gleam-rdma/gleam/test/apitest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 

@@ -9,7 +9,7 @@
 // user space, and package host/endpoint/verbs on libibverbs, for RNICs and the
 // kernel's soft-RoCE. Because of the latter work requests name registered memory
 // ([Segment]) and PSNs are chosen before the connection, as ibv_modify_qp wants
-// them. Package host/endpoint/endpointtest has the tests that both must pass.
+// them. Package test/endpointtest has the tests that both must pass.
 //
 // A group has one master and any number of members ([Master], [Member]). Every
 // member, the master included, connects its queue pair to the same virtual

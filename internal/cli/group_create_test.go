@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // What the flags of group create say reaches the daemon.

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/test/apitest"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 

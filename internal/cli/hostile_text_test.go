@@ -11,8 +11,8 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // controls sets the title of a terminal, clears it, and turns the direction of text.

@@ -20,8 +20,8 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/cli"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // tracer has recorded a packet and its copies, one of them not sent.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/doctor/checks"
 	"github.com/gleam-rdma/gleam/internal/observe/watch"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
-	"github.com/gleam-rdma/gleam/host/endpoint/endpointtest"
 	"github.com/gleam-rdma/gleam/host/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/test/endpointtest"
 )
 
 // Environment variables: addresses of this host whose RDMA devices reach each

@@ -29,7 +29,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 var write = flag.Bool("write", false, "TestDocument writes docs/METRICS.md")

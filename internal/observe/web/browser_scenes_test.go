@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 	"github.com/gleam-rdma/gleam/test/browser"
 )
 

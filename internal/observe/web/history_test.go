@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/internal/observe/watch"
+	"github.com/gleam-rdma/gleam/test/apitest"
 )
 
 // A step of a tier has the mean of rates and the largest of levels; one without points has nothing, and

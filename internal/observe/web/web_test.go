@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/test/apitest"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/host/endpoint"
-	"github.com/gleam-rdma/gleam/host/endpoint/endpointtest"
 	"github.com/gleam-rdma/gleam/host/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/test/endpointtest"
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
