@@ -30,9 +30,6 @@ const (
 // holds reports whether nothing is sent before resumeAt.
 func (s recoveryState) holds() bool { return s == settling || s == waiting }
 
-// awaitsAnswer reports whether a probe is outstanding, or was answered last.
-func (s recoveryState) awaitsAnswer() bool { return s == probing || s == settling }
-
 func (s recoveryState) String() string {
 	return [...]string{"InSync", "Resending", "Probing", "Settling", "Waiting"}[s]
 }

@@ -189,3 +189,6 @@ func TestRecoveryDiagram(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// awaitsAnswer reports whether a probe is outstanding, or was answered last.
+func (s recoveryState) awaitsAnswer() bool { return s == probing || s == settling }

@@ -14,7 +14,6 @@ import (
 // reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
 // tests.
 var mayBeUnused = map[string]string{
-	"lab/sim/analytic.GoBackN":     "tests hold the Monte-Carlo against it",
 	"lab/sim/analytic.Literal":     "the paper's filter: tests show what it costs",
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 

@@ -6,7 +6,6 @@
 package analytic
 
 import (
-	"math"
 	"math/bits"
 
 	"github.com/gleam-rdma/gleam/lab/sim/topology"
@@ -88,16 +87,4 @@ func Copies(p Path, bytes int64, k, hops int, a topology.Time) topology.Time {
 func ScatterDoubling(p Path, bytes int64, ranks int, a topology.Time) topology.Time {
 	d := float64(p.Transfer(bytes))
 	return topology.Time(2*d*(1-1/float64(ranks))) + topology.Time(2*bits.Len(uint(ranks-1)))*a
-}
-
-// anyLost returns the probability that at least one of the copies of a packet is lost.
-func anyLost(loss float64, copies int) float64 {
-	return -math.Expm1(float64(copies) * math.Log1p(-loss))
-}
-
-// GoBackN returns the goodput of go-back-N, as a part of that without loss: each loss of any of
-// the copies costs a window.
-func GoBackN(loss float64, copies int, window float64) float64 {
-	q := anyLost(loss, copies)
-	return (1 - q) / (1 - q + q*window)
 }

