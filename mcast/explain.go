@@ -163,7 +163,7 @@ func (x *explainer) identify() {
 	case !ok:
 		return // the reason says it
 	case x.op&rocev2.OpRequest == 0:
-		x.identifyReceiver(k)
+		x.identifyReceiver()
 	case x.isFromSource():
 		x.add(rules("R17"), "%s is the group's source. %s", p.Src, x.flight())
 		x.placePSN()

@@ -11,7 +11,7 @@ import (
 )
 
 // identifyReceiver says whose feedback the packet is, and of which PSN of the source.
-func (x *explainer) identifyReceiver(k MemberID) {
+func (x *explainer) identifyReceiver() {
 	g, p := x.was, x.p
 	if g.isAnswerToReply(p) {
 		x.add(rules("R107"), "It is the only source's: it goes to the member whose replies the source gets, verified.")

@@ -106,7 +106,7 @@ const (
 )
 
 // moveMembers puts members behind other legs.
-func (g *group) moveMembers(now time.Duration, moves []MoveMember, out *Output) {
+func (g *group) moveMembers(now time.Duration, moves []MoveMember) {
 	if len(moves) == 0 {
 		return
 	}

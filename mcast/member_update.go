@@ -181,7 +181,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	if len(op.Add)+len(op.Move) > 0 {
 		g.returnToTree(out)
 	}
-	g.moveMembers(now, op.Move, out)
+	g.moveMembers(now, op.Move)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}

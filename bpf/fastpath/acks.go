@@ -74,15 +74,8 @@ func (g *Group) setACK(s *GroupSpec) error {
 	return nil
 }
 
-// closeWord ends what programs do with a word, and returns what it was.
-func closeWord(x *atomic.Uint64) ACKWord {
-	for {
-		word := x.Load()
-		if x.CompareAndSwap(word, word&^ackOn) {
-			return ackWordOf(word)
-		}
-	}
-}
+// closeWord ends what programs do with a word.
+func closeWord(x *atomic.Uint64) { x.And(^uint64(ackOn)) }
 
 // openWord has programs raise a word from psn on. It counts one more, so that it is none that was there before.
 func (g *Group) openWord(word uint64, psn rocev2.PSN) uint64 {

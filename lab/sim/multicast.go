@@ -197,7 +197,7 @@ func (p *Partition) copy(sw *groupSwitch, c *mcast.Copy) {
 	if ok {
 		return
 	}
-	_, at := p.s.ports[l.port].room(p.now, e.wireBytes())
+	at := p.s.ports[l.port].room(p.now, e.wireBytes())
 	if sw.core.Requeue(c, clockOf(at)+1) {
 		p.refused = append(p.refused, c.Leg)
 	}

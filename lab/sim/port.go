@@ -142,8 +142,7 @@ func (p *port) backlog(now Time) Time {
 	return t
 }
 
-// room returns how many packets of that length fit into the queue of a port, and when one does.
-func (p *port) room(now Time, bytes int64) (n int, at Time) {
-	length, backlog := p.timeOf(bytes), p.backlog(now)
-	return int(max(p.most-backlog, 0) / length), now + backlog + length - p.most
+// room returns when a packet of that length fits into the queue of a port.
+func (p *port) room(now Time, bytes int64) Time {
+	return now + p.backlog(now) + p.timeOf(bytes) - p.most
 }

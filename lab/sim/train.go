@@ -299,7 +299,7 @@ func (p *Partition) depart(sw *groupSwitch, e *event) {
 			continue
 		}
 		p.result.Displaced++
-		_, at := p.s.ports[l.port].room(p.now, x.wireBytes())
+		at := p.s.ports[l.port].room(p.now, x.wireBytes())
 		for k := range t.n {
 			if p.dropped>>k&1 != 0 {
 				sw.core.Requeue(&mcast.Copy{Group: c.Group, Leg: c.Leg, Frame: t.frames[k], PSN: (c.PSN + rocev2.PSN(k)) & rocev2.PSNMask}, clockOf(at)+1)

@@ -12,7 +12,7 @@ import (
 // Wrong ways to give up privileges, and to bound what a file or a client may cost.
 var _ = []mutant.Mutant{
 	mutant.NewForRoot("the bounding set stays as it is", "priv", mutant.In(dropBounding,
-		"err := prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0)",
+		"err := prctl(unix.PR_CAPBSET_DROP, uintptr(c))",
 		"")),
 	mutant.NewForRoot("a bounding set with more than the process has stays", "priv", mutant.In(MayKeepBounding,
 		"set&^have == 0",

@@ -53,14 +53,14 @@ func Enter(l Limits) error {
 	change := l.UID != unix.Geteuid()
 	var left uint64 // the capabilities of the bounding set that are left
 	for _, s := range []step{
-		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0) }},
+		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1) }},
 		bounding,
 		{"read the capability bounding set", "", func() (err error) { left, err = boundingLeft(); return err }},
-		{"keep capabilities over the change of the user", "", func() error { return prctl(unix.PR_SET_KEEPCAPS, 1, 0) }},
+		{"keep capabilities over the change of the user", "", func() error { return prctl(unix.PR_SET_KEEPCAPS, 1) }},
 		{fmt.Sprintf("become uid %d, gid %d", l.UID, l.GID), "give it CAP_SETUID and CAP_SETGID: start gleamd as root, or as the user itself", func() error { return become(l, change) }},
-		{"clear the ambient capabilities", "", func() error { return prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0) }},
+		{"clear the ambient capabilities", "", func() error { return prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL) }},
 		{"set capabilities", "", func() error { return setCapabilities(l.Capabilities) }},
-		{"forbid core dumps and tracing", "", func() error { return prctl(unix.PR_SET_DUMPABLE, 0, 0) }},
+		{"forbid core dumps and tracing", "", func() error { return prctl(unix.PR_SET_DUMPABLE, 0) }},
 		{"filter system calls", "a kernel with CONFIG_SECCOMP_FILTER is needed, and a container that allows seccomp(2)", func() error { return install(filter) }},
 		{"see that all threads are confined", "/proc has to be mounted", func() error { return verify(l, left, change) }},
 	} {
@@ -83,8 +83,8 @@ func (s step) fail(err error) error {
 }
 
 // prctl runs in all threads.
-func prctl(option int, arg2, arg3 uintptr) error {
-	return errnoOf(syscall.AllThreadsSyscall6(unix.SYS_PRCTL, uintptr(option), arg2, arg3, 0, 0, 0))
+func prctl(option int, arg2 uintptr) error {
+	return errnoOf(syscall.AllThreadsSyscall6(unix.SYS_PRCTL, uintptr(option), arg2, 0, 0, 0, 0))
 }
 
 func errnoOf(_, _ uintptr, errno syscall.Errno) error {
@@ -135,7 +135,7 @@ func dropBounding() error {
 		if set&(1<<c) == 0 {
 			continue
 		}
-		err := prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0)
+		err := prctl(unix.PR_CAPBSET_DROP, uintptr(c))
 		if errors.Is(err, unix.EPERM) && MayKeepBounding() {
 			return nil
 		}

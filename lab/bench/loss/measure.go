@@ -94,7 +94,7 @@ func (s *endpoints) measure(c lossCase, d time.Duration, seed uint64) (m sample,
 	if err != nil {
 		return m, err
 	}
-	m.fill(s, conn, outcomes)
+	m.fill(s, outcomes)
 	m.lost = after.lost - before.lost
 	m.sender = endpoint.QPStats{
 		Retransmitted: after.sender.Retransmitted - before.sender.Retransmitted, Timeouts: after.sender.Timeouts - before.sender.Timeouts,
@@ -112,7 +112,7 @@ func (s *endpoints) measure(c lossCase, d time.Duration, seed uint64) (m sample,
 func (s *endpoints) maxMessages() int { return int(s.o.Size / s.o.MessageSize) }
 
 // fill adds the sources' results.
-func (m *sample) fill(s *endpoints, conn *connection, outcomes []streamResult) {
+func (m *sample) fill(s *endpoints, outcomes []streamResult) {
 	perMessage := s.packets()
 	lossy := outcomes
 	if len(lossy) > 1 {
