@@ -21,7 +21,6 @@ const (
 	readInterval  = time.Second
 	readingsKept  = api.SlowTime + 1
 	leastJudged   = 2 * readInterval // a shorter time is not judged
-	judgedToName  = 2
 	judgedToClear = 2
 	maxBlamed     = 4
 	overtake      = 5 // a member costs more than the one named first if it does by 1/overtake

@@ -123,7 +123,6 @@ type PacketExplanation struct {
 	Port          int          // the port by which the packet comes; -1: not known
 	Refused       string       // the worker's reason to drop it before the core sees it; empty: none
 	Frames        []ExplainedFrame
-	Events        []mcast.Event
 	Before, After mcast.GroupStatus
 }
 
@@ -169,7 +168,7 @@ func (c *GroupCopy) Explain(e *ExplainedPacket) *PacketExplanation {
 	}
 	var out mcast.Output
 	x.Explanation = *c.core.Group(c.id).Explain(c.now, p, &out)
-	x.Events, x.After = out.Events, c.Status()
+	x.After = c.Status()
 	c.makeFrames(x, &out)
 	return x
 }

@@ -69,7 +69,6 @@ type GroupState struct {
 	Fast     FastStatus
 	Bytes    uint64        // payload of the data that was forwarded
 	Stalled  time.Duration // the time for which the group's ACK has not advanced, though packets are outstanding
-	Now      time.Duration // the present time, by the workers' clock
 	Delay    Delay
 	Blamed   Blamed
 	Costs    []mcast.Cost // costs by MemberID
@@ -287,7 +286,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 	s.Bytes, s.Stalled = w.meters.groups[id].dataBytes, w.meters.groups[id].stalledFor(w.now)
-	s.Now, s.Delay, s.Blamed = w.now, w.delays.groups[id].Delay, w.delays.groups[id].blamed()
+	s.Delay, s.Blamed = w.delays.groups[id].Delay, w.delays.groups[id].blamed()
 	s.Costs = w.core.Group(id).Costs(w.now, true, s.Costs)
 }
 

@@ -7,7 +7,6 @@ import "github.com/gleam-rdma/gleam/rocev2"
 
 // Layout of the words of fast.h.
 const (
-	psnBits = 24
 	psnMask = rocev2.PSNMask
 
 	wordEnds        = 24 // 24 bits

@@ -35,12 +35,11 @@ func (r *PSNRange) has(psn rocev2.PSN) bool {
 // compiled is a Filter as the worker asks it.
 type compiled struct {
 	Filter
-	ops   [256]bool
-	named bool // true: the filter names groups, members, PSNs or opcodes
+	ops [256]bool
 }
 
 func compile(f *Filter) compiled {
-	c := compiled{Filter: *f, named: len(f.Groups)+len(f.Members)+len(f.Ops) > 0 || f.PSNs != nil}
+	c := compiled{Filter: *f}
 	for o := range c.ops {
 		c.ops[o] = len(f.Ops) == 0 || slices.Contains(f.Ops, rocev2.Opcode(o))
 	}

@@ -46,7 +46,6 @@ type pinger struct {
 type answer struct {
 	from netip.Addr
 	seq  int
-	size int           // the size of the IP packet
 	skew time.Duration // the lead of its clock, in a timestamp reply
 }
 
@@ -57,11 +56,11 @@ func openPinger() (*pinger, error) {
 	if p.v4, err = listen("ip4:icmp", "0.0.0.0", unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); err != nil {
 		return nil, fmt.Errorf("open a socket for ICMP: %w", err)
 	}
-	go p.read(p.v4, unix.IPPROTO_ICMP, ipv4Len)
+	go p.read(p.v4, unix.IPPROTO_ICMP)
 	if p.v6, err = listen("ip6:ipv6-icmp", "::", unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER); err != nil {
 		p.v6 = nil // a kernel without IPv6
 	} else {
-		go p.read(p.v6, unix.IPPROTO_ICMPV6, ipv6Len)
+		go p.read(p.v6, unix.IPPROTO_ICMPV6)
 	}
 	return p, nil
 }
@@ -85,7 +84,7 @@ func (p *pinger) close() {
 }
 
 // read passes on answers until the socket is closed.
-func (p *pinger) read(c net.PacketConn, protocol, header int) {
+func (p *pinger) read(c net.PacketConn, protocol int) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, at, err := c.ReadFrom(buf)
@@ -98,7 +97,7 @@ func (p *pinger) read(c net.PacketConn, protocol, header int) {
 		if !ok || !parsed {
 			continue
 		}
-		a.from, a.size = from.Unmap(), n+header
+		a.from = from.Unmap()
 		select {
 		case p.answers <- a:
 		default: // more than were asked

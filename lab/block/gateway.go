@@ -22,7 +22,6 @@ const (
 	postDepth  = 512     // WRITEs under way to a group
 	maxWrite   = 1 << 20 // bytes of an entry; a longer write is several
 	generation = 40      // bits of a sequence number below the gateway's generation
-	commitTime = 20 * time.Second
 )
 
 // GatewayConfig configures a gateway. The zero value of a field takes the default in brackets.

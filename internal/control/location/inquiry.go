@@ -19,10 +19,7 @@ import (
 // asked again.
 var inquirySteps = [...]time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-const (
-	stepGivenUp = 2 // index in inquirySteps
-	stepOver    = 3
-)
+const stepGivenUp = 2 // index in inquirySteps
 
 // maxInquiries bounds the open inquiries of a port: a stranger there can cause that many
 // per second, and none at other ports.

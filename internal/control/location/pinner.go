@@ -17,7 +17,6 @@ import (
 // last location set for a host counts.
 type Pinner struct {
 	kernel kernelPins
-	list   watchlist
 	failed func(ip netip.Addr, err error)
 
 	mu      sync.Mutex
@@ -55,7 +54,7 @@ type watchlist interface {
 var _ watchlist = (*bpf.Watchlist)(nil)
 
 func NewPinner(k kernelPins, l watchlist, failed func(netip.Addr, error)) *Pinner {
-	p := &Pinner{kernel: k, list: l, failed: failed, pending: make(map[netip.Addr]PinTarget)}
+	p := &Pinner{kernel: k, failed: failed, pending: make(map[netip.Addr]PinTarget)}
 	p.idle = sync.NewCond(&p.mu)
 	p.watchedHosts = watchedHosts{list: l, hosts: make(map[netip.Addr]locate.Location), macs: make(map[locate.MAC]map[int]int), hops: make(map[netip.Addr]int)}
 	return p

@@ -32,7 +32,6 @@ const (
 	version    = 5 // 1: without groups over several switches; 2: without Turn.Joining; 3: without Created; 4: without Host.Locations, hops and Position.FullHistory
 	headerLen  = 32
 	frameLen   = 32 // the length without payload
-	maxPayload = 1 << 30
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

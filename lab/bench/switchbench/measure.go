@@ -15,8 +15,7 @@ type reading struct {
 	process, generator, softirqTime time.Duration // CPU time
 	sent                            generatorTotals
 	fast                            uint64
-	each                            []seenValue
-	all, source                     seenValue
+	all                             seenValue
 }
 
 // meter reads counters.
@@ -28,7 +27,7 @@ func (m *meter) read(s *testbed, tid int) (r reading, err error) {
 	if r.sent, err = s.gen.sent(); err != nil {
 		return r, err
 	}
-	if r.each, r.all, r.source, err = s.counts(); err != nil {
+	if _, r.all, err = s.counts(); err != nil {
 		return r, err
 	}
 	if s.fast != nil {
@@ -58,7 +57,6 @@ type outcome struct {
 	repeated      uint64        // copies that arrived once more, or behind a later PSN
 	acks          uint64        // ACKs of receivers
 	fast          uint64        // data frames that XDP has replicated, of a method with a fast path
-	answers       uint64        // ACKs that the source got
 	generatorIdle time.Duration // CPU time in which the generator waited
 	threadTime    time.Duration // CPU time of this process without the generator
 	generator     time.Duration // the CPU time of the generator's thread
@@ -88,7 +86,7 @@ func (m *meter) run(ctx context.Context, s *testbed, p pace, warm, d time.Durati
 			return nil, err
 		}
 	}
-	firstEach, before, _, err := s.counts()
+	firstEach, before, err := s.counts()
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +126,8 @@ func (m *meter) run(ctx context.Context, s *testbed, p pace, warm, d time.Durati
 	}
 	o := &outcome{
 		seconds: (b.at - a.at).Seconds(), offered: b.sent.data - a.sent.data, copies: b.all.Good - a.all.Good,
-		fast: b.fast - a.fast,
-		acks: b.sent.acks - a.sent.acks, answers: b.source.Acks - a.source.Acks,
+		fast:          b.fast - a.fast,
+		acks:          b.sent.acks - a.sent.acks,
 		generatorIdle: b.sent.waited - a.sent.waited, repeated: b.all.Again - a.all.Again,
 		generator: b.generator - a.generator, softirqTime: b.softirqTime - a.softirqTime,
 		totalSent: last.data - first.data,
@@ -158,7 +156,7 @@ func (s *testbed) settle(ctx context.Context) (each []seenValue, all seenValue, 
 	const calm = 20 * time.Millisecond
 	for end := time.Now().Add(2 * time.Second); ; {
 		var now seenValue
-		if each, now, _, err = s.counts(); err != nil || ctx.Err() != nil {
+		if each, now, err = s.counts(); err != nil || ctx.Err() != nil {
 			return nil, now, err
 		}
 		if now == all && now.Good > 0 || time.Now().After(end) {
