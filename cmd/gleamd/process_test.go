@@ -209,7 +209,7 @@ func TestHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest := strings.Replace(string(text), "insecure: true", "keys: [%s]", 1)
-	key := func(id int) string { return fmt.Sprintf("{id: %d, secret: \"hex:%s\"}", id, secret) }
+	key := func(id int) string { return fmt.Sprintf("{id: %d, secret: \"hex:%s%d\"}", id, secret[1:], id) }
 	write := func(text string) { t.Helper(); p.rewrite(t, text) }
 	write(fmt.Sprintf(rest, key(1)))
 	if err := p.Signal(syscall.SIGTERM); err != nil {
