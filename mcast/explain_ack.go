@@ -219,8 +219,12 @@ func (x *ackExplainer) ends(i int) (ends []Ending) {
 		add(0, rules("R25", "R26"), "When all before it is acknowledged, %s.", end)
 	case g.due.armed(livenessCheck) && g.live.deadAfter > 0 && !g.isKept(i) && !g.agg.request.awaits(g.agg.acked.Next()):
 		add(max(a.livenessSince, a.lastHeard)+g.livenessTimeout(i), rules("R23", "R39", "R58", "R59", "R110"), "If it stays silent, and another receiver does not, %s.", end)
-		if g.live.allDeadMS > 0 && (g.policy.kind == Strict || g.src.neighbor == 0) {
-			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), rules("R39"), "If it stays silent, and all others do, %s.", fails)
+		if g.givesUpAll() {
+			by := rules("R39", "R108")
+			if !g.servesOthers() {
+				by, end = rules("R39"), fails
+			}
+			add(max(a.livenessSince, a.lastHeard)+g.live.allDeadAfter(), by, "If it stays silent, and all others do, %s.", end)
 		}
 	case g.live.deadAfter == 0 || g.isKept(i):
 		add(0, rules("R23", "R108"), "It is not removed for its silence: if it stays silent, the source's retries run out, status 12, or the source sends again for ever, where its queue pair has no end of retries (rdma_rxe with retry_cnt 7).")

@@ -90,7 +90,12 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			g.judge(i, Silent, out)
 			evicted = true
 		case allDead && g.isAllDead(g.silence(i, now)) && b.acked.LessEq(g.agg.acked) && g.wasAsked(i):
-			g.failBecauseOf(g.legs[i].member, Silent, out)
+			if g.servesOthers() {
+				g.evict(i, Silent, out)
+				evicted = true
+			} else {
+				g.failBecauseOf(g.legs[i].member, Silent, out)
+			}
 		}
 		if g.is(failed) {
 			return
@@ -126,11 +131,15 @@ func (g *group) silence(i int, now time.Duration) time.Duration {
 	return now - max(l.livenessSince, l.lastHeard)
 }
 
-// isAllDead reports whether a receiver has been silent for long enough to fail the group although no
-// other one shows life. Under policies that can do without some receivers, the switch of the source says
-// so: another one does not know whether receivers elsewhere live.
+// isAllDead reports whether a receiver has been silent for long enough to be given up although no other one shows life.
 func (g *group) isAllDead(silent time.Duration) bool {
-	return g.live.allDeadMS > 0 && silent >= g.live.allDeadAfter() && (g.policy.kind == Strict || g.src.neighbor == 0)
+	return g.givesUpAll() && silent >= g.live.allDeadAfter()
+}
+
+// givesUpAll reports whether the switch decides about receivers none of which shows life. Under policies that can do
+// without some, the switch of the source does, and the root: another one does not know whether receivers elsewhere live.
+func (g *group) givesUpAll() bool {
+	return g.live.allDeadMS > 0 && (g.policy.kind == Strict || g.src.neighbor == 0 || g.isRoot())
 }
 
 // isAnySpared reports whether the group can do without its dead receivers for the sake of another one, which

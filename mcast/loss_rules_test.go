@@ -32,6 +32,7 @@ func TestR108_SilentTowardTheRoot(t *testing.T)  { runTranscript(t) }
 func TestR108_LagTimeTowardTheRoot(t *testing.T) { runTranscript(t) }
 func TestR108_StrictTowardTheRoot(t *testing.T)  { runTranscript(t) }
 func TestR108_LagTowardTheRoot(t *testing.T)     { runTranscript(t) }
+func TestR108_TheRootDecides(t *testing.T)       { runTranscript(t) }
 
 func TestR110_DeadBeforeTheCheck(t *testing.T) { runTranscript(t) }
 func TestR110_SilentTogether(t *testing.T)     { runTranscript(t) }

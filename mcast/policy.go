@@ -78,7 +78,22 @@ func (g *group) canEvict(i int) bool {
 	} else if b.flags&joinedInFlight == 0 {
 		n--
 	}
+	if g.servesOthers() {
+		n++
+	}
 	return n >= g.policy.minReceivers
+}
+
+// servesOthers reports whether the switch is the root under Evict, and the source is behind another switch that has
+// receivers too. That switch keeps the leg toward the root (R108), so the root alone decides about its own receivers.
+func (g *group) servesOthers() bool {
+	source := g.presentSource()
+	return g.policy.kind == Evict && source != none && g.legs[source].neighbor != 0 && g.legs[source].members > 1 && g.isRoot()
+}
+
+// isRoot reports whether the switch is the root of a tree.
+func (g *group) isRoot() bool {
+	return g.extra != nil && g.extra.tree != nil && g.extra.tree.place.Parent == 0
 }
 
 // presentSource returns the leg of the source, also after a restart.

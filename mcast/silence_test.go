@@ -49,13 +49,11 @@ func silentMembers(t fatalReporter, seed uint64, switches int) string {
 	} else {
 		n.loss = 0 // the source alone asks, once in each of its timeouts
 	}
-	// A receiver lives at the root: what is behind the leg toward the root is never evicted (R108).
 	source := rng(hosts)
-	witness := (source + 1) % hosts
-	n.hosts[witness].at = 0
+	witness := (source + 1) % hosts // a receiver that lives; rarely at the root, which then decides alone about its own (R108)
 	n.start()
 
-	limit := 2 * n.silence // a switch answers for half of that time
+	limit := 4 * n.silence // AllDeadAfter; a switch answers for half of DeadAfter
 	for s, above := range n.parent {
 		if above >= 0 {
 			limit = max(limit, 2*n.silence<<levelsFrom(n.parent, s, above), 2*n.silence<<levelsFrom(n.parent, above, s))

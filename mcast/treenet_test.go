@@ -31,7 +31,7 @@ type treeNet struct {
 	turnTime time.Duration             // TurnTime of GroupSpec
 	window   int                       // packets that a host has in flight, if not the usual number
 	askAtEnd bool                      // only the last packet of a message has AckReq, not that of a window
-	silence  time.Duration             // DeadAfter of GroupSpec, with the policy Evict; 0: members are not evicted
+	silence  time.Duration             // DeadAfter of GroupSpec, with the policy Evict, a fourth of AllDeadAfter; 0: members are not evicted
 	rejoined int                       // hosts that were evicted, and have joined anew
 	evicted  func(h *treeHost)         // called for each member that is evicted
 	timeouts int                       // how often a host has gone back without having been told
@@ -156,7 +156,7 @@ func (s *treeSwitch) put(running bool) {
 	n := s.n
 	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}, Repair: n.repair, Stored: s.stores(), TurnTime: n.turnTime, Tree: TreeSpec{Layout: s.layout, Running: running}}
 	if n.silence != 0 {
-		spec.Policy, spec.DeadAfter = Evict, n.silence
+		spec.Policy, spec.DeadAfter, spec.AllDeadAfter = Evict, n.silence, 4*n.silence
 	}
 	if n.stored || n.probe {
 		spec.PSNProbe = time.Millisecond

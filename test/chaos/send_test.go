@@ -150,9 +150,12 @@ func (l *life) stall(from *member, since time.Time) time.Duration {
 	return max(0, d)
 }
 
-// alone reports whether no receiver of a source is alive.
+// alone reports whether no receiver of a source is alive, or none at the root, which removes its own alone (R108). The
+// group was registered at the switch of its first member.
 func (l *life) alone(from *member) bool {
-	return !slices.ContainsFunc(l.live(), func(m *member) bool { return m != from })
+	root, live := l.members[0].Switch, l.live()
+	return !slices.ContainsFunc(live, func(m *member) bool { return m != from }) ||
+		from.Switch != root && !slices.ContainsFunc(live, func(m *member) bool { return m.Switch == root })
 }
 
 // reason is what the master was told, or a switch's journal has said, about the end of the group or of
