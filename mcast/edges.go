@@ -70,11 +70,12 @@ func (t *tree) position(l LegID) token.Position {
 	}
 	if psn, ok := t.had(l, MemberID(k)); ok {
 		downstream := k == g.src.member && g.members[k].leg != l
+		at.Next = uint32(psn)
 		if over, ok := g.passedOver(); ok && downstream && psn.Less(over) && !t.isNeeded(l, MemberID(k)) {
 			psn, at.Over = over, true
 		}
 		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
-		if at.Next = at.PSN; k == g.src.member && g.members[k].leg == l { // the switch above has started again, perhaps
+		if k == g.src.member && g.members[k].leg == l { // the switch above has started again, perhaps
 			at.Next = uint32(g.fwd.nxt)
 		}
 	}
@@ -159,13 +160,17 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	}
 	psn := rocev2.PSN(at.PSN)
 	switch upstream := g.members[k].leg == l; {
+	case at.Over && upstream && t.isUnknown(k):
+		if next := rocev2.PSN(at.Next); next.Less(psn) {
+			t.learn(k, next, out)
+		}
 	case at.Over:
 		if upstream && int32(k) == g.src.member && !g.is(learning|unplaced) && g.isNear(psn) && g.isPassedOver(psn) {
 			g.passOver(now, psn, out)
 		}
 	case upstream && t.isUnknown(k):
 		t.learn(k, psn, out)
-	case int32(k) == t.edges.relay.member && !upstream:
+	case int32(k) == t.edges.relay.member && t.relays(l):
 		t.takeRelayed(now, l, psn, out)
 	case g.is(learning) || int32(k) != g.src.member:
 	case upstream && g.is(unplaced):
@@ -390,6 +395,7 @@ func (t *tree) takeRelayed(now time.Duration, l LegID, psn rocev2.PSN, out *Outp
 		}
 	}
 	m := &g.members[r.member]
+	t.endRelay() // the switch that has asked asks again, if it needs more
 	if d := low.Sub(m.sqPSN); d > 0 && d <= maxAhead {
 		m.ackedCount = addAckedCount(m.ackedCount, d)
 		m.sqPSN = low

@@ -81,9 +81,9 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		}
 		return FeedbackStale
 	}
-	raised := g.fwd.nxt.LessEq(ackedBy(kind, psn)) && g.raisedBy(i, ackedBy(kind, psn))
-	if raised && kind != rocev2.KindACK {
-		kind, psn = rocev2.KindACK, psn.Prev() // what comes next may not have been sent yet
+	raised := g.fwd.nxt.LessEq(ackedBy(kind, psn)) && g.mayRaise(i, ackedBy(kind, psn))
+	if raised { // what comes next may not have been sent yet
+		kind, psn = rocev2.KindACK, g.reach(ackedBy(kind, psn).Next()).Prev()
 	}
 	if acked := ackedBy(kind, psn); g.fwd.nxt.LessEq(acked) && kind != rocev2.KindFatal && p.Neighbor == 0 && g.isBeforeRestart(acked) {
 		kind, psn = rocev2.KindACK, g.fwd.nxt.Prev() // what comes next is a repetition for the receiver

@@ -13,4 +13,10 @@ var _ = []mutant.Mutant{
 	mutant.New("the highest answer counts", "R105", mutant.In((*tree).takeRelayed,
 		"r.said[o].psn.Less(low)",
 		"low.Less(r.said[o].psn)")),
+	mutant.New("a question is passed on after its answer", "R105", mutant.In((*tree).takeRelayed,
+		"m := &g.members[r.member]\n\tt.endRelay()",
+		"m := &g.members[r.member]")),
+	mutant.New("an answer about the present source is one to a question of before", "R89_Trees", mutant.In((*tree).takePosition,
+		"case int32(k) == t.edges.relay.member && t.relays(l):",
+		"case int32(k) == t.edges.relay.member:")),
 }

@@ -128,6 +128,9 @@ var _ = []mutant.Mutant{
 	case upstream:`,
 		`t.announce(now, out)
 	case upstream:`)),
+	mutant.New("where members wait to join, nothing counts of what a neighbour had elsewhere", "R90_MembersOf", mutant.In((*group).mayRaise,
+		"return !g.legs[i].connected()",
+		"return !g.$1() && !g.legs[i].connected()", (*group).mayMiss)),
 	mutant.New("a receiver that joins misses what a neighbour had elsewhere", "R90", mutant.In((*group).mayMiss,
 		"g.is(joiners) && g.src.neighbor != 0",
 		"g.is(joiners) && g.src.neighbor == 0")),

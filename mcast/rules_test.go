@@ -229,5 +229,6 @@ func TestR103_GapBeforeTheFastPath(t *testing.T)  { runTranscript(t) }
 func TestR113_ACKsOfTheFastPath(t *testing.T)     { runTranscript(t) }
 func TestR105_TheQuestionIsPassedOn(t *testing.T) { runTranscript(t) }
 func TestR115_NothingBefore(t *testing.T)         { runTranscript(t) }
+func TestR115_APositionBesides(t *testing.T)      { runTranscript(t) }
 func TestR115_WhoJoins(t *testing.T)              { runTranscript(t) }
 func TestR111_ReportsOfOneSession(t *testing.T)   { runTranscript(t) }

@@ -184,7 +184,9 @@ func reportLine(r *Report) string {
 			said = "sends nothing before"
 		}
 		fmt.Fprintf(w, "; %s %s %s", nameOf(MemberID(at.Source-1)), said, notation.PSN(rocev2.PSN(at.PSN)))
-		if at.Next != at.PSN {
+		if at.Over {
+			fmt.Fprintf(w, ", all is had before %s", notation.PSN(rocev2.PSN(at.Next)))
+		} else if at.Next != at.PSN {
 			fmt.Fprintf(w, " of %s", notation.PSN(rocev2.PSN(at.Next)))
 		}
 	}

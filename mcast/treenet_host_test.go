@@ -178,6 +178,9 @@ func TestR89_TreesThatChange(t *testing.T) {
 		(2000+6683)*2038074743 + 1,  // a switch did not ask what its source's data before the restart had come to
 		(2000+15663)*2038074743 + 1, // a position was lost on the way, and the source did not send again
 		(2000+2213)*86028121 + 1,
+		(2000+16103)*1780000003 + 1,  // a switch without a position heard only that the source passes over something (R115)
+		(2000+103048)*1780000003 + 1, // the same
+		(2000+153644)*1780000003 + 1, // a question was passed on for ever, and hid another one (R105)
 	} {
 		if stuck := changingTree(t, seed, false, nil); stuck != "" {
 			t.Error(stuck)
@@ -203,8 +206,10 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 		}
 	}
 	for _, seed := range []uint64{
-		(2000+705)*7919 + 1,      // a message was acknowledged that a member lacked which had joined before it
-		(2000+7841)*86028121 + 2, // a turn's end was wanted by nobody: a loop without end
+		(2000+705)*7919 + 1,          // a message was acknowledged that a member lacked which had joined before it
+		(2000+7841)*86028121 + 2,     // a turn's end was wanted by nobody: a loop without end
+		(2000+119133)*1780000003 + 2, // feedback of what was not forwarded here counted for nothing where members wait to join (R89)
+		(2000+137416)*1780000003 + 2, // the same
 	} {
 		if stuck := changingTree(t, seed, true, nil); stuck != "" {
 			t.Error(stuck)

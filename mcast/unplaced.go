@@ -193,15 +193,11 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 	}
 }
 
-// raisedBy reports whether feedback of the neighbour behind leg i, which acknowledges acked
+// mayRaise reports whether feedback of the neighbour behind leg i, which acknowledges acked
 // that was not forwarded here, is true all the same: it is of the present registration (R87),
-// and the turn has gone on without this switch. nxt follows.
-func (g *group) raisedBy(i int, acked rocev2.PSN) bool {
-	if g.legs[i].connected() || !g.tree().edges.rejoined || g.mayMiss() || acked.Sub(g.agg.acked) > maxAhead {
-		return false
-	}
-	g.raiseNxt(acked.Next())
-	return true
+// and the turn has gone on without this switch.
+func (g *group) mayRaise(i int, acked rocev2.PSN) bool {
+	return !g.legs[i].connected() && g.tree().edges.rejoined && acked.Sub(g.agg.acked) <= maxAhead
 }
 
 // What follows is about legs to other switches whose members have all joined in the present turn, at
