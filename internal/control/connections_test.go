@@ -6,6 +6,7 @@ package control
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,29 @@ func TestConnectedGroup(t *testing.T) {
 	g2.Group = netip.MustParseAddr("10.78.0.1")
 	if err := f.CreateGroup(g2); err == nil {
 		t.Error("created outside of the group prefixes")
+	}
+}
+
+// A member that connects again with the queue pair that it has replaces itself, and its new connection stays.
+func TestConnectedAgainWithItsQueuePair(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	if err := f.CreateGroup(f.create(0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	f.request(0, 0, 0, 0x100)
+	f.request(1, 1, 0, 0x101)
+	f.request(2, 2, 0, 0x102)
+	f.eventually("the group is registered", func() bool { return len(f.members(0)) == 3 })
+	ip, group, again := fakeHost(1), fakeGroup(0), cm.CommID(0x999)
+	f.deliver(1, 0, &cm.Message{Attribute: cm.ConnectRequest, TID: 2, LocalID: again, Request: cm.Request{
+		ServiceID: 0x01060000 + 7471, GUID: 1, QPN: 0x101, PSN: 0x888, MTU: 3, LocalGID: ip, RemoteGID: group, Src: ip, Dst: group,
+	}})
+	to := func(of cm.Attribute) bool {
+		return slices.ContainsFunc(f.sent(of), func(m cm.Message) bool { return m.RemoteID == again })
+	}
+	f.eventually("it is answered", func() bool { return to(cm.ConnectReply) })
+	if to(cm.DisconnectRequest) || len(f.members(0)) != 3 {
+		t.Errorf("its new connection has ended; members %v", f.members(0))
 	}
 }
 

@@ -175,7 +175,9 @@ func (c *control) report(e *envelope.Event) {
 		if g != nil {
 			g.rememberFormer(e, c.portNameOfMember(g, e.Member))
 		}
-		c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
+		if g == nil || g.slotOf(e.Member) < 0 { // else its host has connected again, with the same queue pair
+			c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
+		}
 		c.notify(false, "member is no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
 	case envelope.GroupGone:
 		c.connections.note(registrationOutcome{group: e.Group, kind: groupGone})

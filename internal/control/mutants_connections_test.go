@@ -17,6 +17,8 @@ var _ = []mutant.Mutant{
 		"ofPort < maxHeldMADsPerPort && ofHost < maxHeldMADsPerHost", "ofHost < maxHeldMADsPerHost")),
 	mutant.New("one host's messages take the room of its port", "CM", mutant.In((*heldMADs).hasRoom,
 		"ofPort < maxHeldMADsPerPort && ofHost < maxHeldMADsPerHost", "ofPort < maxHeldMADsPerPort")),
+	mutant.New("a member that connects again with its queue pair is disconnected", "CM", mutant.In((*control).report,
+		"g == nil || g.slotOf(e.Member) < 0", "g == nil || g.slotOf(e.Member) >= -1")),
 	mutant.New("a deleted group keeps its addresses", "CM", mutant.In((*control).closeConnections,
 		"for _, key := range g.keys {\n\t\tdelete(x.reserved, key)\n\t}", "")),
 	mutant.New("a deleted group's registrations stay", "CM", mutant.In((*control).closeConnections,
