@@ -267,6 +267,10 @@ func (r *Registrar) answerRelay(now time.Duration, from mcast.Neighbor, m *relay
 	}
 	b := g.branch
 	c := b.child(from)
+	if c != nil && b.state == branchInstalled && m.kind == relayCommitted && !m.lacking && (c.lost || c.lacking) {
+		r.installedLate(now, g, c, out)
+		return
+	}
 	step := map[branchState]relayKind{branchPreparing: relayPrepare, branchCommitting: relayCommit}[b.state]
 	answers := map[relayKind]relayKind{relayPrepare: relayPrepared, relayCommit: relayCommitted}[step]
 	if c == nil || c.done || m.kind != answers && m.kind != relayRefused || !r.answered(requestID{from, step, m.id, 0}) {
@@ -305,6 +309,9 @@ func (r *Registrar) commitRelay(now time.Duration, from mcast.Neighbor, m *relay
 		r.commitChildren(now, g, out)
 	case branchInstalled:
 		r.drop(DuplicateMsg, out)
+		if !b.renewed { // the parent waits for an answer that has not left
+			r.extendLease(g, max(g.lease.at, now+3*b.left))
+		}
 		r.sendRelay(from, &relay{kind: relayCommitted, id: m.id, group: m.group, lacking: b.isLacking()}, out)
 	default:
 		r.drop(DuplicateMsg, out)

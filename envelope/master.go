@@ -258,7 +258,9 @@ func (m *Master) Delete(now time.Duration, out *Output) {
 }
 
 // stop ends the registration, with all that is under way.
-func (m *Master) stop() { m.phase, m.requests, m.update, m.joiners = ended, nil, nil, false }
+func (m *Master) stop() {
+	m.phase, m.requests, m.update, m.joiners, m.renewing = ended, nil, nil, false, false
+}
 
 // end ends the registration and deletes it at the switch.
 func (m *Master) end(now time.Duration, quiet bool, out *Output) {

@@ -226,6 +226,23 @@ func (r *Registrar) missLost(now time.Duration, g *group, out *Output) {
 	}
 }
 
+// installedLate records that c, and all below it, have installed g after the others: no rebuild is needed for it.
+func (r *Registrar) installedLate(now time.Duration, g *group, c *child, out *Output) {
+	b := g.branch
+	c.lost, c.lacking, c.heardAt = false, false, now
+	if p := &b.repair; p.lostTo == c.to {
+		r.graces.stop(&p.grace)
+		p.lostTo, p.until = NoNeighbour, 0
+	}
+	switch {
+	case b.isLacking():
+	case !b.isRoot():
+		r.sendRelay(b.parent, &relay{kind: relayCommitted, id: b.id, group: g.reg.Group}, out)
+	case g.unaccepted:
+		r.acceptInstalled(g, g, out)
+	}
+}
+
 // GroupRoutesChanged records that the ways to members of a group may have changed. The next
 // calls of Advance compare them with the legs: see NextDeadline.
 func (r *Registrar) GroupRoutesChanged(now time.Duration, ip netip.Addr) {

@@ -316,7 +316,7 @@ void gl_master_stop(struct gl_master *m)
 {
 	m->phase = GL_OVER;
 	m->num_requests = 0;
-	m->update.on = m->joiners = false;
+	m->update.on = m->joiners = m->renewing = false;
 }
 
 void gl_master_end(struct gl_master *m, uint64_t now, bool unreported, struct gl_output *o)
