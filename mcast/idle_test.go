@@ -157,6 +157,16 @@ func TestR82_EndedGroupsGiveBack(t *testing.T) {
 	}
 }
 
+// TestR82_ATurnOfAnIdleGroup: a turn may begin without a packet of its source, as a neighbour asks for it.
+func TestR82_ATurnOfAnIdleGroup(t *testing.T) {
+	g := idleGroup(t)
+	g.deactivate()
+	var out Output
+	if g.openTurn(2*idleAfter, 1, &out); g.src.member != 1 || g.activity == nil {
+		t.Errorf("source %d, active %v", g.src.member, g.activity != nil)
+	}
+}
+
 // TestR36_ManyJoinAQuorum: a group with a quorum may grow to any number of receivers while
 // data flows.
 func TestR36_ManyJoinAQuorum(t *testing.T) {

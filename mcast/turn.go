@@ -265,6 +265,7 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 
 // openTurn makes member k the source. It reports whether its first PSN was learnt from a neighbour.
 func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (learnt bool) {
+	g.activate(now)
 	g.endTurn(out)
 	g.startTurn(now, k, out)
 	g.noteTurnBegins(now, k)
