@@ -113,8 +113,25 @@ const idleAfter = 10 * time.Second
 // idle reports whether g can do without the state that it has for its data: its source has
 // sent nothing for idleAfter, and every receiver has acknowledged everything.
 func (g *group) idle(now time.Duration) bool {
-	return g.numbering.numPending == 0 && !g.due.armed(livenessCheck) && !g.due.armed(repairTimer) && !g.is(joiners) && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
-		g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) && !g.is(refused) && !g.is(blocking) && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
+	return g.numbering.numPending == 0 && g.isAtRest() && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
+}
+
+// isAtRest reports whether g needs nothing of the state that it has for its data until its next packet. Receivers
+// may have left probes without an answer.
+func (g *group) isAtRest() bool {
+	_, due := g.due.earliest()
+	return !due && !g.is(joiners) && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
+		(g.isQuiescent() || g.endUnknown() && !g.waitsForFile()) && (g.repair.store == nil || g.repair.store.bytes == 0) && !g.is(refused) && !g.is(blocking)
+}
+
+// restUntilData takes back what g has for its data if it has sent none yet: it needed that for its first probes.
+func (g *group) restUntilData() {
+	if g.activity == nil || g.counters.DataIn != 0 || !g.isAtRest() {
+		return
+	}
+	if g.deactivate(); g.cost == nil && !g.is(unplaced) {
+		g.acks = nil
+	}
 }
 
 // actives are the active groups, in the order in which they became active or were last

@@ -4,6 +4,8 @@
 package mcast
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ func TestR82_WhatKeepsAGroupActive(t *testing.T) {
 		"a receiver that is not verified":  func(g *group) { g.numbering.numPending = 1 },
 		"a check for silence":              func(g *group) { g.due.arm(livenessCheck, 1) },
 		"a timer of local repair":          func(g *group) { g.due.arm(repairTimer, 1) },
+		"a round of probes":                func(g *group) { g.due.arm(probeRound, 1) },
 		"a receiver that waits to join":    func(g *group) { g.setJoining(1, true) },
 		"a receiver that recovers":         func(g *group) { g.repair.numRecovering = 1 },
 		"a NAK":                            func(g *group) { g.agg.numPending = 1 },
@@ -154,6 +157,53 @@ func TestR82_EndedGroupsGiveBack(t *testing.T) {
 	}
 	if checks := s.groups[0].numbering.checks; checks != nil {
 		t.Errorf("a group that verifies nothing has %d verifications", len(checks))
+	}
+}
+
+// TestR82_GroupsAfterARestart: a group that is put with positions gives back the memory of its probes when no more
+// are due, whether its members have answered or not, and does not need any if nothing is on its way to it. Its next
+// packet finds the same state.
+func TestR82_GroupsAfterARestart(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent           time.Duration
+		source, answered bool
+	}{"members answer": {0, false, true}, "nobody answers": {0, false, false}, "nothing is on its way": {quarantine, false, true}, "a turn goes on": {quarantine, true, true}} {
+		spec := groupOf(0, 3, 64<<10)
+		spec.PSNProbe, spec.Stored, spec.SilentFor = time.Millisecond, true, c.silent
+		spec.Resume = &Positions{HasSource: c.source, Members: []Position{{Known: true, Send: 100, Receive: 5}, {Known: true, Receive: 1000}, {Known: true, Receive: 2000}}}
+		s := New(Limits{Groups: 1})
+		var out Output
+		if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
+			t.Fatal(err)
+		}
+		g, now := s.groups[0], time.Duration(0)
+		if active := g.activity != nil; active != (c.silent == 0 || c.source) {
+			t.Errorf("%s: the group is active from the beginning: %v", name, active)
+		}
+		for at, due := s.NextDeadline(); due; at, due = s.NextDeadline() {
+			now = at
+			s.Advance(now, &out)
+			for _, p := range slices.Clone(out.Probes) {
+				a := Packet{Group: groupAddr(0), Src: memberAddr(int(p.Leg)), DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: g.members[p.Leg].ePSN.Prev(), MSN: 1, Verified: true}
+				if c.answered {
+					s.Input(now, &a, &out)
+				}
+			}
+		}
+		if g.activity != nil || g.is(learning) || (g.numbering.numPending == 0) != c.answered || g.is(resumes) != c.source {
+			t.Fatalf("%s: active %v, learning %v, %d pending, resumes %v", name, g.activity != nil, g.is(learning), g.numbering.numPending, g.is(resumes))
+		}
+		before := s.AppendState(nil, now)
+		if g.restUntilData(); g.activity != nil || !bytes.Equal(s.AppendState(nil, now), before) {
+			t.Errorf("%s: the memory has a state", name)
+		}
+		g.restUntilData()
+		p := Packet{Group: groupAddr(0), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: 100, Payload: 8, AckReq: true, Verified: true, RetainBytes: minFrameBytes}
+		s.Input(now, &p, &out)
+		s.PositionsStored(now, 0, g.storage.number, &Positions{HasSource: true, Members: spec.Resume.Members}, &out)
+		if s.Input(now, &p, &out); (len(out.Copies) == 2) != c.answered {
+			t.Errorf("%s: copies %+v, drop %v", name, out.Copies, out.Drop)
+		}
 	}
 }
 

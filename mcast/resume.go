@@ -65,8 +65,10 @@ func (g *group) isUnfinished() bool {
 
 // endResume forgets what is left to learn: everything is known, or the group has failed.
 func (g *group) endResume() {
+	if g.is(resumes) {
+		g.extra.resume = resume{}
+	}
 	g.set(resumes|learning, false)
-	g.extra.resume = resume{}
 }
 
 // startResume gives the members of g, which is new, their positions. With a source, the
@@ -74,13 +76,19 @@ func (g *group) endResume() {
 // verified. What is on its way from a receiver has come a quarantine after the switch has last
 // sent to it, and silent of that has passed.
 func (g *group) startResume(now time.Duration, p *Positions, silent time.Duration) {
-	x := g.newExtra()
 	if g.isStale(p) {
 		p = &Positions{Members: make([]Position, len(g.members))}
 	}
-	x.firstPSN = make([]rocev2.PSN, len(g.members))
+	if p.HasSource {
+		x := g.newExtra()
+		x.resume = resume{source: p.Source}
+		x.firstPSN = make([]rocev2.PSN, len(g.members))
+		for i := range g.members {
+			x.firstPSN[i] = g.members[i].ePSN
+		}
+		g.activate(now)
+	}
 	for i := range g.members {
-		x.firstPSN[i] = g.members[i].ePSN
 		m, at := &g.members[i], &p.Members[i]
 		if t := g.tree(); t != nil && at.Known && !g.legs[m.leg].connected() {
 			t.edges.unknown[i] = false
@@ -93,7 +101,6 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 			m.sqPSN, m.ePSN = at.Send, at.Receive
 		}
 	}
-	g.activate(now)
 	for i := range g.legs {
 		g.startVerification(now, LegID(i))
 		l, v := &g.legs[i], &g.numbering.checks[i]
@@ -103,13 +110,15 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 		at := &p.Members[l.member]
 		v.returning, v.restored, v.positioned = true, true, p.HasSource && at.Known && !at.Joining
 		h := g.sw.ports.port(l.port)
-		t := &g.activity[i]
-		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+max(quarantine+h.txDelay-silent, 0)), h.paused
+		if wait := quarantine + h.txDelay - silent; wait > 0 {
+			g.activate(now)
+			t := &g.activity[i]
+			t.probedFrom, t.pausesApplied = max(t.probedFrom, now+wait), h.paused
+		}
 	}
 	if !p.HasSource {
 		return
 	}
-	x.resume = resume{source: p.Source}
 	g.setNxt(p.Members[p.Source].Send, g.fwd.limit)
 	g.agg.acked = g.fwd.nxt.Prev()
 	g.set(resumes|learning|blocked, true)

@@ -164,6 +164,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.repair.path != notOffered {
 			g.giveOrders(now, out)
 		}
+		g.restUntilData()
 		s.rearm(g)
 	}
 }

@@ -303,7 +303,7 @@ func (g *group) noteEvictions(now time.Duration, events []Event, out *Output) {
 
 // probeNotBefore returns until when leg i is not probed; 0: it may be probed now.
 func (g *group) probeNotBefore(now time.Duration, i int) time.Duration {
-	if v := &g.numbering.checks[i]; !v.returning || v.probesSent > 0 {
+	if v := &g.numbering.checks[i]; !v.returning || v.probesSent > 0 || g.activity == nil {
 		return 0
 	}
 	g.applyPauses(i)
