@@ -6,11 +6,11 @@ package control
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/internal/control/locate"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // A host whose link comes up has lost its neighbour entries, or asks for the group's
@@ -35,24 +35,30 @@ const (
 // been sent i times.
 type announcer struct {
 	rounds [len(announceAfter)]struct {
-		queue []dataplane.Announcement
+		queue []announcement
 		since []time.Duration // the times when they were requested
 	}
-	queued map[dataplane.Announcement]bool // true: the announcement is not sent yet
+	queued map[announcement]bool // true: the announcement is not sent yet
 	last   time.Duration
 }
 
-func newAnnouncer() *announcer { return &announcer{queued: make(map[dataplane.Announcement]bool)} }
+// announcement is a dataplane.Announcement in 8 bytes: after a restart there is one for each member.
+type announcement struct {
+	group      mcast.GroupID
+	port, vlan uint16
+}
 
-// add requests an dataplane.Announcement, unless it has been requested and not been sent yet.
-func (a *announcer) add(now time.Duration, x dataplane.Announcement) {
+func newAnnouncer() *announcer { return &announcer{queued: make(map[announcement]bool)} }
+
+// add requests an announcement, unless it has been requested and not been sent yet.
+func (a *announcer) add(now time.Duration, x announcement) {
 	if !a.queued[x] {
 		a.queued[x] = true
 		a.put(0, x, now)
 	}
 }
 
-func (a *announcer) put(turn int, x dataplane.Announcement, since time.Duration) {
+func (a *announcer) put(turn int, x announcement, since time.Duration) {
 	t := &a.rounds[turn]
 	t.queue, t.since = append(t.queue, x), append(t.since, since)
 }
@@ -70,7 +76,7 @@ func (a *announcer) next() (at time.Duration, ok bool) {
 }
 
 // due removes and returns the announcements that are due now.
-func (a *announcer) due(now time.Duration) (xs []dataplane.Announcement) {
+func (a *announcer) due(now time.Duration) (xs []announcement) {
 	for i := range a.rounds {
 		t := &a.rounds[i]
 		for len(t.queue) > 0 && len(xs) < announceBatch && t.since[0]+announceAfter[i] <= now {
@@ -119,12 +125,16 @@ func (c *control) announceAt(g *group, at locate.Location) {
 	if pi < 0 {
 		return
 	}
-	x := dataplane.Announcement{Port: pi, VLAN: cmp.Or(at.VLAN, c.ports[pi].VLAN), Group: g.reg.Group}
-	c.departures.announcer.add(c.now(), x)
+	c.departures.announcer.add(c.now(), announcement{g.id, uint16(pi), cmp.Or(at.VLAN, c.ports[pi].VLAN)})
 }
 
 // sendAnnouncements sends the announcements that are due.
 func (c *control) sendAnnouncements() {
-	deleted := func(x dataplane.Announcement) bool { return c.dir.groups[x.Group] == nil }
-	c.plane.Announce(slices.DeleteFunc(c.departures.announcer.due(c.now()), deleted))
+	var list []dataplane.Announcement
+	for _, x := range c.departures.announcer.due(c.now()) {
+		if g := c.dir.byID[x.group]; g != nil {
+			list = append(list, dataplane.Announcement{Port: int(x.port), VLAN: x.vlan, Group: g.reg.Group})
+		}
+	}
+	c.plane.Announce(list)
 }

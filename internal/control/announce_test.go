@@ -4,11 +4,10 @@
 package control
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Each announcement is sent three times, many of them no faster than the pace, and
@@ -18,10 +17,10 @@ func TestAnnouncementsArePaced(t *testing.T) {
 	const n = 1000
 	for range 2 {
 		for i := range n {
-			a.add(0, dataplane.Announcement{Port: i % 4, Group: netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)})})
+			a.add(0, announcement{port: uint16(i % 4), group: mcast.GroupID(i)})
 		}
 	}
-	sent := map[dataplane.Announcement]int{}
+	sent := map[announcement]int{}
 	total := 0
 	now := time.Duration(0)
 	for {
@@ -48,7 +47,7 @@ func TestAnnouncementsArePaced(t *testing.T) {
 	if least := time.Duration(total/announceBatch-1) * announceInterval; now < least || now > 2*least {
 		t.Errorf("all are sent after %v, want %v or a little more", now, least)
 	}
-	a.add(now, dataplane.Announcement{Group: fakeGroup(0)})
+	a.add(now, announcement{})
 	if at, ok := a.next(); !ok || at > now+announceInterval {
 		t.Errorf("the next one is sent %v later, %v", at-now, ok)
 	}
@@ -60,23 +59,23 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 	f.control.do(func() {
 		f.know(3)
 		f.register1(0, 3)
-		a := f.control.departures.announcer
+		a, id := f.control.departures.announcer, f.control.dir.groups[fakeGroup(0)].id
 		for pi := range 4 {
-			if x := (dataplane.Announcement{Port: pi, Group: fakeGroup(0)}); a.queued[x] != (pi < 3) {
+			if x := (announcement{port: uint16(pi), group: id}); a.queued[x] != (pi < 3) {
 				t.Errorf("port %d: announced %v", pi, a.queued[x])
 			}
 		}
-		a.queued = map[dataplane.Announcement]bool{}
+		a.queued = map[announcement]bool{}
 		h := f.control.dir.hosts.Of(fakeHost(2))
 		at, _ := f.locator.Locate(h.IP())
 		at.Ifindex, at.Links = 4, []int{4} // by another route
 		f.control.dir.hosts.Answered(h, at, nil, f.control.now())
-		if len(a.queued) != 1 || !a.queued[dataplane.Announcement{Port: 3, Group: fakeGroup(0)}] {
+		if len(a.queued) != 1 || !a.queued[announcement{port: 3, group: id}] {
 			t.Errorf("after a move: %v", a.queued)
 		}
-		a.queued = map[dataplane.Announcement]bool{}
+		a.queued = map[announcement]bool{}
 		f.control.announcePort(f.control.ports[1])
-		if len(a.queued) != 1 || !a.queued[dataplane.Announcement{Port: 1, Group: fakeGroup(0)}] {
+		if len(a.queued) != 1 || !a.queued[announcement{port: 1, group: id}] {
 			t.Errorf("port 1 comes up: %v", a.queued)
 		}
 	})

@@ -103,7 +103,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		d.setMembers(g, g.slots, g.slots)
 		f.control.announceGroup(g)
 		for x := range f.control.departures.announcer.queued {
-			if x.Port > 1 {
+			if x.port > 1 {
 				t.Errorf("the group is announced at the port of a neighbour: %+v", x)
 			}
 		}
