@@ -143,10 +143,10 @@ func (o *groupOwners) remove(ip netip.Addr) {
 	o.nextRecent = (o.nextRecent + 1) % maxRecentGroups
 }
 
-// grow replaces t by a table without the groups that were removed, at most a quarter full
+// grow replaces t by a table without the groups that were removed, at most a third full
 // after the next one is put, and returns it.
 func (o *groupOwners) grow(t *ownerTable) *ownerTable {
-	x := &ownerTable{slots: make([]ownerSlot, max(minOwnerSlots, 1<<bits.Len(uint(4*(o.groups+1)-1))))}
+	x := &ownerTable{slots: make([]ownerSlot, max(minOwnerSlots, 1<<bits.Len(uint(3*(o.groups+1)-1))))}
 	for i := range t.slots {
 		if w := t.slots[i].worker.Load(); w > 0 {
 			x.set(t.slots[i].key, int(w-1))

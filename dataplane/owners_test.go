@@ -102,7 +102,7 @@ func TestOwnersChoose(t *testing.T) {
 	}
 }
 
-// The table is at most half full, and a quarter when it has grown.
+// The table is at most half full, and a third when it has grown.
 func TestOwnersGrow(t *testing.T) {
 	o := newGroupOwners(1)
 	for n := range 200 {
@@ -110,7 +110,7 @@ func TestOwnersGrow(t *testing.T) {
 		o.put(netip.AddrFrom4([4]byte{10, 77, 0, byte(n)}), 0)
 		x := o.table.Load()
 		size := minOwnerSlots
-		for size < 4*(n+1) {
+		for size < 3*(n+1) {
 			size *= 2
 		}
 		if 2*x.used > len(x.slots) || x.used != n+1 || x != was && len(x.slots) != size || x == was && 2*(n+1) > len(was.slots) {
