@@ -18,9 +18,9 @@ type Group struct {
 	plane     *Plane
 	ip        netip.Addr
 	id        mcast.GroupID
-	worker    *worker
 	installed bool
-	alias     alias     // the other address that hosts know the group by; zero: none
+	worker    *worker
+	alias     *alias    // the other address that hosts know the group by; nil: none
 	nicRules  []nicRule // steer its packets to its worker's queues
 }
 
@@ -106,8 +106,8 @@ func (g *Group) noteInstalled(t *Table) {
 	g.installed = true
 	g.plane.workers.owners.put(g.ip, g.worker.index)
 	if t.IP != g.ip {
-		g.alias = alias{rocev2.KeyOf(t.IP), t.QPN}
-		g.worker.aliases.change(g.alias, g.ip)
+		g.alias = &alias{rocev2.KeyOf(t.IP), t.QPN}
+		g.worker.aliases.change(*g.alias, g.ip)
 	}
 	g.addNICRules()
 }
@@ -153,8 +153,8 @@ func (p *Plane) InstallGroups(all []Installation) {
 func (g *Group) Remove(last *GroupState) error {
 	g.removeNICRules()
 	g.plane.workers.owners.remove(g.ip)
-	if g.alias != (alias{}) {
-		g.worker.aliases.change(g.alias, netip.Addr{})
+	if g.alias != nil {
+		g.worker.aliases.change(*g.alias, netip.Addr{})
 	}
 	if !g.worker.do(func() {
 		g.worker.read(g.id, last)

@@ -20,19 +20,19 @@ import (
 type meter struct {
 	dataBytes uint64
 
-	source    mcast.MemberID // the source of what is measured
-	sourceIP  netip.Addr     // the source's address; not valid: no source is known
-	acked     rocev2.PSN     // the PSN of the last ACK; valid if hasAcked
-	top       rocev2.PSN     // the newest packet
-	timed     rocev2.PSN     // the packet that is timed, if timing
-	timedFrom time.Duration
-
-	waitsFrom   time.Duration // the time since which acked is where it is, with outstanding packets
-	busyFrom    time.Duration // the time since which packets are outstanding
-	busy        time.Duration // the time in which packets were outstanding, before that
+	sourceIP    netip.Addr     // the source's address; not valid: no source is known
+	acked       rocev2.PSN     // the PSN of the last ACK; valid if hasAcked
+	top         rocev2.PSN     // the newest packet
+	timed       rocev2.PSN     // the packet that is timed, if timing
+	source      mcast.MemberID // the source of what is measured
 	hasAcked    bool
 	timing      bool
 	outstanding bool // packets above acked were forwarded
+	timedFrom   time.Duration
+
+	waitsFrom time.Duration // the time since which acked is where it is, with outstanding packets
+	busyFrom  time.Duration // the time since which packets are outstanding
+	busy      time.Duration // the time in which packets were outstanding, before that
 }
 
 // meters are those of a worker's groups, by GroupID, with what they have measured.

@@ -194,11 +194,14 @@ func newTreeBooks() treeBooks {
 
 // group is a complete registration.
 type group struct {
-	reg      Registration  // Members: the current ones
-	key      KeyID         // the key under which it was registered; 0 for a local one
-	tx       uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
-	segments []digest      // the digests of the Register, to recognize a duplicate
-	lease    timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease
+	reg         Registration  // Members: the current ones
+	key         KeyID         // the key under which it was registered; 0 for a local one
+	failed      bool          // GroupFailed was called
+	unchanged   bool          // a registration identical to the live one: the group goes on
+	tx          uint32        // the transaction of the Register, then of the newest Renew: older Renews are rejected
+	known, last uint32        // the highest member numbers: before this registration, and ever given
+	segments    []digest      // the digests of the Register, to recognize a duplicate
+	lease       timer[*group] // the timer in Registrar.leases; not set, and at 0, without a lease
 	// joined is the epoch in which each member's record was registered, by member; nil: all in reg.Origin.
 	joined []uint64
 	// gone are the members that have left in this epoch; nil: none.
@@ -207,15 +210,12 @@ type group struct {
 	// first.
 	usedNumbers []MemberRecord
 	relayNext   time.Duration // the time when a Renew of the master is due at the switches below; at the root
-	failed      bool          // GroupFailed was called
 	failure     *Gone         // what was told of that, in a tree
 	untold      []*Gone       // the events meanwhile, for an attempt that goes on with a group
 	generation  uint64        // the generation of the tree, within the group's life
 	attempts    uint64        // the generation of the last attempt; at the root
-	unchanged   bool          // a registration identical to the live one: the group goes on
 	rebuild     bool          // true: the installed group once more; at the root
 	unaccepted  bool          // true: a switch lacks the update, and the master has not heard of it; at the root
-	known, last uint32        // the highest member numbers: before this registration, and ever given
 	branch      *branch       // the branch of a group over several switches, else nil
 	began       time.Duration // the time when its first message came; 0: from another switch
 	*search                   // nil: its members are not being located

@@ -82,17 +82,17 @@ type groupDefaults struct {
 // group is one registered group. The records of its members are in slots.
 type group struct {
 	id            mcast.GroupID
-	generation    uint64 // the generation of the registration that the core has
+	key           envelope.KeyID // the key that the group is registered under; 0: by hand
+	tableStale    bool           // the group is in directory.staleTables
+	waysStale     bool           // the group is in directory.staleWays
+	generation    uint64         // the generation of the registration that the core has
 	handle        dataplane.Group
-	key           envelope.KeyID          // the key that the group is registered under; 0: by hand
 	reg           *envelope.Registration  // the registrar's
 	slots         []slot                  // slots by MemberID
 	legs          []mcast.Neighbor        // legs by LegID: the neighbour, or NoNeighbour of a leg to a member here; nil: all members are here, with legs of their numbers
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
 	outcomes      *appliedOutcomes        // nil: none were applied
-	tableStale    bool                    // the group is in directory.staleTables
-	waysStale     bool                    // the group is in directory.staleWays
 	isolationText string                  // why members may not send; "" if all may
 	mtuText       string                  // why its longest copies do not fit a port; "" if they do
 	kept          keptGroup

@@ -34,9 +34,9 @@ type keeping struct {
 // keptGroup is what the file has of a group, beside the registration.
 type keptGroup struct {
 	reported uint32                   // the number of the last positions that were read
+	inFile   bool                     // the file has the group
 	turn     *statefile.Turn          // nil: no member has sent yet
 	records  []*envelope.MemberRecord // the records of the members by slot when turn was read; nil: had gone
-	inFile   bool                     // the file has the group
 }
 
 // hasRecord reports whether a member, now in slot i, had the record r when the turn was read.
