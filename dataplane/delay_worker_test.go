@@ -158,7 +158,7 @@ func (b *bench) putMore(t testing.TB, n int) {
 	for i := 1; i <= n; i++ {
 		spec, table := b.spec, b.w.groups[0]
 		spec.ID = mcast.GroupID(i)
-		spec.IP = netip.AddrFrom4([4]byte{10, 78, byte(i >> 8), byte(i)})
+		spec.IP = netip.AddrFrom4([4]byte{10, byte(78 + i>>16), byte(i >> 8), byte(i)})
 		table.ip, table.legs = spec.IP, slices.Clone(table.legs)
 		if err := b.w.putGroup(spec, table); err != nil {
 			t.Fatal(err)

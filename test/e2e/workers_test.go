@@ -5,16 +5,21 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Switches with several workers. Half of the other tests of this package have three, too
@@ -289,17 +294,20 @@ const maxCatchUp = 100 * time.Millisecond
 // TestWorkersSoak is a random run of switches with 1 to 4 workers: for the duration in
 // GLEAM_SOAK, such as 5m; else some seconds. The seed of a round is in its name.
 func TestWorkersSoak(t *testing.T) {
-	limit := 5 * time.Second
-	if s := os.Getenv("GLEAM_SOAK"); s != "" {
-		var err error
-		if limit, err = time.ParseDuration(s); err != nil {
-			t.Fatalf("GLEAM_SOAK: %v", err)
-		}
-	}
-	end := time.Now().Add(limit)
+	end := time.Now().Add(soakTime(t, 5*time.Second))
 	for seed := uint64(1); seed == 1 || time.Now().Before(end) && !t.Failed(); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { soak(t, rand.New(rand.NewPCG(seed, 0))) })
 	}
+}
+
+// soakTime returns the duration in GLEAM_SOAK, or another one.
+func soakTime(t *testing.T, other time.Duration) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("GLEAM_SOAK"), other.String()))
+	if err != nil {
+		t.Fatalf("GLEAM_SOAK: %v", err)
+	}
+	return d
 }
 
 func soak(t *testing.T, rng *rand.Rand) {
@@ -331,4 +339,74 @@ func soak(t *testing.T, rng *rand.Rand) {
 	var s *api.Stats = r.stats()
 	t.Logf("%d groups, %d hosts, %d queues, %d workers, repair %v: %d packets, %d copies, drops %v",
 		len(rs), hosts, c.star.Queues, c.workers, !c.alone, s.Rx, s.Copies, s.Drops)
+}
+
+// TestGroupsSoak has groups come and go as fast as the machine can, for the duration in GLEAM_SOAK, else a second. Each
+// gets a message to all its members, and ends. What they leave is compared after a fifth of the time and at the end.
+func TestGroupsSoak(t *testing.T) {
+	const atOnce, packets = 64, 2
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4, Queues: 2}, workers: 2, memory: packets * 1024})
+	r.ctx = context.WithoutCancel(r.ctx) // it ends before a long soak
+	rs := r.crowd(atOnce, func(i int) []int { return rotated(len(r.hosts), i) })
+	turn, limit, start := 0, soakTime(t, time.Second), time.Now()
+	// all registers or deletes all groups at once.
+	all := func(do func(o *rig) error) {
+		var wait sync.WaitGroup
+		for _, o := range rs {
+			wait.Go(func() {
+				if err := do(o); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+	}
+	register := func(o *rig) error {
+		reg := o.registration()
+		for i := range reg.Members { // with the PSNs that the queue pairs are at
+			at := &reg.Members[i].RQPSN
+			if i == 0 {
+				at = &reg.Members[i].SQPSN
+			}
+			*at = api.PSN(rocev2.PSN(*at).Add(int32(turn * packets)))
+		}
+		return r.engine.Register(reg)
+	}
+	run := func(d time.Duration) {
+		for ; time.Since(start) < d && !t.Failed(); turn++ {
+			if turn > 0 {
+				all(register)
+			}
+			for _, o := range rs {
+				for i := range o.hosts[1:] {
+					clear(o.hosts[i+1].mr.Bytes())
+				}
+			}
+			sendAll(rs, packets*1024)
+			all(func(o *rig) error { return r.engine.Delete(o.group) })
+		}
+	}
+	left := func() (bytes uint64, goroutines int) {
+		r.allFramesAreSomewhere()
+		if n := r.owners(); slices.Max(n) > 0 {
+			t.Errorf("the workers have %v groups", n)
+		}
+		r.notes.Lock()
+		r.notes.lines = nil
+		r.notes.Unlock()
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	run(limit / 5)
+	bytesBefore, goroutinesBefore := left()
+	run(limit)
+	bytes, goroutines := left()
+	n := turn * atOnce
+	t.Logf("%d groups, %.0f a second; %d bytes of heap and %d goroutines, %d and %d before; drops %v", n, float64(n)/time.Since(start).Seconds(), bytes, goroutines, bytesBefore, goroutinesBefore, r.drops())
+	if bytes > bytesBefore+1<<20 || goroutines > goroutinesBefore {
+		t.Errorf("%d bytes and %d goroutines, %d and %d before", bytes, goroutines, bytesBefore, goroutinesBefore)
+	}
 }
