@@ -6,6 +6,7 @@ package control
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane"
@@ -25,10 +26,12 @@ import (
 var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}
 
 // Announcements are paced: at most announceBatch leave together, and announceInterval
-// passes between two batches.
+// passes between two batches. Of a port that comes up sweepGroups groups are looked at meanwhile, so that a link
+// with 100,000 of them holds up neither the control loop nor other announcements.
 const (
 	announceBatch    = 32
 	announceInterval = 5 * time.Millisecond
+	sweepGroups      = 1024
 )
 
 // announcer holds the announcements that are to be sent. rounds[i] holds those that have
@@ -39,7 +42,14 @@ type announcer struct {
 		since []time.Duration // the times when they were requested
 	}
 	queued map[announcement]bool // true: the announcement is not sent yet
+	sweeps []sweep               // ports whose groups are to be announced
 	last   time.Duration
+}
+
+// sweep is a port whose groups are announced in the order of their IDs.
+type sweep struct {
+	port int // everyPort: all
+	next int // the next ID to look at
 }
 
 // announcement is a dataplane.Announcement in 8 bytes: after a restart there is one for each member.
@@ -63,8 +73,16 @@ func (a *announcer) put(turn int, x announcement, since time.Duration) {
 	t.queue, t.since = append(t.queue, x), append(t.since, since)
 }
 
-// next returns when the next announcement is due; ok is false if there is none.
+// next returns when the next announcement, or the next group of a sweep, is due; ok is false if there is none.
 func (a *announcer) next() (at time.Duration, ok bool) {
+	if at, ok = a.first(); len(a.sweeps) > 0 {
+		at, ok = 0, true
+	}
+	return max(at, a.last+announceInterval), ok
+}
+
+// first returns when the first announcement that has been requested is due, whatever the pace.
+func (a *announcer) first() (at time.Duration, ok bool) {
 	for i := range a.rounds {
 		if t := &a.rounds[i]; len(t.queue) > 0 {
 			if due := t.since[0] + announceAfter[i]; !ok || due < at {
@@ -72,7 +90,7 @@ func (a *announcer) next() (at time.Duration, ok bool) {
 			}
 		}
 	}
-	return max(at, a.last+announceInterval), ok
+	return at, ok
 }
 
 // due removes and returns the announcements that are due now.
@@ -95,23 +113,41 @@ func (a *announcer) due(now time.Duration) (xs []announcement) {
 	return xs
 }
 
-// announcePort announces at port p the groups that have members there.
-func (c *control) announcePort(p *port) {
-	for h := range c.dir.hosts.Behind(p.Ifindex) {
-		for group := range h.Groups() {
-			c.announce(c.dir.groups[group], h.IP())
+// announcePort has the groups announced that have members at port pi, or all at all ports.
+func (c *control) announcePort(pi int) {
+	a := c.departures.announcer
+	a.sweeps = append(slices.DeleteFunc(a.sweeps, func(x sweep) bool { return x.port == pi }), sweep{port: pi})
+}
+
+// goOn requests announcements at ports that have come up, if no other one is due.
+func (c *control) goOn(now time.Duration) {
+	a := c.departures.announcer
+	if at, ok := a.first(); ok && at <= now {
+		return
+	}
+	for looks, asked := 0, len(a.queued); looks < sweepGroups && len(a.queued) < asked+announceBatch && len(a.sweeps) > 0; looks++ {
+		x := &a.sweeps[0]
+		if x.next == len(c.dir.byID) {
+			a.sweeps = a.sweeps[1:]
+			continue
+		}
+		if g := c.dir.byID[x.next]; g != nil {
+			c.announceGroup(g, x.port)
+		}
+		x.next++
+	}
+}
+
+// announceGroup announces g at the locations of its members behind a port, or of all.
+func (c *control) announceGroup(g *group, only int) {
+	for i := range g.slots {
+		if s := &g.slots[i]; s.joined && (only == everyPort || c.plane.PortIndex(s.at().Ifindex) == only) {
+			c.announceAt(g, s.at())
 		}
 	}
 }
 
-// announceGroup announces g at the locations of its members.
-func (c *control) announceGroup(g *group) {
-	for i := range g.slots {
-		if g.slots[i].joined {
-			c.announceAt(g, g.slots[i].at())
-		}
-	}
-}
+const everyPort = -1
 
 // announce announces g at the location that a host has in it.
 func (c *control) announce(g *group, host netip.Addr) {
@@ -130,6 +166,7 @@ func (c *control) announceAt(g *group, at locate.Location) {
 
 // sendAnnouncements sends the announcements that are due.
 func (c *control) sendAnnouncements() {
+	c.goOn(c.now())
 	var list []dataplane.Announcement
 	for _, x := range c.departures.announcer.due(c.now()) {
 		if g := c.dir.byID[x.group]; g != nil {

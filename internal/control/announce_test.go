@@ -4,6 +4,7 @@
 package control
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -74,9 +75,67 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 			t.Errorf("after a move: %v", a.queued)
 		}
 		a.queued = map[announcement]bool{}
-		f.control.announcePort(f.control.ports[1])
+		f.control.announcePort(1)
+		f.control.goOn(0)
 		if len(a.queued) != 1 || !a.queued[announcement{port: 1, group: id}] {
 			t.Errorf("port 1 comes up: %v", a.queued)
+		}
+	})
+}
+
+// The groups of a port that comes up are announced three times each, without a request for all of them at once: a group
+// that is registered meanwhile is announced with the next batch.
+func TestAnnouncementsOfManyGroups(t *testing.T) {
+	const groups = 2*sweepGroups + 7
+	dir := t.TempDir()
+	writeGroups(t, filepath.Join(dir, "groups"), groups, 2)
+	f := newFakeSwitchWith(t, 3, 1, restartConfig(groups)+"state: "+dir+"\n")
+	f.control.do(func() {
+		c, sent := f.control, map[mcast.GroupID]int{}
+		a := c.departures.announcer
+		if len(a.sweeps) != 1 || a.sweeps[0].port != everyPort {
+			t.Errorf("after the start: %v", a.sweeps)
+		}
+		*a = *newAnnouncer()
+		now := c.now() + time.Hour // all that is requested meanwhile is due
+		c.announcePort(2)          // has no group
+		c.goOn(now)
+		if a.sweeps[0].next != sweepGroups || len(a.queued) > 0 {
+			t.Errorf("%+v after one look, %d requests", a.sweeps, len(a.queued))
+		}
+		c.announcePort(1)
+		c.announcePort(1)
+		late := announcement{port: 2, group: groups}
+		for n := 0; ; n++ {
+			at, ok := a.next()
+			if !ok {
+				break
+			}
+			now = max(now, at)
+			if c.goOn(now); len(a.queued) > announceBatch {
+				t.Errorf("%d requests wait", len(a.queued))
+				break
+			}
+			if n == 10 {
+				a.add(now, late)
+			}
+			for _, x := range a.due(now) {
+				if x != late && x.port != 1 {
+					t.Errorf("announced at port %d", x.port)
+				}
+				sent[x.group]++
+			}
+			if n == 11 && sent[late.group] == 0 {
+				t.Error("the group that is registered meanwhile waits")
+			}
+		}
+		for group, n := range sent {
+			if n != len(announceAfter) {
+				t.Errorf("%v: announced %d times", group, n)
+			}
+		}
+		if len(sent) != groups+1 {
+			t.Errorf("%d groups are announced", len(sent))
 		}
 	})
 }

@@ -135,7 +135,7 @@ func (c *control) report(e *envelope.Event) {
 		if g != nil {
 			c.checkPMTU(g)
 			c.checkIsolation(g)
-			c.announceGroup(g)
+			c.announceGroup(g, everyPort)
 		}
 	case envelope.Unchanged:
 		c.noteUnchanged(e)

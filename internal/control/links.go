@@ -50,7 +50,7 @@ func (c *control) linksChanged(asked []location.Port, states []locate.Link) {
 		case up && !was:
 			c.notify(false, "port is up", "port", p.Name)
 			c.portChanged(p, "up")
-			c.announcePort(p)
+			c.announcePort(pi)
 		case was && p.blocked, p.blocked && !blocked:
 			c.notify(false, "port is blocked by its bridge (spanning tree, or disabled): groups take no part in this link until the bridge forwards there", "port", p.Name)
 			c.portChanged(p, "blocked by its bridge")
@@ -94,7 +94,7 @@ func (c *control) macChanged(pi int, mac locate.MAC) {
 	p.MAC = rocev2.MAC(mac)
 	c.hooks.onPortState(pi)
 	c.switches.Move(pi, p.Ifindex)
-	c.announcePort(p)
+	c.announcePort(pi)
 }
 
 // usableMTU returns the MTU to use for a port whose interface has the given one: longer

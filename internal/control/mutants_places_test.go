@@ -5,7 +5,6 @@ package control
 
 import (
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/internal/control/location"
 	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
@@ -35,9 +34,18 @@ var _ = []mutant.Mutant{
 	mutant.New("announcements heap up", "Places", mutant.In((*announcer).add,
 		"if !a.queued[x] {",
 		"if true {")),
-	mutant.New("groups of other ports are announced", "Places", mutant.In((*control).announcePort,
-		"for h := range c.dir.hosts.Behind(p.Ifindex) {",
-		"for h := range c.dir.hosts.$1() {", (*location.Hosts).All)),
+	mutant.New("groups of other ports are announced", "Places", mutant.In((*control).announceGroup,
+		"(only == everyPort || c.plane.PortIndex(s.at().Ifindex) == only)",
+		"true")),
+	mutant.New("all groups of a port that comes up are looked at at once", "Places", mutant.In((*control).goOn,
+		"looks < sweepGroups && ",
+		"")),
+	mutant.New("all groups of a port that comes up are requested at once", "Places", mutant.In((*control).goOn,
+		"len(a.queued) < asked+announceBatch && ",
+		"")),
+	mutant.New("a port that comes up again is announced from where it was", "Places", mutant.In((*control).announcePort,
+		"slices.DeleteFunc(a.sweeps, func(x sweep) bool { return x.port == pi })",
+		"a.sweeps")),
 	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
 		"p.gap = min(2*p.gap, maxSettleTime)",
 		"p.gap = $1", settleTime)),
@@ -60,8 +68,8 @@ var _ = []mutant.Mutant{
 		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil {",
 		"err := d.checkAllowed(here.Members[i].IP, places[i]); err != nil && d == nil {")),
 	mutant.New("a path MTU that does not fit is not reported after a restart", "Places", mutant.In((*control).restored,
-		"c.checkPMTU(g)\n\tc.checkIsolation(g)\n\tc.announceGroup(g)",
-		"c.checkIsolation(g)\n\tc.announceGroup(g)")),
+		"c.checkPMTU(g)",
+		"")),
 	mutant.New("a registration that is given up is waited for", "Places", mutant.In((*directory).locateMembers,
 		"a.reg == reg && a.missing > 0",
 		"a.reg.$1 == reg.$1 && a.missing > 0", envelope.Registration{}.Epoch)),

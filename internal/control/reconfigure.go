@@ -274,7 +274,7 @@ func (c *control) changePort(pi int, x *config.Port) error {
 	c.hooks.onPortOpened(pi) // the lists of senders
 	if retagged {
 		c.rebuildTables(c.dir.hosts.MembersAt(p.Ifindex))
-		c.announcePort(p)
+		c.announcePort(pi)
 	}
 	return nil
 }

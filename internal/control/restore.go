@@ -47,6 +47,7 @@ func (c *control) restoreGroups() {
 	for _, h := range places {
 		c.dir.hosts.Release(h, &change)
 	}
+	c.announcePort(everyPort)
 	c.keeper.Append(&change)
 	c.restoreCreations(s.Created)
 	c.keeper.ForgetBefore()
@@ -128,7 +129,6 @@ func (c *control) restored(g *group) {
 	}
 	c.checkPMTU(g)
 	c.checkIsolation(g)
-	c.announceGroup(g)
 }
 
 // prepareRestored returns r, a group of before the restart, of which the file has x, with what its worker is to install.

@@ -101,7 +101,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 			}
 		}))
 		d.setMembers(g, g.slots, g.slots)
-		f.control.announceGroup(g)
+		f.control.announceGroup(g, everyPort)
 		for x := range f.control.departures.announcer.queued {
 			if x.port > 1 {
 				t.Errorf("the group is announced at the port of a neighbour: %+v", x)
