@@ -19,7 +19,7 @@ var (
 	StarIPv4        = netip.MustParsePrefix("10.77.0.0/16")
 	StarIPv6        = netip.MustParsePrefix("fd77::/64")
 	StarGroupsIPv4  = netip.MustParsePrefix("10.77.254.0/24")
-	StarGroupsIPv6  = netip.MustParsePrefix("fd77::6c65:0/112")
+	StarGroupsIPv6  = netip.MustParsePrefix("fd77::6c64:0/111")
 	StarSwitchIPv4  = netip.MustParseAddr("10.77.255.254")
 	StarSwitchIPv6  = netip.MustParseAddr("fd77::ffff")
 	starLinkTimeout = 30 * time.Second

@@ -25,10 +25,10 @@ func Command(env *cli.Env) *cobra.Command {
 prints how long that takes and how much memory. Then it sends packets into one
 of the groups, and into all of them in turn, as fast as gleamd takes them without a
 loss. With --fast-path it counts the groups that XDP has replicated, too. With several
-numbers of groups or members each pair is a row. It needs root, and nothing else
-should run on the machine.`,
+numbers of groups or members each pair is a row. It needs root, a file descriptor for
+each group (ulimit -n), and nothing else should run on the machine.`,
 		Example: `  gleam bench groups --groups 100 --members 4 -o json
-  gleam bench groups --groups 1,100,1000,10000 --members 4,16 --svg groups.svg`,
+  gleam bench groups --groups 1,100,1000,10000,100000 --members 4,16 --svg groups.svg`,
 		Args: cobra.NoArgs, Common: &o.Common, Flags: []string{"fast-path"},
 		Read: func(*cobra.Command) error { return o.check() },
 		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (_ any, _ func(io.Writer) error, err error) {

@@ -5,6 +5,7 @@ package groups
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -84,7 +85,7 @@ func (m *maker) close() error {
 // groupIP is the address of group number i. Those of IPv6 are more.
 func groupIP(i int) netip.Addr {
 	b := lab.StarGroupsIPv6.Addr().As16()
-	b[14], b[15] = byte((i+1)>>8), byte(i+1)
+	binary.BigEndian.PutUint32(b[12:], binary.BigEndian.Uint32(b[12:])+uint32(i+1))
 	return netip.AddrFrom16(b)
 }
 

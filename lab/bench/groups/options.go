@@ -33,7 +33,7 @@ func defaults() Options {
 }
 
 // maxGroups is what the addresses and the configuration's limit of groups have room for.
-const maxGroups = 60_000
+const maxGroups = 100_000
 
 func (o *Options) check() error {
 	for _, x := range []struct {
