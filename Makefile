@@ -207,7 +207,7 @@ model: ## try everything that a small network can do to the switch (some minutes
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./host/rc -run 'Property|C72|Transfer|R110_TheLivingStay' -timeout 60m -rapid.checks=$(CHECKS)
 
-soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
+soak-workers: ## random switches with 1 to 4 workers, then groups that come and go with data, for SOAK (2m) each, with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
 
 chaos: ## random groups in whole fabrics for CHAOS (30m): switches, links, hosts, clocks and disks fail, a stranger attacks, sources' completions are judged (root; GLEAM_SEED=n to repeat)
