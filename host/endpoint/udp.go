@@ -76,7 +76,7 @@ func local(c *net.UDPConn) netip.AddrPort {
 }
 
 func (d *driver) read() {
-	buf := make([]byte, 1<<16)
+	buf := make([]byte, envelope.MaxLen)
 	for {
 		n, from, err := d.conn.ReadFromUDPAddrPort(buf)
 		if errors.Is(err, net.ErrClosed) {
