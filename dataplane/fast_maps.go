@@ -4,8 +4,11 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
@@ -32,13 +35,17 @@ func (x *fastMaps) open(s *bpf.Steering, cfg *config.Config, found []foundPort, 
 		notify(true, "no group takes the fast path", "error", err)
 		return nil
 	}
-	if x.thread, err = newPortThread(); err != nil {
-		return err
-	}
-	x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, cfg.FastPath == config.FastPathRequire, notify)
 	s.UseFastPath(x.maps)
 	notify.Phase("maps of the fast path")
 	return nil
+}
+
+// growTable makes the kernel's table of this process's file descriptors large enough for all DEVMAPs. The kernel waits
+// for an RCU grace period each time that the table grows, and only doubles it if no more is asked for (expand_files in fs/file.c).
+func growTable() {
+	if fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 2*maxFastGroups-1); err == nil { // an error: the limit is lower
+		_ = unix.Close(fd)
+	}
 }
 
 // largeMTU is the MTU from which on packets may need large slots.
@@ -94,10 +101,12 @@ func (x *fastMaps) check(s *bpf.Steering, cfg *config.Config, notify Notify) err
 	if x.maps == nil {
 		return nil
 	}
-	err := s.FastPathError()
+	err := cmp.Or(x.maps.Complete(), s.FastPathError())
 	switch {
 	case err == nil:
-		return nil
+		x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, cfg.FastPath == config.FastPathRequire, notify)
+		x.thread, err = newPortThread()
+		return err
 	case cfg.FastPath == config.FastPathRequire:
 		return fmt.Errorf("fast_path is require, and the kernel refuses its program: %w", err)
 	}

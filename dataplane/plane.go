@@ -77,6 +77,9 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 	memory.Go(func() { p.umem, umemErr = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize) })
 	defer memory.Wait()
 	go operators()
+	if cfg.FastPath != config.FastPathOff {
+		go growTable()
+	}
 	if p.thread, err = newPortThread(); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,8 @@ func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, 
 	if err := p.fast.open(p.steering, cfg, found, notify); err != nil {
 		return nil, err
 	}
-	p.preload()
+	p.steering.Preload(false)
+	p.steering.Preload(true) // any port's MTU may change
 	if err := meanwhile(); err != nil {
 		return nil, err
 	}
@@ -142,13 +146,6 @@ func (p *Plane) findPorts() (found []foundPort, err error) {
 		found = append(found, f)
 	}
 	return found, links.CheckTogether(p.cfg.Ports)
-}
-
-// preload begins to load the programs of all slots.
-func (p *Plane) preload() {
-	for _, several := range []bool{false, true} { // any port's MTU may change
-		p.steering.Preload(several)
-	}
 }
 
 // Loaded waits until the programs of ports that may be added are loaded. A process gives up

@@ -106,6 +106,9 @@ var ErrNoRoom = errors.New("no room")
 
 // Put makes room for a group, and sets it. It is not FAST. Its ring may be smaller than s says: Slots.
 func (m *Maps) Put(s *GroupSpec) (*Group, error) {
+	if err := m.Complete(); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var best *Group

@@ -64,6 +64,9 @@ type Maps struct {
 	clones cloneProgram
 	counts transmitCounts
 
+	completing           sync.WaitGroup
+	devmapErr, egressErr error // read when completing is over
+
 	memories  []memory
 	ports     []portState
 	sent      []sentState // counts by port
@@ -95,8 +98,8 @@ func Spec() (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// New makes the maps and loads the program for copies. It counts what ports transmit in
-// the network namespace of the calling thread.
+// New makes the maps that the programs need to be loaded. The rest is made meanwhile, until Complete:
+// the program for copies, and the one that counts what ports transmit in the network namespace of the calling thread.
 func New(c Config) (_ *Maps, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -120,14 +123,21 @@ func New(c Config) (_ *Maps, err error) {
 	if err := m.mapMemory(); err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- m.loadEgress() }() // while the operators are made
-	m.fillOperators()
-	if err := <-ended; err != nil {
-		return nil, fmt.Errorf("load the fast path's program for copies: %w", err)
+	m.completing.Go(func() { m.devmapErr = m.createDevmaps() })
+	m.completing.Go(func() { m.egressErr = m.loadEgress() })
+	m.completing.Go(m.fillOperators)
+	if cookie, err := netnsCookie(); err != nil {
+		m.counts.err = fmt.Errorf("tell this network namespace: %w", err)
+	} else {
+		m.completing.Go(func() { m.counts.err = m.counts.start(m.maps, cookie) })
 	}
-	m.counts.err = m.counts.start(m.maps)
 	return m, nil
+}
+
+// Complete waits for what New has left to be made. Its error is the reason why no group can be put.
+func (m *Maps) Complete() error {
+	m.completing.Wait()
+	return errors.Join(m.devmapErr, m.egressErr)
 }
 
 // LargestRing returns the number of slots of the largest ring that there can be, whatever
@@ -188,18 +198,25 @@ func (m *Maps) createMaps() error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// createDevmaps makes the DEVMAP of each group.
+func (m *Maps) createDevmaps() error {
 	// All at once: the kernel waits for an RCU grace period after a change.
 	keys, fds := make([]uint32, len(m.groups)), make([]uint32, len(m.groups))
 	for i := range m.groups {
 		d, err := ebpf.NewMap(devmapSpec(m.groups[i].room))
 		if err != nil {
-			return fmt.Errorf("the ports of a group: %w", err)
+			return fmt.Errorf("make the map of a group's ports: %w", err)
 		}
 		m.inner = append(m.inner, d)
 		keys[i], fds[i] = uint32(i), uint32(d.FD())
 	}
-	_, err = m.maps[fastMapDevmaps].BatchUpdate(keys, fds, nil)
-	return err
+	if _, err := m.maps[fastMapDevmaps].BatchUpdate(keys, fds, nil); err != nil {
+		return fmt.Errorf("enter the maps of the groups' ports: %w", err)
+	}
+	return nil
 }
 
 func (m *Maps) mapMemory() error {
@@ -234,22 +251,17 @@ func (m *Maps) fillOperators() {
 	}
 	defer b.close()
 	operators := valuesOf[operatorState](b)
-	var each sync.WaitGroup
-	n := runtime.NumCPU()
-	for k := range n {
-		each.Go(func() {
-			for i := k; i < maxWords; i += n {
-				operators[i] = *rocev2.NewOperator(4 * i).Table()
-			}
-		})
+	for i := range maxWords {
+		operators[i] = *rocev2.NewOperator(4 * i).Table()
 	}
-	each.Wait()
 }
 
 // loadEgress loads the program for copies.
 func (m *Maps) loadEgress() (err error) {
-	m.egress, err = m.loadCopies(fastProgEgress)
-	return err
+	if m.egress, err = m.loadCopies(fastProgEgress); err != nil {
+		return fmt.Errorf("load the fast path's program for copies: %w", err)
+	}
+	return nil
 }
 
 // loadCopies loads a program that makes copies.
@@ -305,6 +317,7 @@ func (m *Maps) Programs(frags bool) (*ebpf.CollectionSpec, map[string]*ebpf.Map,
 
 // Close releases everything. Attached programs keep the maps until they are closed.
 func (m *Maps) Close() error {
+	m.completing.Wait()
 	errs := []error{m.counts.close()}
 	for _, b := range m.memories {
 		errs = append(errs, b.close())

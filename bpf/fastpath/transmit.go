@@ -24,15 +24,11 @@ type Transmitted struct {
 	Error error  // the error of the last batch that the driver refused
 }
 
-// start loads and attaches the program.
-func (c *transmitCounts) start(maps map[string]*ebpf.Map) error {
+// start loads and attaches the program, for the network namespace with that cookie.
+func (c *transmitCounts) start(maps map[string]*ebpf.Map, cookie uint64) error {
 	spec, err := loadTransmit()
 	if err != nil {
 		return fmt.Errorf("read the embedded program that counts transmitted copies: %w", err)
-	}
-	cookie, err := netnsCookie()
-	if err != nil {
-		return fmt.Errorf("tell this network namespace: %w", err)
 	}
 	if err := spec.Variables[transmitVarNetns].Set(cookie); err != nil {
 		return err
@@ -70,7 +66,10 @@ func netnsCookie() (cookie uint64, err error) {
 }
 
 // TransmitError is why Transmitted does not count: a kernel without BTF, for example.
-func (m *Maps) TransmitError() error { return m.counts.err }
+func (m *Maps) TransmitError() error {
+	m.completing.Wait()
+	return m.counts.err
+}
 
 // Transmitted returns what became of the copies for a port since New. Any goroutine may
 // call it.
