@@ -136,7 +136,9 @@ func TestStartCollectsLittleGarbage(t *testing.T) {
 	}
 	p.env = append(p.env, "GODEBUG=gctrace=1")
 	p.restart(t)
-	if !p.logs(func(log string) bool { return strings.Contains(log, "gleamd is ready") && strings.Contains(log, "gc 1 @") }) {
+	if !p.logs(func(log string) bool {
+		return strings.Contains(log, "gleamd is ready") && strings.Contains(log, "gc 1 @")
+	}) {
 		t.Fatal(p.Output())
 	}
 	start, _, _ := strings.Cut(p.Output(), "gleamd is ready")
