@@ -352,7 +352,11 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 			return nil, err
 		}
 		if w.cfg.Stored {
-			spec.Resume = f.positions(&record{})
+			n := record{hasSource: true} // what resumes a turn is no state
+			for i := range n.at {
+				n.at[i].Known = true
+			}
+			spec.Resume = f.positions(&n)
 		}
 	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
