@@ -79,13 +79,13 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 	if g.isStale(p) {
 		p = &Positions{Members: make([]Position, len(g.members))}
 	}
+	x := g.newExtra()
+	x.firstPSN = make([]rocev2.PSN, len(g.members))
+	for i := range g.members {
+		x.firstPSN[i] = g.members[i].ePSN
+	}
 	if p.HasSource {
-		x := g.newExtra()
 		x.resume = resume{source: p.Source}
-		x.firstPSN = make([]rocev2.PSN, len(g.members))
-		for i := range g.members {
-			x.firstPSN[i] = g.members[i].ePSN
-		}
 		g.activate(now)
 	}
 	for i := range g.members {

@@ -352,11 +352,7 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 			return nil, err
 		}
 		if w.cfg.Stored {
-			n := record{hasSource: true} // what resumes a turn is no state
-			for i := range n.at {
-				n.at[i].Known = true
-			}
-			spec.Resume = f.positions(&n)
+			spec.Resume = f.positions(&record{})
 		}
 	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
