@@ -28,23 +28,18 @@ import (
 
 // garbagePercent is the garbage that may collect before it is freed, in percent of the memory in use (GOGC). Most memory
 // is that of groups, and the registration of each leaves garbage once.
-// The start leaves more, of BPF objects that were read, and hosts wait for it.
-const (
-	garbagePercent      = 25
-	startGarbagePercent = 800
-)
+const garbagePercent = 25
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
 		stdout: os.Stdout, stderr: os.Stderr, journal: systemJournal(), hangup: hangup,
 		open: func(cfg *config.Config, say control.Notify) (engine, error) {
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(startGarbagePercent)
-				defer debug.SetGCPercent(garbagePercent)
-			}
 			id, err := privilege.Identify(cfg.User, os.Geteuid(), os.Getegid())
 			if err != nil {
 				return nil, err

@@ -125,28 +125,6 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 	}
 }
 
-// A start, for which hosts wait, collects garbage a few times alone.
-func TestStartCollectsLittleGarbage(t *testing.T) {
-	p, _ := startRestartable(t, "")
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, p.Output())
-	}
-	p.env = append(p.env, "GODEBUG=gctrace=1")
-	p.restart(t)
-	if !p.logs(func(log string) bool {
-		return strings.Contains(log, "gleamd is ready") && strings.Contains(log, "gc 1 @")
-	}) {
-		t.Fatal(p.Output())
-	}
-	start, _, _ := strings.Cut(p.Output(), "gleamd is ready")
-	if n := strings.Count(start, "gc "); n > 5 { // a line each
-		t.Errorf("%d collections, want 5 at most:\n%s", n, start)
-	}
-}
-
 // A switch that ends forwards while it closes what the data path does not need.
 func TestDataPathEndsLast(t *testing.T) {
 	p, hosts := startRestartable(t, `log: {level: debug}
