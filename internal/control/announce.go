@@ -119,8 +119,8 @@ func (c *control) announcePort(pi int) {
 	a.sweeps = append(slices.DeleteFunc(a.sweeps, func(x sweep) bool { return x.port == pi }), sweep{port: pi})
 }
 
-// goOn requests announcements at ports that have come up, if no other one is due.
-func (c *control) goOn(now time.Duration) {
+// continueSweeps requests announcements at ports that have come up, if no other one is due.
+func (c *control) continueSweeps(now time.Duration) {
 	a := c.departures.announcer
 	if at, ok := a.first(); ok && at <= now {
 		return
@@ -166,7 +166,7 @@ func (c *control) announceAt(g *group, at locate.Location) {
 
 // sendAnnouncements sends the announcements that are due.
 func (c *control) sendAnnouncements() {
-	c.goOn(c.now())
+	c.continueSweeps(c.now())
 	var list []dataplane.Announcement
 	for _, x := range c.departures.announcer.due(c.now()) {
 		if g := c.dir.byID[x.group]; g != nil {

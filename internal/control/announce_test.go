@@ -76,7 +76,7 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 		}
 		a.queued = map[announcement]bool{}
 		f.control.announcePort(1)
-		f.control.goOn(0)
+		f.control.continueSweeps(0)
 		if len(a.queued) != 1 || !a.queued[announcement{port: 1, group: id}] {
 			t.Errorf("port 1 comes up: %v", a.queued)
 		}
@@ -99,7 +99,7 @@ func TestAnnouncementsOfManyGroups(t *testing.T) {
 		*a = *newAnnouncer()
 		now := c.now() + time.Hour // all that is requested meanwhile is due
 		c.announcePort(2)          // has no group
-		c.goOn(now)
+		c.continueSweeps(now)
 		if a.sweeps[0].next != sweepGroups || len(a.queued) > 0 {
 			t.Errorf("%+v after one look, %d requests", a.sweeps, len(a.queued))
 		}
@@ -112,7 +112,7 @@ func TestAnnouncementsOfManyGroups(t *testing.T) {
 				break
 			}
 			now = max(now, at)
-			if c.goOn(now); len(a.queued) > announceBatch {
+			if c.continueSweeps(now); len(a.queued) > announceBatch {
 				t.Errorf("%d requests wait", len(a.queued))
 				break
 			}

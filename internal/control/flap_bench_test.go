@@ -28,7 +28,7 @@ func BenchmarkFlap(b *testing.B) {
 			c.announcePort(1)
 			for at, ok := a.next(); ok; at, ok = a.next() {
 				now = max(now+announceInterval, at)
-				c.goOn(now)
+				c.continueSweeps(now)
 				a.due(now)
 				took := cpuTime(b) - last
 				if last += took; up == 0 {
