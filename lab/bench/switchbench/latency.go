@@ -75,9 +75,13 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 			b.log("%s: latency, round %d of %d", targetCase, round+1, b.opts.Rounds)
 		}
 		for _, s := range all {
-			err := onCPU(b.generator, func(<-chan struct{}) error {
-				return s.measurement.testbed.latency(ctx, b.opts.Duration/2, s.gap, &s.latencySamples)
-			}).wait()
+			before := s.n
+			err := untilSeen(b.opts.Duration/2, s, func(d time.Duration) (bool, error) {
+				err := onCPU(b.generator, func(<-chan struct{}) error {
+					return s.measurement.testbed.latency(ctx, d, s.gap, &s.latencySamples)
+				}).wait()
+				return s.n > before, err
+			})
 			if err != nil {
 				return err
 			}

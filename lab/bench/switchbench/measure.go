@@ -175,17 +175,17 @@ type generatorCost struct {
 
 // measureGenerator runs the generator into nothing.
 func (m *meter) measureGenerator(ctx context.Context, s *testbed, d time.Duration) (generatorCost, error) {
-	for range measureTries {
+	var cost generatorCost
+	err := untilSeen(d, s.benchCase, func(d time.Duration) (bool, error) {
 		o, err := m.run(ctx, s, pace{}, d/4, d)
-		if err != nil {
-			return generatorCost{}, err
+		if err != nil || o.offered == 0 {
+			return false, err
 		}
-		if n := float64(o.offered); n > 0 {
-			return generatorCost{float64(o.generator+o.softirqTime) / n, float64(o.threadTime) / n}, nil
-		}
-		d = max(d, min(2*d, longestTry))
-	}
-	return generatorCost{}, fmt.Errorf("%s: the generator did not run in %d measurements of up to %v: %w", s.benchCase, measureTries, d, errStarved)
+		n := float64(o.offered)
+		cost = generatorCost{float64(o.generator+o.softirqTime) / n, float64(o.threadTime) / n}
+		return true, nil
+	})
+	return cost, err
 }
 
 // costs are ns of CPU time per packet out: of the method's own threads, and of the

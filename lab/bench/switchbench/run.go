@@ -79,6 +79,8 @@ type measurement struct {
 	unsaturated int // rounds in which all that was offered was taken
 }
 
+func (x *measurement) String() string { return fmt.Sprintf("%s, %s", x.row.name, x.testbed.benchCase) }
+
 // measureCase measures all rows of one case.
 func (b *switchBench) measureCase(ctx context.Context, c benchCase) (err error) {
 	stages := make(map[*method]*testbed)
@@ -224,14 +226,24 @@ const (
 // errStarved is the cause where nothing ran, or arrived, in measureTries measurements.
 var errStarved = errors.New("the machine is too busy")
 
-// measure is one measurement of a row at a rate; 0 is as fast as it goes.
-func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
+// untilSeen repeats a measurement of d until it has seen something.
+func untilSeen(d time.Duration, name fmt.Stringer, measure func(time.Duration) (seen bool, err error)) error {
 	for range measureTries {
-		o, err := b.meter.run(ctx, x.testbed, x.row.pace(rate), b.warm(), d)
-		if err != nil || o.copies > 0 {
-			return o, err
+		if seen, err := measure(d); err != nil || seen {
+			return err
 		}
 		d = max(d, min(2*d, longestTry))
 	}
-	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of up to %v: %w", x.row.name, x.testbed.benchCase, measureTries, d, errStarved)
+	return fmt.Errorf("%s: nothing was sent, or arrived, in %d measurements of up to %v: %w", name, measureTries, d, errStarved)
+}
+
+// measure is one measurement of a row at a rate; 0 is as fast as it goes.
+func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (o *outcome, err error) {
+	err = untilSeen(d, x, func(d time.Duration) (bool, error) {
+		if o, err = b.meter.run(ctx, x.testbed, x.row.pace(rate), b.warm(), d); err != nil {
+			return false, err
+		}
+		return o.copies > 0, nil
+	})
+	return o, err
 }
