@@ -281,7 +281,7 @@ func (l *life) evicted(m *member) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	events := l.master.Events()
-	for end := time.After(stuckTime); ; {
+	for end := time.After(mostAway + stuckTime); ; { // the master hears of it when the state file has it: a disk may be full
 		switch headless := l.isKilled(l.members[0]); {
 		case m.left || l.isKilled(m):
 			return true

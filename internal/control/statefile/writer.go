@@ -11,20 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const maxRetryBackoff = 4
-
 // work stores pending changes until the file is closed.
 func (f *File) work() {
 	defer close(f.done)
 	var notBefore time.Time
-	wait := f.options.Retry
 	for f.waitUntil(notBefore) {
 		b, number := f.take()
-		if f.store(b, number) {
-			notBefore, wait = time.Now().Add(f.options.Interval), f.options.Retry
-		} else {
-			notBefore, wait = time.Now().Add(wait), min(2*wait, maxRetryBackoff*f.options.Retry)
+		wait := f.options.Interval
+		if !f.store(b, number) {
+			wait = f.options.Retry
 		}
+		notBefore = time.Now().Add(wait)
 	}
 }
 
