@@ -77,10 +77,5 @@ func (l *life) admit() bool {
 		l.r.count("updates failed")
 	}
 	m.left = err != nil
-	select {
-	case <-l.master.Over():
-		return false
-	default:
-		return true
-	}
+	return !l.over()
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soak has random long runs of groups over several switches (make chaos).
+// Package chaos has random long runs of groups over several switches (make chaos).
 package chaos
 
 import (

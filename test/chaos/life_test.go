@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/host/endpoint"
 	"github.com/gleam-rdma/gleam/host/endpoint/session"
 	"github.com/gleam-rdma/gleam/lab/testbed"
@@ -267,42 +266,38 @@ func (l *life) leave(m *member) bool {
 	l.r.note("%s: %s leaves: %v", l.name, m.Name, err)
 	m.left = true
 	l.r.count("members left")
-	select {
-	case <-l.master.Over():
-		return false
-	default:
-	}
-	return err == nil
+	return err == nil && !l.over()
 }
 
-// evicted reports whether the master, or where its programs were killed a switch's journal, says that a member is out of the
-// group, or the programs of the member were killed.
+// over reports whether the master knows that the group has ended.
+func (l *life) over() bool {
+	select {
+	case <-l.master.Over():
+		return true
+	default:
+		return false
+	}
+}
+
+// evicted reports whether the master, or where it hears no more (its programs were killed, or the group has ended) a switch's
+// journal, says that a member is out of the group, or the programs of the member were killed.
 func (l *life) evicted(m *member) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	events := l.master.Events()
 	for end := time.After(mostAway + stuckTime); ; { // the master hears of it when the state file has it: a disk may be full
-		switch headless := l.isKilled(l.members[0]); {
+		switch {
 		case m.left || l.isKilled(m):
 			return true
-		case headless && l.r.expelled(l.ip, m.IPv4, l.begun):
+		case (l.over() || l.isKilled(l.members[0])) && l.r.expelled(l.ip, m.IPv4, l.begun):
 			l.out(m.IPv4)
 			return true
-		case headless:
-			events = nil
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				continue
-			}
+		case e := <-events:
 			if e.Kind == endpoint.Evicted || e.Kind == endpoint.MemberLeft {
 				l.out(e.Member)
-			}
-			if m.left || e.Kind == endpoint.Failed || e.Reason == envelope.SwitchLost {
-				return m.left
 			}
 		case <-end:
 			return m.left

@@ -125,7 +125,11 @@ func (r *round) note(format string, args ...any) {
 func (r *round) wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.note("WRONG: %s", text)
-	r.t.Errorf("GLEAM_SEED=%d, after %.3f s: %s", r.seed, time.Since(r.begin).Seconds(), text)
+	text = fmt.Sprintf("GLEAM_SEED=%d, after %.3f s: %s", r.seed, time.Since(r.begin).Seconds(), text)
+	r.mu.Lock()
+	r.wrongs = append(r.wrongs, text)
+	r.mu.Unlock()
+	r.t.Error(text)
 }
 
 // reportLines is how much of each switch's log is printed.

@@ -161,10 +161,8 @@ func (l *life) alone(from *member) bool {
 // reason is what the master was told, or a switch's journal has said, about the end of the group or of
 // a member, since a time; "": nothing.
 func (l *life) reason(since time.Time) string {
-	select {
-	case <-l.master.Over():
+	if l.over() {
 		return "the master knows that the group has ended"
-	default:
 	}
 	return l.r.why(l.ip, since)
 }

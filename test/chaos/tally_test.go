@@ -17,6 +17,7 @@ type tally struct {
 	counts map[string]int
 	faults map[string]*row
 	heal   time.Duration // the longest from the last fault to a transfer of a new group
+	wrongs []string      // broken promises
 }
 
 // row is what is counted of a kind of faults.
@@ -37,7 +38,7 @@ func (t *tally) add(o *tally) {
 	for k, n := range o.counts {
 		t.counts[k] += n
 	}
-	t.heal = max(t.heal, o.heal)
+	t.heal, t.wrongs = max(t.heal, o.heal), append(t.wrongs, o.wrongs...)
 	for k, x := range o.faults {
 		y := t.faults[k]
 		y.times, y.during, y.stall = y.times+x.times, y.during+x.during, max(y.stall, x.stall)
@@ -52,7 +53,7 @@ func (t *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// table has a line for each kind of faults.
+// table has a line for each kind of faults, and one for each broken promise: the end of the output, as CI shows it, has them.
 func (t *tally) table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -63,7 +64,7 @@ func (t *tally) table() string {
 	}
 	w.Flush()
 	fmt.Fprintf(&b, "the longest from the last fault of a round to a transfer of a new group: %.2f s\n", t.heal.Seconds())
-	return b.String()
+	return b.String() + strings.Join(t.wrongs, "\n")
 }
 
 // count adds one to a count.
