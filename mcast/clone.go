@@ -101,7 +101,7 @@ func (x *extra) clone(g *group) *extra {
 		t.g, t.machine = g, x.tree.machine.Clone(t)
 		t.place.Levels = maps.Clone(t.place.Levels)
 		e := &t.edges
-		e.needed, e.unknown, e.learnt, e.relay.said = slices.Clone(e.needed), slices.Clone(e.unknown), slices.Clone(e.learnt), slices.Clone(e.relay.said)
+		e.needed, e.firsts, e.relay.said = slices.Clone(e.needed), slices.Clone(e.firsts), slices.Clone(e.relay.said)
 		n.tree = t
 	}
 	return n

@@ -20,8 +20,7 @@ import (
 // edgePositions is what a switch has and lacks of the positions at its edges.
 type edgePositions struct {
 	needed   []token.Member `state:"own(needed)"`                // the source that the neighbour needs a position of, by LegID
-	unknown  []bool         `state:"list"`                       // true, by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
-	learnt   []bool         `state:"list"`                       // the same length: it is known from a neighbour, and may be within a turn
+	firsts   []knowledge    `state:"list"`                       // what is known of a member's first PSN in its next turn, by MemberID; of those beyond its end all is
 	asked    int32          `state:"encoded"`                    // the member whose data waits for its position, or none
 	askedPSN rocev2.PSN     `state:"encoded if x.asked != none"` // PSN of that data
 	polledAt time.Duration  `state:"since(c.g.tree().retry())"`  // time of the last question to a neighbour
@@ -29,18 +28,36 @@ type edgePositions struct {
 	rejoined bool           `state:"encoded"`                    // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
 }
 
-// isUnknown reports whether the position of member k is not known.
-func (t *tree) isUnknown(k MemberID) bool {
-	return int(k) < len(t.edges.unknown) && t.edges.unknown[k]
+// knowledge is what a switch knows of a member's first PSN in its next turn.
+type knowledge uint8
+
+const (
+	positionKnown   knowledge = iota // the end of its last turn
+	positionMoved                    // the same, and the tree is another one since: members behind other switches may have more, or less
+	positionLearnt                   // from a neighbour: it may be within a turn
+	positionUnknown                  // nothing
+)
+
+// knows returns what is known of the position of member k.
+func (t *tree) knows(k MemberID) knowledge {
+	if int(k) >= len(t.edges.firsts) {
+		return positionKnown
+	}
+	return t.edges.firsts[k]
 }
 
-// forget makes the position of member k, behind another switch, unknown.
-func (t *tree) forget(k MemberID) {
+// isUnknown reports whether the position of member k is not known.
+func (t *tree) isUnknown(k MemberID) bool { return t.knows(k) == positionUnknown }
+
+// note sets what is known of the position of member k.
+func (t *tree) note(k MemberID, what knowledge) {
 	e := &t.edges
-	if n := len(t.g.members) - len(e.unknown); n > 0 {
-		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
+	if n := len(t.g.members) - len(e.firsts); n > 0 && what != positionKnown {
+		e.firsts = append(e.firsts, make([]knowledge, n)...)
 	}
-	e.unknown[k], e.learnt[k] = true, false
+	if int(k) < len(e.firsts) {
+		e.firsts[k] = what
+	}
 }
 
 // forgetRemote makes the positions of members behind other switches unknown, in a group
@@ -49,7 +66,7 @@ func (g *group) forgetRemote(spec *GroupSpec) {
 	g.tree().edges.rejoined = spec.Tree.Running
 	for k := range g.members {
 		if spec.Tree.Running && !g.legs[g.members[k].leg].connected() {
-			g.tree().forget(MemberID(k))
+			g.tree().note(MemberID(k), positionUnknown)
 		}
 	}
 }
@@ -68,7 +85,11 @@ func (t *tree) position(l LegID) token.Position {
 	if k == none {
 		return at
 	}
-	if psn, ok := t.had(l, MemberID(k)); ok {
+	if r := &t.edges.relay; r.answered && r.member == k && g.members[k].leg == l && k != g.src.member {
+		at.Source, at.PSN, at.Next, at.Ends = g.numberOf(MemberID(k)), uint32(r.low), uint32(r.next), r.ends
+	} else if g.members[k].leg == l && t.isIgnorant(MemberID(k)) {
+		at.Source, at.Over = g.numberOf(MemberID(k)), true
+	} else if psn, ok := t.had(l, MemberID(k)); ok {
 		downstream := k == g.src.member && g.members[k].leg != l
 		at.Next = uint32(psn)
 		if over, ok := g.passedOver(); ok && downstream && psn.Less(over) && !t.isNeeded(l, MemberID(k)) {
@@ -90,14 +111,12 @@ func (t *tree) needs(l LegID) token.Member {
 	switch b := g.ackStateOf(int(l)); {
 	case k != none && g.members[k].live && g.members[k].leg == l:
 		return g.numberOf(MemberID(k))
-	case g.src.member == none:
-	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && (b.acked.Less(g.fwd.nxt.Prev()) || g.endUnknown()):
+	case g.src.member != none && (b.flags&isUnplaced != 0 || g.is(unplaced) && int32(l) == g.src.leg):
 		return g.numberOf(MemberID(g.src.member))
-	case g.is(unplaced) && int32(l) == g.src.leg:
-		return g.numberOf(MemberID(g.src.member))
-	}
-	if t.relays(l) {
+	case t.relays(l):
 		return g.numberOf(MemberID(t.edges.relay.member))
+	case g.src.member != none && b.flags&isReceiver != 0 && g.isUnconfirmed() && (b.acked.Less(g.fwd.nxt.Prev()) || g.endUnknown()):
+		return g.numberOf(MemberID(g.src.member))
 	}
 	return token.NoMember
 }
@@ -110,7 +129,7 @@ func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 	case g.is(failed) || g.is(learning) || t.isUnknown(k):
 		return 0, false
 	case int32(k) != g.src.member:
-		return m.sqPSN, true // between its turns all have everything
+		return m.sqPSN, !(t.knows(k) == positionMoved && m.leg == l) // between its turns all have everything
 	case m.leg == l:
 		return g.agg.acked.Next(), !g.is(unplaced)
 	}
@@ -125,7 +144,7 @@ func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 // message. Turns end with a message.
 func (t *tree) endsBefore(k MemberID, psn rocev2.PSN) bool {
 	if int32(k) != t.g.src.member {
-		return int(k) >= len(t.edges.learnt) || !t.edges.learnt[k]
+		return t.knows(k) != positionLearnt
 	}
 	return psn == t.g.fwd.nxt && !t.g.fwd.midMessage
 }
@@ -164,6 +183,8 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 		if next := rocev2.PSN(at.Next); next.Less(psn) {
 			t.learn(k, next, out)
 		}
+	case at.Over && int32(k) == t.edges.relay.member && (upstream || t.relays(l)):
+		t.takeRelayed(now, l, at, out)
 	case at.Over:
 		if upstream && int32(k) == g.src.member && !g.is(learning|unplaced) && g.isNear(psn) && g.isPassedOver(psn) {
 			g.passOver(now, psn, out)
@@ -171,7 +192,7 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 	case upstream && t.isUnknown(k):
 		t.learn(k, psn, out)
 	case int32(k) == t.edges.relay.member && t.relays(l):
-		t.takeRelayed(now, l, psn, out)
+		t.takeRelayed(now, l, at, out)
 	case g.is(learning) || int32(k) != g.src.member:
 	case upstream && g.is(unplaced):
 		if g.isNear(psn) && g.fwd.nxt.Less(psn) {
@@ -211,7 +232,8 @@ func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
 	g, e := t.g, &t.edges
 	m := &g.members[k]
 	m.ackedCount = addAckedCount(m.ackedCount, int32((psn-m.sqPSN)&rocev2.PSNMask))
-	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
+	m.sqPSN = psn
+	t.note(k, positionLearnt)
 	if e.asked != int32(k) {
 		return
 	}
@@ -287,15 +309,22 @@ func (t *tree) announce(now time.Duration, out *Output) {
 }
 
 // takeOverTurn notes that the turn of member k, which has just begun here, may have begun
-// elsewhere before, if k's position is from a neighbour. It reports whether that is so.
-func (t *tree) takeOverTurn(k MemberID) bool {
-	e := &t.edges
-	if int(k) >= len(e.learnt) || !e.learnt[k] {
-		return false
+// elsewhere before, if k's position is from a neighbour, or of another tree. It returns what was known of it.
+func (t *tree) takeOverTurn(now time.Duration, k MemberID, out *Output) (was knowledge) {
+	was = t.knows(k)
+	if t.note(k, positionKnown); t.edges.relay.member == int32(k) {
+		t.endRelay()
 	}
-	e.learnt[k] = false
-	t.joinLate()
-	return true
+	switch was {
+	case positionLearnt:
+		t.joinLate()
+	case positionMoved:
+		t.g.unplaceReceivers()
+		t.g.watchTurn()
+		t.notePolled(now)
+		t.announce(now, out)
+	}
+	return was
 }
 
 // joinLate joins a turn that has gone on without this switch. Nobody here has had anything of it.
@@ -325,27 +354,52 @@ func (t *tree) joinTurn() {
 
 // relay is a question that is passed on to the switches below.
 type relay struct {
-	member int32       `state:"encoded"`   // the member whose position is asked for, or none
-	said   []edgeBound `state:"own(said)"` // answers of the switches below, by LegID
+	member   int32       `state:"encoded"`               // the member whose position is asked for, or none
+	said     []edgeBound `state:"own(said)"`             // answers of the switches below, by LegID
+	asking   bool        `state:"encoded"`               // answers are missing
+	answered bool        `state:"encoded"`               // all have answered, once
+	low      rocev2.PSN  `state:"encoded if x.answered"` // all members but those behind the switch that asks have everything before
+	next     rocev2.PSN  `state:"encoded if x.answered"` // the highest PSN that a switch below has had, and one
+	ends     bool        `state:"encoded"`               // the packet before low ends a message, and is the last that any switch below has had
 }
 
-// edgeBound is what a neighbour has said: all behind it have everything before psn.
+// edgeBound is what a neighbour has said: all behind it have everything before psn, and have had packets up to next.
 type edgeBound struct {
-	known bool       `state:"encoded"`
-	psn   rocev2.PSN `state:"encoded"`
+	known   bool       `state:"encoded"`
+	nothing bool       `state:"encoded"` // the neighbour knows no position
+	ends    bool       `state:"encoded"`
+	psn     rocev2.PSN `state:"encoded"`
+	next    rocev2.PSN `state:"encoded"`
 }
 
 // passOn asks the switches below for the position of member k, which the switch toward k needs and
-// this one knows from there. A switch with members of its own does not know what these have.
+// this one knows from there, or of another tree. What members here have of k that was learnt is not known.
 func (t *tree) passOn(now time.Duration, k MemberID, out *Output) {
-	g, r := t.g, &t.edges.relay
-	if slices.ContainsFunc(g.legs, func(l leg) bool { return l.members != 0 && l.connected() }) {
+	r := &t.edges.relay
+	if t.knows(k) >= positionLearnt && t.hasReceivers() {
 		return
 	}
-	if r.member != int32(k) {
-		*r = relay{member: int32(k)}
+	switch {
+	case r.member != int32(k):
+		*r = relay{member: int32(k), asking: true}
+	case !r.asking && t.mayPoll(now): // the neighbour needs more
+		r.asking, r.said = true, r.said[:0]
 	}
-	t.pollForPositions(now, out)
+	if r.asking {
+		t.answerRelay(now, out)
+		t.pollForPositions(now, out)
+	}
+}
+
+// hasReceivers reports whether members are at this switch.
+func (t *tree) hasReceivers() bool {
+	return slices.ContainsFunc(t.g.legs, func(l leg) bool { return l.members != 0 && l.connected() })
+}
+
+// isIgnorant reports whether nobody can say what the members here have of member k: its switch knew no position when it
+// started. They take part from the next message on.
+func (t *tree) isIgnorant(k MemberID) bool {
+	return t.isUnknown(k) && t.hasReceivers() && !t.g.is(failed|learning)
 }
 
 // endRelay forgets the question.
@@ -366,39 +420,69 @@ func (t *tree) noteRelay(l LegID, at *token.Position) {
 // relays reports whether the neighbour behind leg l is asked for what another one needs.
 func (t *tree) relays(l LegID) bool {
 	r := &t.edges.relay
-	if r.member == none || r.member == t.g.src.member {
+	if !r.asking || r.member == t.g.src.member {
 		return false
 	}
 	m := &t.g.members[r.member]
 	return m.live && m.leg != l && t.g.legs[l].members != 0
 }
 
-// takeRelayed takes the answer of the neighbour behind leg l. When all have answered, all members but
-// those behind the switch that has asked have everything before the lowest PSN, and that one is told so.
-func (t *tree) takeRelayed(now time.Duration, l LegID, psn rocev2.PSN, out *Output) {
+// takeRelayed takes the answer of the neighbour behind leg l, or that the source sends nothing before a PSN.
+func (t *tree) takeRelayed(now time.Duration, l LegID, at *token.Position, out *Output) {
 	g, r := t.g, &t.edges.relay
-	if !t.relays(l) {
+	psn, next := rocev2.PSN(at.PSN), rocev2.PSN(at.Next)
+	if g.members[r.member].leg == l {
+		if d := psn.Sub(r.low); r.answered && d > 0 && d <= maxAhead {
+			r.low, r.next = psn, rocev2.MaxPSN(psn, r.next)
+			r.ends = at.Ends && r.low == r.next
+			t.poll(now, l, out)
+		}
 		return
 	}
 	for len(r.said) < len(g.legs) {
 		r.said = append(r.said, edgeBound{})
 	}
-	r.said[l] = edgeBound{true, psn}
-	low := psn
+	r.said[l] = edgeBound{known: true, nothing: at.Over, ends: at.Ends, psn: psn, next: rocev2.MaxPSN(psn, next)}
+	t.answerRelay(now, out)
+}
+
+// answerRelay answers the question if all switches below have: all members but those behind the switch that
+// has asked have everything before the lowest PSN, and that one is told so.
+func (t *tree) answerRelay(now time.Duration, out *Output) {
+	g, r := t.g, &t.edges.relay
+	m := &g.members[r.member]
+	all := edgeBound{known: t.knows(MemberID(r.member)) < positionLearnt && t.hasReceivers(), ends: true, psn: m.sqPSN, next: m.sqPSN}
 	for _, o := range g.forwardedLegs() {
 		switch {
 		case !t.relays(o):
-		case !r.said[o].known:
+			continue
+		case int(o) >= len(r.said) || !r.said[o].known:
 			return
-		case r.said[o].psn.Less(low):
-			low = r.said[o].psn
 		}
+		b := &r.said[o]
+		switch {
+		case b.nothing:
+			continue
+		case !all.known:
+			all = *b
+			continue
+		}
+		all.ends = all.ends && b.ends && b.psn == all.psn && b.next == all.next
+		if b.psn.Less(all.psn) {
+			all.psn = b.psn
+		}
+		all.next = rocev2.MaxPSN(all.next, b.next)
 	}
-	m := &g.members[r.member]
-	t.endRelay() // the switch that has asked asks again, if it needs more
-	if d := low.Sub(m.sqPSN); d > 0 && d <= maxAhead {
+	if d := all.psn.Sub(m.sqPSN); !all.known || !t.isUnknown(MemberID(r.member)) && (d > maxAhead || d < -maxAhead) {
+		return
+	}
+	r.asking, r.said = false, r.said[:0]
+	if !r.answered || !all.psn.Less(r.low) {
+		r.answered, r.low, r.next, r.ends = true, all.psn, all.next, all.ends
+	}
+	if d := all.psn.Sub(m.sqPSN); d > 0 && !t.isUnknown(MemberID(r.member)) { // nobody is here
 		m.ackedCount = addAckedCount(m.ackedCount, d)
-		m.sqPSN = low
-		t.poll(now, m.leg, out)
+		m.sqPSN = all.psn
 	}
+	t.poll(now, m.leg, out)
 }

@@ -141,7 +141,7 @@ func (g *group) moveMembers(now time.Duration, moves []MoveMember) {
 			g.extendLeg(now, i, gained[l])
 		}
 	}
-	g.tree().forgetLearnt()
+	g.tree().noteMoved()
 	g.tree().edges.rejoined = true
 }
 

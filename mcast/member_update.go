@@ -232,9 +232,7 @@ func (g *group) replaceGone(id MemberID, m *MemberSpec) {
 	l := &g.legs[m.Leg]
 	l.members++
 	l.member = g.firstMemberBehind(m.Leg)
-	if e := &g.tree().edges; int(id) < len(e.unknown) {
-		e.unknown[id], e.learnt[id] = false, false
-	}
+	g.tree().note(id, positionKnown)
 	if e := &g.tree().edges; e.asked == int32(id) {
 		e.asked = none
 	}

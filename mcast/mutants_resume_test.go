@@ -23,7 +23,7 @@ var _ = []mutant.Mutant{
 		"return psn == t.g.fwd.nxt && !t.g.fwd.midMessage",
 		"return true")),
 	mutant.New("a position within a turn that was learnt ends a message", "R89", mutant.In((*tree).endsBefore,
-		"return int(k) >= len(t.edges.learnt) || !t.edges.learnt[k]",
+		"return t.knows(k) != positionLearnt",
 		"return true")),
 	mutant.New("the end that a neighbour says does not count", "R89", mutant.In((*group).noteEnd,
 		"if g.is(resumes) && g.extra.resume.unknownEnd &&",

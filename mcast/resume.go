@@ -91,7 +91,9 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 	for i := range g.members {
 		m, at := &g.members[i], &p.Members[i]
 		if t := g.tree(); t != nil && at.Known && !g.legs[m.leg].connected() {
-			t.edges.unknown[i] = false
+			if t.note(MemberID(i), positionKnown); t.place.Rebuilt {
+				t.note(MemberID(i), positionMoved)
+			}
 		}
 		if at.Known {
 			m.ackedCount = addAckedCount(0, int32((at.Send-m.sqPSN)&rocev2.PSNMask))
@@ -201,11 +203,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	if g.turn.contendedSince != 0 {
 		g.turn.contendedSince = max(now, 1) // the source could not send before
 	}
-	for _, i := range g.forwardedLegs() {
-		if g.acks[i].flags&isReceiver != 0 {
-			g.unplace(int(i))
-		}
-	}
+	g.unplaceReceivers()
 	for _, i := range waiting {
 		g.setJoining(int(i), g.src.neighbor == 0)
 	}

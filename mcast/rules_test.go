@@ -214,6 +214,7 @@ func TestR83_RaisedBeyondTheLimit(t *testing.T) { runTranscript(t) }
 func TestR90_Aside(t *testing.T)                { runTranscript(t) }
 func TestR90_LearntBeforeTheMove(t *testing.T)  { runTranscript(t) }
 func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }
+func TestR90_MovedBetweenTurns(t *testing.T)    { runTranscript(t) }
 func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }
 func TestR90_ReleasedByTheUpdate(t *testing.T)  { runTranscript(t) }
 func TestR90_TheSourceMoves(t *testing.T)       { runTranscript(t) }

@@ -236,7 +236,7 @@ func (g *group) forgetTree(out *Output) {
 	t.edges.rejoined, t.edges.asked = true, none
 	for k := range g.members {
 		if m := &g.members[k]; m.live && !g.legs[m.leg].connected() {
-			t.forget(MemberID(k))
+			t.note(MemberID(k), positionUnknown)
 		}
 	}
 	if g.policy.stored {
@@ -259,12 +259,18 @@ func (g *group) isStale(p *Positions) bool {
 	return here && g.tree() != nil
 }
 
-// forgetLearnt forgets the positions that neighbours have said and that no turn has begun from yet.
-// Each was of the members that were behind the neighbour's leg then, and may be within a turn.
-func (t *tree) forgetLearnt() {
-	for k, learnt := range t.edges.learnt {
-		if learnt {
-			t.edges.unknown[k], t.edges.learnt[k] = true, false
+// noteMoved notes that the tree is another one. Positions that neighbours have said, and that no turn has begun from
+// yet, were of the members behind the neighbour's leg then, and may be within a turn: they are forgotten. Those of
+// members behind other switches are true of who was on this side.
+func (t *tree) noteMoved() {
+	for k := range t.g.members {
+		switch t.knows(MemberID(k)) {
+		case positionLearnt:
+			t.note(MemberID(k), positionUnknown)
+		case positionKnown:
+			if m := &t.g.members[k]; m.live && !t.g.legs[m.leg].connected() {
+				t.note(MemberID(k), positionMoved)
+			}
 		}
 	}
 }

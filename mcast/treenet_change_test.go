@@ -153,6 +153,7 @@ func (s *treeSwitch) update() {
 		}
 	}
 	n.log("update %d %+v", s.id, op)
+	n.reports = 0 // an idle second begins again
 	if err := s.sw.Apply(n.now, op, &s.out); err != nil {
 		n.tb.Fatalf("switch %d: %v", s.id, err)
 	}

@@ -181,6 +181,11 @@ func TestR89_TreesThatChange(t *testing.T) {
 		(2000+16103)*1780000003 + 1,  // a switch without a position heard only that the source passes over something (R115)
 		(2000+103048)*1780000003 + 1, // the same
 		(2000+153644)*1780000003 + 1, // a question was passed on for ever, and hid another one (R105)
+		(2000+365735)*1780000003 + 1, // a completion was false: a position that was true of the tree before counted (R90)
+		(2000+84839)*7368787 + 1,     // the same, before a switch could join the turn
+		(2000+4673)*1780000003 + 1,   // a switch without members and without a position did not pass the question on
+		(2000+23824)*1780000003 + 1,  // an answer was older than what the source passes over
+		(2000+61201)*1780000003 + 1,  // a doubt about the turn under way hid a question that was passed on
 	} {
 		if stuck := changingTree(t, seed, false, nil); stuck != "" {
 			t.Error(stuck)
@@ -210,6 +215,9 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 		(2000+7841)*86028121 + 2,     // a turn's end was wanted by nobody: a loop without end
 		(2000+119133)*1780000003 + 2, // feedback of what was not forwarded here counted for nothing where members wait to join (R89)
 		(2000+137416)*1780000003 + 2, // the same
+		(2000+232672)*1780000003 + 2, // a member got a message within another one: a position of the tree before said that the source is at rest
+		(2000+53569)*1780000003 + 2,  // a question was passed on to a switch that nobody can tell what its members have
+		(2000+7558)*1780000003 + 2,   // a first packet that was lost in a new tree was taken for one that the members here had had
 	} {
 		if stuck := changingTree(t, seed, true, nil); stuck != "" {
 			t.Error(stuck)

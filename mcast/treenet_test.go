@@ -154,7 +154,7 @@ func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeN
 // put gives switch s the group; running: others have it already.
 func (s *treeSwitch) put(running bool) {
 	n := s.n
-	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}, Repair: n.repair, Stored: s.stores(), TurnTime: n.turnTime, Tree: TreeSpec{Layout: s.layout, Running: running}}
+	spec := GroupSpec{IP: groupIP, GroupParams: GroupParams{QPN: groupQPN, PathMTU: 256}, Repair: n.repair, Stored: s.stores(), TurnTime: n.turnTime, Tree: TreeSpec{Layout: s.layout, Rebuilt: s.layout != 0, Running: running}}
 	if n.silence != 0 {
 		spec.Policy, spec.DeadAfter, spec.AllDeadAfter = Evict, n.silence, 4*n.silence
 	}

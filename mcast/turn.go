@@ -210,7 +210,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if now < g.historyOf(MemberID(k)).quarantinedUntil {
 		return PSNOutOfRange
 	}
-	if d < 0 {
+	if d < 0 && !(g.tree() != nil && g.tree().knows(k) == positionMoved && !g.is(failed)) {
 		return g.answerFormerSource(MemberID(k), p, out)
 	}
 	if g.repair.path == fastPath {
@@ -251,8 +251,8 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 
 // beginTurn makes member k the source, and serves its packet p.
 func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
-	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
+	was, first := g.openTurn(now, k, out), g.members[k].sqPSN
+	if psn := p.PSN & rocev2.PSNMask; psn != first && was != positionLearnt && !(was == positionMoved && psn.Less(first)) {
 		if g.noteMismatch(k, SendPSN, psn, first, out); p.Neighbor != 0 && g.tree().edges.rejoined {
 			g.tree().joinLate() // the mismatch may be a lost first packet
 		}
@@ -263,16 +263,18 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 	return None
 }
 
-// openTurn makes member k the source. It reports whether its first PSN was learnt from a neighbour.
-func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (learnt bool) {
+// openTurn makes member k the source. It returns what was known of its first PSN.
+func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (was knowledge) {
 	g.activate(now)
 	g.endTurn(out)
 	g.startTurn(now, k, out)
 	g.noteTurnBegins(now, k)
-	learnt = g.tree() != nil && g.tree().takeOverTurn(k)
+	if t := g.tree(); t != nil {
+		was = t.takeOverTurn(now, k, out)
+	}
 	g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)
 	g.storeBeforeData(out)
-	return learnt
+	return was
 }
 
 // quarantineMember serves a packet of member k, not the source, with a PSN below all that

@@ -222,6 +222,9 @@ type TreeSpec struct {
 	// after each update. Feedback and positions count between switches of the same layout
 	// (R87, R89). 0 means Epoch.
 	Layout uint32
+	// Rebuilt: the tree has been another one since the group was registered, and a member may have had its last
+	// turn in that one.
+	Rebuilt bool
 	// Levels, in UpdateMembers only, are the LegSpec.Levels from now on of legs that the group has.
 	Levels map[Neighbor]uint8
 	// Running, in PutGroup only: the group runs at other switches already, and what this one

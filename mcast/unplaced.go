@@ -241,7 +241,7 @@ func (g *group) awaitsJoining() bool {
 // the neighbour knows which turn is meant, so it knows no position of the turn's source.
 func (t *tree) takeIgnorance(now time.Duration, l LegID, msg *token.Message, out *Output) {
 	g := t.g
-	if msg.Position.Source != token.NoMember || msg.Ack == 0 || g.is(failed) || g.src.member == none || !g.isHeld(int(l)) {
+	if msg.Position.Source != token.NoMember && !msg.Position.Over || msg.Ack == 0 || g.is(failed) || g.src.member == none || !g.isHeld(int(l)) {
 		return
 	}
 	g.activate(now)
@@ -253,11 +253,20 @@ func (t *tree) takeIgnorance(now time.Duration, l LegID, msg *token.Message, out
 	}
 }
 
+// unplaceReceivers makes all legs to other switches that receive unplaced.
+func (g *group) unplaceReceivers() {
+	for _, i := range g.forwardedLegs() {
+		if g.acks[i].flags&isReceiver != 0 {
+			g.unplace(int(i))
+		}
+	}
+}
+
 // joinNeeded joins the turn of the source that the neighbour toward it needs a position of, if this
 // switch has learnt where that goes on, and has had no data of it: what the switches below have, the
-// neighbour hears from here alone. It may have nothing to send before it has.
+// neighbour hears from here alone. It may have nothing to send before it has. Else the question is passed on.
 func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, out *Output) {
-	g, e := t.g, &t.edges
+	g := t.g
 	k, ok := t.memberOf(at.Needed)
 	t.noteRelay(t.legID(leg), at)
 	if !ok || g.is(failed) || g.members[k].leg != t.legID(leg) {
@@ -266,13 +275,11 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	if int32(k) == g.src.member && g.isUnconfirmed() {
 		t.pollForPositions(now, out)
 	}
-	if int(k) >= len(e.learnt) || !e.learnt[k] || int32(k) == g.src.member {
-		return
-	}
+	was := t.knows(k)
 	switch {
-	case g.is(learning) || t.isUnknown(k):
+	case int32(k) == g.src.member || was == positionKnown || g.is(learning):
 		return
-	case !t.machine.Accepts(leg) || !t.mayFollow():
+	case was != positionLearnt || !t.machine.Accepts(leg) || !t.mayFollow():
 		t.passOn(now, k, out)
 		return
 	}

@@ -135,25 +135,24 @@ func (x *departures) readState(c *stateCode) {
 }
 
 func (x *edgeBound) appendState(c *stateCode, b []byte) []byte {
-	b = append(b, statecode.Bit(x.known))
+	b = append(b, statecode.Bit(x.known)|statecode.Bit(x.nothing)<<1|statecode.Bit(x.ends)<<2)
 	b = statecode.AppendPSN(b, x.psn)
+	b = statecode.AppendPSN(b, x.next)
 	return b
 }
 
 func (x *edgeBound) readState(c *stateCode) {
-	x.known = c.ReadFlags() != 0
+	v := c.ReadFlags()
+	x.known, x.nothing, x.ends = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
 	statecode.ReadPSN(&c.Code, &x.psn)
+	statecode.ReadPSN(&c.Code, &x.next)
 }
 
 func (x *edgePositions) appendState(c *stateCode, b []byte) []byte {
 	b = append(b, statecode.Bit(x.rejoined))
-	b = statecode.AppendUint(b, uint64(len(x.unknown)))
-	for i := range x.unknown {
-		b = append(b, statecode.Bit(x.unknown[i]))
-	}
-	b = statecode.AppendUint(b, uint64(len(x.learnt)))
-	for i := range x.learnt {
-		b = append(b, statecode.Bit(x.learnt[i]))
+	b = statecode.AppendUint(b, uint64(len(x.firsts)))
+	for i := range x.firsts {
+		b = statecode.AppendByte(b, x.firsts[i])
 	}
 	b = statecode.AppendInt(b, x.asked)
 	b = c.AppendSince(b, x.polledAt, c.g.tree().retry())
@@ -169,13 +168,9 @@ func (x *edgePositions) appendState(c *stateCode, b []byte) []byte {
 
 func (x *edgePositions) readState(c *stateCode) {
 	x.rejoined = c.ReadFlags() != 0
-	statecode.ReadList(&c.Code, &x.unknown)
-	for i := range x.unknown {
-		x.unknown[i] = c.ReadFlags() != 0
-	}
-	statecode.ReadList(&c.Code, &x.learnt)
-	for i := range x.learnt {
-		x.learnt[i] = c.ReadFlags() != 0
+	statecode.ReadList(&c.Code, &x.firsts)
+	for i := range x.firsts {
+		statecode.ReadByte(&c.Code, &x.firsts[i])
 	}
 	statecode.ReadInt(&c.Code, &x.asked)
 	c.ReadTime(&x.polledAt)
@@ -743,16 +738,30 @@ func (x *refusal) readState(c *stateCode) {
 }
 
 func (x *relay) appendState(c *stateCode, b []byte) []byte {
+	b = append(b, statecode.Bit(x.asking)|statecode.Bit(x.answered)<<1|statecode.Bit(x.ends)<<2)
 	b = statecode.AppendInt(b, x.member)
 	c.Bytes = b
 	c.said(x)
 	b = c.Bytes
+	if x.answered {
+		b = statecode.AppendPSN(b, x.low)
+		b = statecode.AppendPSN(b, x.next)
+	}
 	return b
 }
 
 func (x *relay) readState(c *stateCode) {
+	v := c.ReadFlags()
+	x.asking, x.answered, x.ends = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
 	statecode.ReadInt(&c.Code, &x.member)
 	c.said(x)
+	if x.answered {
+		statecode.ReadPSN(&c.Code, &x.low)
+		statecode.ReadPSN(&c.Code, &x.next)
+	} else {
+		x.low = 0
+		x.next = 0
+	}
 }
 
 func (x *request) appendState(c *stateCode, b []byte) []byte {

@@ -66,7 +66,7 @@ func inTree(legs []mcast.Neighbor) bool {
 // treeSpec returns the place of this switch in the tree of r's data: a parent without
 // members behind it has no part in that.
 func treeSpec(r *envelope.Registration) mcast.TreeSpec {
-	t := mcast.TreeSpec{Epoch: uint32(r.Origin), Layout: layoutOf(r)}
+	t := mcast.TreeSpec{Epoch: uint32(r.Origin), Layout: layoutOf(r), Rebuilt: r.Epoch != r.Origin || r.Tree != nil && r.Tree.Generation != 0}
 	if r.Tree != nil && slices.Contains(r.Tree.Legs, r.Tree.Parent) {
 		t.Parent = r.Tree.Parent
 	}

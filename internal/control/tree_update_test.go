@@ -67,7 +67,7 @@ func TestUpdateInTree(t *testing.T) {
 		if want := "[number 7 at leg 1, neighbour 0, for -1 number 8 at leg 2, neighbour 1, for 3]"; fmt.Sprint(adds) != want {
 			t.Errorf("added %v, want %s", adds, want)
 		}
-		if p.update.Tree == nil || p.update.Tree.Parent != 1 || p.update.Tree.Epoch != 7 || p.update.Tree.Layout == treeSpec(r).Layout {
+		if p.update.Tree == nil || p.update.Tree.Parent != 1 || p.update.Tree.Epoch != 7 || p.update.Tree.Layout == treeSpec(r).Layout || !p.update.Tree.Rebuilt || treeSpec(r).Rebuilt {
 			t.Errorf("place in the tree %+v", p.update.Tree)
 		}
 		if len(p.update.Table.Legs) != 4 || p.update.Table.Legs[0].Neighbour != 2 || p.update.Table.Layout != layoutOf(n) {

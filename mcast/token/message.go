@@ -31,7 +31,9 @@ type Position struct {
 	Source Member // NoMember: the message says nothing
 	PSN    uint32 // 24 bits; 0 without Source
 	Next   uint32 // the PSN behind the last packet of Source that has come to a downstream end that takes its data; else PSN (R99)
-	Over   bool   // true, to a downstream end: the source sends nothing before PSN; whether it was had is not said (R115)
+	// Over: to a downstream end, the source sends nothing before PSN, and whether it was had is not said (R115); to an
+	// upstream end, the sender knows no position of Source (R105).
+	Over   bool
 	Ends   bool   // the packet before PSN is the last one of a message; false if that is not known
 	Needed Member // the source that the sender needs a position of, or NoMember
 	Layout uint32 // layout of the sender's tree (mcast.TreeSpec)
