@@ -4,7 +4,6 @@
 package mcast
 
 import (
-	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast/token"
@@ -34,8 +33,8 @@ type knowledge uint8
 const (
 	positionKnown   knowledge = iota // the end of its last turn
 	positionMoved                    // the same, and the tree is another one since: members behind other switches may have more, or less
-	positionLearnt                   // from a neighbour: it may be within a turn
-	positionUnknown                  // nothing
+	positionLearnt                   // a PSN that a neighbour has said, perhaps within a turn
+	positionUnknown                  // no PSN
 )
 
 // knows returns what is known of the position of member k.
@@ -345,144 +344,4 @@ func (t *tree) joinTurn() {
 	g.fwd.midMessage = true
 	g.set(resumes, true)
 	g.extra.resume = resume{source: MemberID(g.src.member), unknownEnd: true, unconfirmed: true}
-}
-
-// A switch between others that has started again knows of a source what the switch toward that has
-// said. If that one has started again too, it has said a stored position, and needs to know more: it
-// hears from here alone what the switches below have. Where the turn of another source is under way
-// here, the source's own cannot be joined (R101), so the question is passed on (R105).
-
-// relay is a question that is passed on to the switches below.
-type relay struct {
-	member   int32       `state:"encoded"`               // the member whose position is asked for, or none
-	said     []edgeBound `state:"own(said)"`             // answers of the switches below, by LegID
-	asking   bool        `state:"encoded"`               // answers are missing
-	answered bool        `state:"encoded"`               // all have answered, once
-	low      rocev2.PSN  `state:"encoded if x.answered"` // all members but those behind the switch that asks have everything before
-	next     rocev2.PSN  `state:"encoded if x.answered"` // the highest PSN that a switch below has had, and one
-	ends     bool        `state:"encoded"`               // the packet before low ends a message, and is the last that any switch below has had
-}
-
-// edgeBound is what a neighbour has said: all behind it have everything before psn, and have had packets up to next.
-type edgeBound struct {
-	known   bool       `state:"encoded"`
-	nothing bool       `state:"encoded"` // the neighbour knows no position
-	ends    bool       `state:"encoded"`
-	psn     rocev2.PSN `state:"encoded"`
-	next    rocev2.PSN `state:"encoded"`
-}
-
-// passOn asks the switches below for the position of member k, which the switch toward k needs and
-// this one knows from there, or of another tree. What members here have of k that was learnt is not known.
-func (t *tree) passOn(now time.Duration, k MemberID, out *Output) {
-	r := &t.edges.relay
-	if t.knows(k) >= positionLearnt && t.hasReceivers() {
-		return
-	}
-	switch {
-	case r.member != int32(k):
-		*r = relay{member: int32(k), asking: true}
-	case !r.asking && t.mayPoll(now): // the neighbour needs more
-		r.asking, r.said = true, r.said[:0]
-	}
-	if r.asking {
-		t.answerRelay(now, out)
-		t.pollForPositions(now, out)
-	}
-}
-
-// hasReceivers reports whether members are at this switch.
-func (t *tree) hasReceivers() bool {
-	return slices.ContainsFunc(t.g.legs, func(l leg) bool { return l.members != 0 && l.connected() })
-}
-
-// isIgnorant reports whether nobody can say what the members here have of member k: its switch knew no position when it
-// started. They take part from the next message on.
-func (t *tree) isIgnorant(k MemberID) bool {
-	return t.isUnknown(k) && t.hasReceivers() && !t.g.is(failed|learning)
-}
-
-// endRelay forgets the question.
-func (t *tree) endRelay() { t.edges.relay = relay{member: none} }
-
-// noteRelay notes what the neighbour behind leg l, toward a source, asks for: a question that it does
-// not repeat is not passed on any more.
-func (t *tree) noteRelay(l LegID, at *token.Position) {
-	r := &t.edges.relay
-	if r.member == none {
-		return
-	}
-	if m := &t.g.members[r.member]; m.leg == l && at.Needed != t.g.numberOf(MemberID(r.member)) {
-		t.endRelay()
-	}
-}
-
-// relays reports whether the neighbour behind leg l is asked for what another one needs.
-func (t *tree) relays(l LegID) bool {
-	r := &t.edges.relay
-	if !r.asking || r.member == t.g.src.member {
-		return false
-	}
-	m := &t.g.members[r.member]
-	return m.live && m.leg != l && t.g.legs[l].members != 0
-}
-
-// takeRelayed takes the answer of the neighbour behind leg l, or that the source sends nothing before a PSN.
-func (t *tree) takeRelayed(now time.Duration, l LegID, at *token.Position, out *Output) {
-	g, r := t.g, &t.edges.relay
-	psn, next := rocev2.PSN(at.PSN), rocev2.PSN(at.Next)
-	if g.members[r.member].leg == l {
-		if d := psn.Sub(r.low); r.answered && d > 0 && d <= maxAhead {
-			r.low, r.next = psn, rocev2.MaxPSN(psn, r.next)
-			r.ends = at.Ends && r.low == r.next
-			t.poll(now, l, out)
-		}
-		return
-	}
-	for len(r.said) < len(g.legs) {
-		r.said = append(r.said, edgeBound{})
-	}
-	r.said[l] = edgeBound{known: true, nothing: at.Over, ends: at.Ends, psn: psn, next: rocev2.MaxPSN(psn, next)}
-	t.answerRelay(now, out)
-}
-
-// answerRelay answers the question if all switches below have: all members but those behind the switch that
-// has asked have everything before the lowest PSN, and that one is told so.
-func (t *tree) answerRelay(now time.Duration, out *Output) {
-	g, r := t.g, &t.edges.relay
-	m := &g.members[r.member]
-	all := edgeBound{known: t.knows(MemberID(r.member)) < positionLearnt && t.hasReceivers(), ends: true, psn: m.sqPSN, next: m.sqPSN}
-	for _, o := range g.forwardedLegs() {
-		switch {
-		case !t.relays(o):
-			continue
-		case int(o) >= len(r.said) || !r.said[o].known:
-			return
-		}
-		b := &r.said[o]
-		switch {
-		case b.nothing:
-			continue
-		case !all.known:
-			all = *b
-			continue
-		}
-		all.ends = all.ends && b.ends && b.psn == all.psn && b.next == all.next
-		if b.psn.Less(all.psn) {
-			all.psn = b.psn
-		}
-		all.next = rocev2.MaxPSN(all.next, b.next)
-	}
-	if d := all.psn.Sub(m.sqPSN); !all.known || !t.isUnknown(MemberID(r.member)) && (d > maxAhead || d < -maxAhead) {
-		return
-	}
-	r.asking, r.said = false, r.said[:0]
-	if !r.answered || !all.psn.Less(r.low) {
-		r.answered, r.low, r.next, r.ends = true, all.psn, all.next, all.ends
-	}
-	if d := all.psn.Sub(m.sqPSN); d > 0 && !t.isUnknown(MemberID(r.member)) { // nobody is here
-		m.ackedCount = addAckedCount(m.ackedCount, d)
-		m.sqPSN = all.psn
-	}
-	t.poll(now, m.leg, out)
 }
