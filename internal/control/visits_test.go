@@ -4,10 +4,15 @@
 package control
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
 	"net/netip"
-	"runtime/debug"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -16,83 +21,106 @@ import (
 	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
-// TestNothingWalksAllGroups: the CPU time of a packet, a registration, a Renew, a neighbour's change, a group's end and
-// the mere passing of time is about the same with 40 times the groups.
+// visitedPackages are those whose blocks of code TestNothingWalksAllGroups counts. The two of the library are
+// loops that others call.
+const visitedPackages = "github.com/gleam-rdma/gleam/internal/control/...,github.com/gleam-rdma/gleam/envelope,github.com/gleam-rdma/gleam/mcast,github.com/gleam-rdma/gleam/dataplane,slices,maps"
+
+// TestNothingWalksAllGroups: 1,000 events make no block of code run as often more with 10,000 groups, than with 1,000,
+// as five walks of all groups would. The events are packets of data and ACKs, registrations, Renews, neighbours'
+// changes and ends of groups. The counters are those of go test -cover, in a program that the test builds.
 func TestNothingWalksAllGroups(t *testing.T) {
+	if of := os.Getenv("GLEAM_VISITS"); of != "" {
+		var groups, events int
+		if _, err := fmt.Sscan(of, &groups, &events); err != nil {
+			t.Fatal(err)
+		}
+		visit(t, groups, events)
+		return
+	}
 	labtest.Part(t, "timing")
-	const few, many, hosts, rounds, batch = 500, 20_000, 5, 6, 20
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection takes time by the memory in use
-	var names []string
-	least := map[string][2]time.Duration{}
-	for i, groups := range []int{few, many} {
-		f := newFakeSwitchWith(t, hosts, 1, "group_prefixes: [10.78.0.0/16, 10.77.254.0/24]\nlimits: {groups: 65536}\npsn_probe: 0s\nstate: "+t.TempDir()+"\nenvelope: {insecure: true}\n")
-		f.control.do(func() {
-			f.control.dir.hosts.FollowKernel(true)
-			f.know(hosts)
-		})
-		f.registerMany(0, groups, 4)
-		f.register(0, 3, 0x800100, api.PolicyStrict) // host 4 is a member of no group
-		// What is to be announced is spread over time.
-		quiet := func() { f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) }
-		quiet()
-		at, psn, transaction := groups, rocev2.PSN(0), uint32(1)
-		measure := func(name string, events func()) {
-			if i == 0 {
-				names = append(names, name)
-			}
-			for range rounds {
-				begin := cpuTime(t)
-				events()
-				time.Sleep(50 * time.Millisecond) // the time of work that events leave to later turns of the loop
-				took, l := cpuTime(t)-begin, least[name]
-				if l[i] == 0 || took < l[i] {
-					l[i] = took
-				}
-				least[name] = l
-			}
-			quiet()
-		}
-		measure("time", func() { time.Sleep(100 * time.Millisecond) })
-		measure("registrations", func() {
-			f.registerMany(at, batch, 4)
-			at += batch
-		})
-		measure("Renews", func() {
-			transaction++
-			for n := range batch {
-				head := envelope.Header{Epoch: 1, Transaction: transaction, Total: 1, Group: manyGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
-				head.Instance, head.Epoch = f.challenge(head, &envelope.Renew{})
-				f.give(head, &envelope.Renew{}, func() { f.left = nil })
-			}
-		})
-		measure("data and ACKs", func() {
-			for range batch {
-				f.feed(0, send(0, psn), answer(1, 1000+psn, rocev2.SyndromeACK), answer(2, 2000+psn, rocev2.SyndromeACK))
-				psn++
-			}
-		})
-		measure("neighbours", func() {
-			for n := range batch {
-				f.locator.set(4, 5, byte(0x70+n), nil)
-				f.changes.Neighbour(fakeHost(4), locate.Neighbour{})
-				time.Sleep(time.Millisecond)
-			}
-		})
-		measure("ends of groups", func() {
-			for range batch {
-				at--
-				if err := f.Delete(manyGroup(at)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		f.stop()
+	program := filepath.Join(t.TempDir(), "covered")
+	build := exec.Command("go", "test", "-c", "-covermode=atomic", "-coverpkg="+visitedPackages, "-o", program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range names {
-		l := least[name]
-		t.Logf("%s: %v with %d groups, %v with %d", name, l[0], few, l[1], many)
-		if l[1] > 2*l[0]+batch*(many-few)*time.Nanosecond {
-			t.Errorf("%s take %v with %d groups, %v with %d", name, l[0], few, l[1], many)
+	const few, many, events = 1000, 10_000, 200
+	at := map[int]map[string]int{few: {}, many: {}}
+	for groups, visits := range at {
+		for block, n := range visitsOf(t, program, groups, events) {
+			visits[block] += n
+		}
+		for block, n := range visitsOf(t, program, groups, 0) {
+			visits[block] -= n
 		}
 	}
+	most := ""
+	for block, n := range at[many] {
+		if more := n - at[few][block]; most == "" || more > at[many][most]-at[few][most] {
+			most = block
+		}
+		if n-at[few][block] > 5*(many-few) {
+			t.Errorf("%s: %d visits for %d events of each kind with %d groups, %d with %d", block, at[few][block], events, few, n, many)
+		}
+	}
+	t.Logf("the block with most visits more, %s: %d with %d groups, %d with %d, for %d events of each kind", most, at[few][most], few, at[many][most], many, events)
+}
+
+// visitsOf returns how often each block ran in a program in which groups are made and events happen.
+func visitsOf(t *testing.T, program string, groups, events int) map[string]int {
+	profile := program + ".profile"
+	c := exec.Command(program, "-test.run", "^TestNothingWalksAllGroups$", "-test.coverprofile", profile)
+	c.Env = append(os.Environ(), fmt.Sprintf("GLEAM_VISITS=%d %d", groups, events))
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%d groups: %v\n%s", groups, err, out)
+	}
+	text, err := os.ReadFile(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits := make(map[string]int)
+	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+		block, counts, ok := strings.Cut(s.Text(), " ")
+		var statements, n int
+		if _, err := fmt.Sscan(counts, &statements, &n); ok && err == nil {
+			visits[block] += n
+		}
+	}
+	if len(visits) < 1000 {
+		t.Fatalf("the profile has %d blocks", len(visits))
+	}
+	return visits
+}
+
+// visit makes groups, and has so many events of each kind happen.
+func visit(t *testing.T, groups, events int) {
+	const hosts = 5
+	f := newFakeSwitchWith(t, hosts, 1, "group_prefixes: [10.78.0.0/16, 10.77.254.0/24]\nlimits: {groups: 65536}\npsn_probe: 0s\nstate: "+t.TempDir()+"\nenvelope: {insecure: true}\n")
+	f.control.do(func() {
+		f.control.dir.hosts.FollowKernel(true)
+		f.know(hosts)
+	})
+	f.registerMany(0, groups, 4)
+	f.register(0, 3, 0x800100, api.PolicyStrict)
+	if err := f.Register(&api.Register{Group: fakeGroup(1), QPN: 0x4711, PMTU: 1024, Policy: api.PolicyStrict, Members: []api.RegisterMember{f.record(3, 0x800200), f.record(4, 0x800200)}}); err != nil {
+		t.Fatal(err)
+	}
+	f.registerMany(groups, events, 4)
+	for n := range events {
+		head := envelope.Header{Epoch: 1, Transaction: 2, Total: 1, Group: manyGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
+		head.Instance, head.Epoch = f.challenge(head, &envelope.Renew{})
+		f.give(head, &envelope.Renew{}, func() { f.left = nil })
+		f.feed(0, send(0, rocev2.PSN(n)), answer(1, 1000+rocev2.PSN(n), rocev2.SyndromeACK), answer(2, 2000+rocev2.PSN(n), rocev2.SyndromeACK))
+	}
+	for n := range events / 20 { // the changes of a second are looked at together
+		f.locator.set(4, 5, byte(0x80+n), nil)
+		was := f.locator.questions(hosts)[4]
+		f.changes.Neighbour(fakeHost(4), locate.Neighbour{MAC: locate.MAC(f.locator.place(fakeHost(4)).MAC), Usable: true})
+		f.eventually("the neighbour is looked up", func() bool { return f.locator.questions(hosts)[4] > was })
+	}
+	for n := range events {
+		if err := f.Delete(manyGroup(groups + n)); err != nil {
+			t.Error(err)
+		}
+	}
+	f.stop()
 }
