@@ -32,6 +32,7 @@ const (
 	announceBatch    = 32
 	announceInterval = 5 * time.Millisecond
 	sweepGroups      = 1024
+	recheckGroups    = 64 // the groups that a turn of the control loop checks again
 )
 
 // announcer holds the announcements that are to be sent. rounds[i] holds those that have
@@ -46,10 +47,28 @@ type announcer struct {
 	last   time.Duration
 }
 
-// sweep is a port whose groups are announced in the order of their IDs.
+// sweep is a port whose groups are looked at in the order of their IDs.
 type sweep struct {
 	port int // everyPort: all
 	next int // the next ID to look at
+}
+
+// addSweep has the groups of port pi looked at from the first on.
+func addSweep(sweeps *[]sweep, pi int) {
+	*sweeps = append(slices.DeleteFunc(*sweeps, func(x sweep) bool { return x.port == pi }), sweep{port: pi})
+}
+
+// lookAtNext calls look with the next group of the first sweep, and ends the sweep behind the last one.
+func (c *control) lookAtNext(sweeps *[]sweep, look func(g *group, pi int)) {
+	x := &(*sweeps)[0]
+	if x.next == len(c.dir.byID) {
+		*sweeps = (*sweeps)[1:]
+		return
+	}
+	if g := c.dir.byID[x.next]; g != nil {
+		look(g, x.port)
+	}
+	x.next++
 }
 
 // announcement is a dataplane.Announcement in 8 bytes: after a restart there is one for each member.
@@ -114,10 +133,7 @@ func (a *announcer) due(now time.Duration) (xs []announcement) {
 }
 
 // announcePort has the groups announced that have members at port pi, or all at all ports.
-func (c *control) announcePort(pi int) {
-	a := c.departures.announcer
-	a.sweeps = append(slices.DeleteFunc(a.sweeps, func(x sweep) bool { return x.port == pi }), sweep{port: pi})
-}
+func (c *control) announcePort(pi int) { addSweep(&c.departures.announcer.sweeps, pi) }
 
 // continueSweeps requests announcements at ports that have come up, if no other one is due.
 func (c *control) continueSweeps(now time.Duration) {
@@ -126,15 +142,7 @@ func (c *control) continueSweeps(now time.Duration) {
 		return
 	}
 	for looks, asked := 0, len(a.queued); looks < sweepGroups && len(a.queued) < asked+announceBatch && len(a.sweeps) > 0; looks++ {
-		x := &a.sweeps[0]
-		if x.next == len(c.dir.byID) {
-			a.sweeps = a.sweeps[1:]
-			continue
-		}
-		if g := c.dir.byID[x.next]; g != nil {
-			c.announceGroup(g, x.port)
-		}
-		x.next++
+		c.lookAtNext(&a.sweeps, c.announceGroup)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
@@ -106,8 +107,8 @@ func (p *port) usableMTU(mtu int) int {
 	return mtu
 }
 
-// mtuChanged gives workers and registrations the new MTU of port pi, and reports the
-// groups whose copies do not fit any more, or fit again.
+// mtuChanged gives workers and registrations the new MTU of port pi, and has the groups reported
+// whose copies do not fit any more, or fit again.
 func (c *control) mtuChanged(pi, mtu int) {
 	p := c.ports[pi]
 	c.notify(mtu < p.mtu, "the MTU of a port has changed", "port", p.Name, "mtu", mtu, "old_mtu", p.mtu)
@@ -115,8 +116,24 @@ func (c *control) mtuChanged(pi, mtu int) {
 		return
 	}
 	p.mtu = mtu
-	for group := range c.dir.hosts.GroupsBehind(p.Ifindex) {
-		c.checkPMTU(c.dir.groups[group])
+	addSweep(&c.kernel.rechecks, pi)
+}
+
+// nextRecheck returns when the next group of a port that has changed is to be checked: now, if there is any.
+func (c *control) nextRecheck() (at time.Duration, ok bool) { return 0, len(c.kernel.rechecks) > 0 }
+
+// continueRechecks checks groups of ports that have changed: a port with 100,000 of them does not hold up the loop.
+func (c *control) continueRechecks() {
+	for looks, checked := 0, 0; looks < sweepGroups && checked < recheckGroups && len(c.kernel.rechecks) > 0; looks++ {
+		c.lookAtNext(&c.kernel.rechecks, func(g *group, pi int) {
+			if !slices.ContainsFunc(g.slots, func(s slot) bool { return c.dir.portOf(&s) == pi }) {
+				return
+			}
+			checked++
+			_ = g.handle.RefreshIsolation() // an error: the switch has stopped
+			c.checkIsolation(g)
+			c.checkPMTU(g)
+		})
 	}
 }
 
@@ -168,11 +185,7 @@ func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 			p.Bridge = now.Bridge
 			c.dir.hosts.Repin(p.Ifindex) // the bridge has its forwarding entries
 		}
-		for group := range c.dir.hosts.GroupsBehind(p.Ifindex) {
-			g := c.dir.groups[group]
-			_ = g.handle.RefreshIsolation() // an error: the switch has stopped
-			c.checkIsolation(g)
-		}
+		addSweep(&c.kernel.rechecks, pi)
 	})
 }
 

@@ -20,6 +20,7 @@ type kernelTables struct {
 	watcher           watcher     // nil in tests
 	routeBell         <-chan struct{}
 	filterErrReported bool          // the operator was told that the netlink filter fails
+	rechecks          []sweep       // ports that have changed, whose groups are checked again
 	linksDue          bool          // the ports' state must be requested
 	linksRequested    bool          // the locator has that request
 	vrfsUnknown       bool          // the last read of the ports' VRFs failed, and the operator was told

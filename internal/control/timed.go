@@ -19,6 +19,7 @@ func (c *control) timedWork() []timed {
 		{never, c.tellWays},
 		{c.outcomes.next, c.serveOutcomes},
 		{c.kernel.nextPortRetry, c.serveRetryPorts},
+		{c.nextRecheck, c.continueRechecks},
 		{earliest(c.kernel.pacer.next, c.dir.nextTable, c.departures.announcer.next), c.followChanges},
 		{c.registrarDeadline, c.advanceRegistrar},
 		{earliest(x.heldMADs.next, x.manager.NextDeadline, x.unkept.next), c.serveConnections},

@@ -110,17 +110,6 @@ func (x *Hosts) FollowRoutes() {
 // Behind returns the hosts whose locations depend on an interface.
 func (x *Hosts) Behind(ifindex int) iter.Seq[*Host] { return maps.Keys(x.byLink[ifindex]) }
 
-// GroupsBehind returns the groups that these are members of, each once.
-func (x *Hosts) GroupsBehind(ifindex int) iter.Seq[netip.Addr] {
-	seen := make(map[netip.Addr]struct{})
-	for h := range x.byLink[ifindex] {
-		for group := range h.Groups() {
-			seen[group] = struct{}{}
-		}
-	}
-	return maps.Keys(seen)
-}
-
 // MembersAt returns the hosts that are members at an interface.
 func (x *Hosts) MembersAt(ifindex int) map[*Host]struct{} {
 	hs := make(map[*Host]struct{})
