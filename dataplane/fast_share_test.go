@@ -176,10 +176,16 @@ func TestFastManyGroups(t *testing.T) {
 	}
 }
 
+// smallFastMemory has room for smallFastSlots short packets and 128 long ones, so that the largest ring has 128 slots.
+const (
+	smallFastSlots  = 272
+	smallFastMemory = "fast_path_memory: 1114112\n"
+)
+
 // Groups that have filled the memory of the fast path shrink, while they send, when others come: all have rings then.
 func TestFastLargeRingsShrink(t *testing.T) {
-	const n, slots = 6, 256
-	x := newFastLab(t, fastLabConfig{hosts: 3, more: "fast_path_memory: 1048576\n"}) // half of it for long packets
+	const n, slots = 6, smallFastSlots
+	x := newFastLab(t, fastLabConfig{hosts: 3, more: smallFastMemory})
 	machine, m := labtest.Watch(), x.addGroups(n, 1<<18)
 	s := &GroupState{}
 	ring := func(k int) int {

@@ -157,7 +157,7 @@ func TestFastChanges(t *testing.T) {
 
 // A group without data gives its ring to another one that finds none, and gets one again.
 func TestFastRingsAreGivenBack(t *testing.T) {
-	x := newFastLab(t, fastLabConfig{hosts: 3, more: "fast_path_memory: 1048576\n"})
+	x := newFastLab(t, fastLabConfig{hosts: 3})
 	reclaim := func(idleFor time.Duration) (ok bool) {
 		w := x.plane.workers.all[0]
 		w.do(func() {
@@ -168,8 +168,8 @@ func TestFastRingsAreGivenBack(t *testing.T) {
 		return ok
 	}
 	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
-	if s := x.state().Fast; s.Ring != 128 {
-		t.Errorf("a ring of %d packets, want 128: all groups together have room for 256 short and 128 long ones", s.Ring)
+	if s := x.state().Fast; s.Ring != maxFastSlots {
+		t.Errorf("a ring of %d packets, want %d: no other group may ask", s.Ring, maxFastSlots)
 	}
 	x.rests()
 	if reclaim(ringIdle / 2) {
