@@ -185,6 +185,11 @@ func TestTreeIsCut(t *testing.T) {
 			begin = time.Now()
 		}
 	})
+	if err == nil { // all messages were under way, and there before the link was down
+		m.fill(1)
+		last = 0
+		err = r.writeAll(m.groups[0].QP(), mr, w.Base, w.RKey, treeMessage, func(done int) { last = done })
+	}
 	took := time.Since(begin)
 	t.Logf("after %d messages, %v after the cut: %v", last, took, err)
 	if err == nil {
