@@ -14,7 +14,7 @@ import (
 // TestPropertyCoveredAtOnce: a group that hears at once of what all receivers have acknowledged is where one is that has had
 // packets and ACKs one by one.
 func TestPropertyCoveredAtOnce(t *testing.T) {
-	skipped := 0
+	cases, skipped := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		x := &ackPair{tb: t, rng: random(rapid.Uint64().Draw(t, "seed")), covers: true}
 		x.begin()
@@ -22,10 +22,11 @@ func TestPropertyCoveredAtOnce(t *testing.T) {
 			x.step()
 		}
 		x.settle()
+		cases++
 		skipped += x.skipped - x.advances
 	})
-	if skipped < 100 {
-		t.Errorf("%d packets were told of together with later ones: the test shows nothing", skipped)
+	if skipped < cases { // some seven times as many are usual
+		t.Errorf("%d packets were told of together with later ones in %d cases: the test shows nothing", skipped, cases)
 	}
 }
 
