@@ -82,7 +82,6 @@ require (
 )
 
 tool (
-	github.com/cilium/ebpf/cmd/bpf2go
 	gotest.tools/gotestsum
 	honnef.co/go/tools/cmd/staticcheck
 )

@@ -35,11 +35,10 @@
 // The compiled object is committed. Rebuilding it takes clang-14 and llvm-strip-14
 // (Debian packages clang-14 and llvm-14) and no headers: kernel.h spells out the few
 // definitions that libbpf's and the kernel's would have given. The result is the same,
-// byte for byte, in every directory: bpf2go maps paths in debug information to relative
-// ones, and DWARF is stripped.
+// byte for byte, in every directory (scripts/bpf).
 //
 // Needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), and Linux 5.10 or later;
 // 5.18 for frames in several buffers.
 package bpf
 
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux steer steer.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror
+//go:generate ../scripts/bpf steer.c steer.o v2

@@ -87,14 +87,7 @@ func (s *Steering) loadProgram(frags, fast bool) (*ebpf.Program, error) {
 		name, other = other, name
 	}
 	delete(spec.Programs, other)
-	m := &s.maps
-	maps.Copy(shared, map[string]*ebpf.Map{
-		steerMapPorts: m.Ports, steerMapCommon: m.Common, steerMapPrefixes4: m.Prefixes4, steerMapPrefixes6: m.Prefixes6, steerMapXsks: m.Xsks,
-		steerMapCounters: m.Counters, steerMapOffenders: m.Offenders, steerMapPolicies: m.Policies, steerMapStations: m.Stations,
-		steerMapAllowedMacs: m.AllowedMacs, steerMapAllowed4: m.Allowed4, steerMapAllowed6: m.Allowed6,
-		steerMapPinMacs: m.PinMacs, steerMapPinAddrs: m.PinAddrs, steerMapSightings: m.Sightings,
-		steerMapTold: m.Told, steerMapTelling: m.Telling,
-	})
+	maps.Copy(shared, s.maps.byName())
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, err

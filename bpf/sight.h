@@ -66,7 +66,7 @@ struct {
 } sightings SEC(".maps");
 
 /* A host that the port has reported. */
-struct told {
+struct reported {
 	__u64 who[2]; /* addr of the sighting, or its MAC address and zeros */
 	__u64 at;
 };
@@ -78,9 +78,9 @@ struct told {
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
-	TYPE(value, struct told);
+	TYPE(value, struct reported);
 	UINT(max_entries, 1 << TOLD_BITS);
-} told SEC(".maps");
+} reported SEC(".maps");
 
 /* By slot, the time at which the port may report a whole burst again. */
 struct {
@@ -101,7 +101,7 @@ INLINE int may_tell(const struct sighting *s, __u32 port)
 		__builtin_memcpy(who, s->mac, sizeof(s->mac));
 	__u32 hash = ((who[0] ^ who[1] * 31) * 0x9E3779B97F4A7C15ULL) >> (64 - TOLD_BITS);
 	__u32 key = (port << TOLD_BITS) + hash;
-	struct told *t = bpf_map_lookup_elem(&told, &key);
+	struct reported *t = bpf_map_lookup_elem(&reported, &key);
 	__u64 *full = bpf_map_lookup_elem(&telling, &port);
 	if (!t || !full)
 		return 0;

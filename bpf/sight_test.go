@@ -104,8 +104,8 @@ func TestSightings(t *testing.T) {
 // forgetTold has the port report hosts again that it has reported.
 func (p *PortProgram) forgetTold(t *testing.T) {
 	t.Helper()
-	for i := range p.maps.Told.MaxEntries() {
-		if err := p.maps.Told.Put(i, make([]byte, p.maps.Told.ValueSize())); err != nil {
+	for i := range p.maps.Reported.MaxEntries() {
+		if err := p.maps.Reported.Put(i, make([]byte, p.maps.Reported.ValueSize())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -91,7 +91,7 @@ func steerSpec(ports uint32) (*ebpf.CollectionSpec, error) {
 func sizeMaps(spec *ebpf.CollectionSpec, ports uint32) {
 	for _, name := range []string{
 		steerMapXsks, steerMapCounters, steerMapOffenders, steerMapPolicies, steerMapAllowedMacs, steerMapAllowed4, steerMapAllowed6,
-		steerMapTold, steerMapTelling,
+		steerMapReported, steerMapTelling,
 	} {
 		spec.Maps[name].MaxEntries *= 1 + ports // slot 0 is that of no port
 	}

@@ -18,5 +18,5 @@
 // take redirected frames (a veth's needs GRO, or an XDP program).
 package fastpath
 
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux fast ../fast.c -- -O2 -mcpu=v3 -Wall -Wextra -Werror
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux transmit ../transmit.c -- -O2 -mcpu=v3 -Wall -Wextra -Werror
+//go:generate ../../scripts/bpf ../fast.c fast.o v3
+//go:generate ../../scripts/bpf ../transmit.c transmit.o v3

@@ -4,6 +4,7 @@
 package fastpath
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -26,15 +27,15 @@ type Transmitted struct {
 
 // start loads and attaches the program, for the network namespace with that cookie.
 func (c *transmitCounts) start(maps map[string]*ebpf.Map, cookie uint64) error {
-	spec, err := loadTransmit()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(transmitObject))
 	if err != nil {
 		return fmt.Errorf("read the embedded program that counts transmitted copies: %w", err)
 	}
-	if err := spec.Variables[transmitVarNetns].Set(cookie); err != nil {
+	if err := spec.Variables["netns"].Set(cookie); err != nil {
 		return err
 	}
 	shared := make(map[string]*ebpf.Map)
-	for _, name := range []string{transmitMapFastPorts, transmitMapFastSent} {
+	for _, name := range []string{fastMapFastPorts, fastMapFastSent} {
 		spec.Maps[name].MaxEntries, shared[name] = maps[name].MaxEntries(), maps[name]
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
@@ -42,7 +43,7 @@ func (c *transmitCounts) start(maps map[string]*ebpf.Map, cookie uint64) error {
 		return fmt.Errorf("load the program that counts transmitted copies: %w", err)
 	}
 	defer coll.Close()
-	if c.link, err = link.AttachTracing(link.TracingOptions{Program: coll.Programs[transmitProgTransmit]}); err != nil {
+	if c.link, err = link.AttachTracing(link.TracingOptions{Program: coll.Programs["transmit"]}); err != nil {
 		return fmt.Errorf("attach the program that counts transmitted copies: %w", err)
 	}
 	return nil

@@ -94,12 +94,12 @@ func attachSocket(s *testbed, index int, k *xsk.Socket) error {
 	if err != nil {
 		return err
 	}
-	name := replicateProgToSocket
+	name := "to_socket"
 	if s.benchCase.jumbo() {
-		name = replicateProgToSocketFrags
+		name = "to_socket_frags"
 	}
 	// The program replaces to_socket, under either name.
-	spec.Programs[replicateProgToSocket] = spec.Programs[name]
+	spec.Programs["to_socket"] = spec.Programs[name]
 	var o struct {
 		ToSocket *ebpf.Program `ebpf:"to_socket"`
 		Xsks     *ebpf.Map     `ebpf:"xsks"`

@@ -30,8 +30,8 @@ func openClone(s *testbed) error {
 		return err
 	}
 	err = errors.Join(
-		spec.Variables[replicateVarFrameLen].Set(uint32(s.benchCase.frameLen())),
-		spec.Variables[replicateVarReceivers].Set(uint32(s.benchCase.legs)))
+		spec.Variables["frame_len"].Set(uint32(s.benchCase.frameLen())),
+		spec.Variables["receivers"].Set(uint32(s.benchCase.legs)))
 	if err != nil {
 		return err
 	}

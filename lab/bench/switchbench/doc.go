@@ -43,4 +43,4 @@
 // measured during each run.
 package switchbench
 
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux replicate bpf/replicate.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror
+//go:generate ../../../scripts/bpf bpf/replicate.c replicate.o v2

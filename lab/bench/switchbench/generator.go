@@ -115,15 +115,15 @@ func newLiveGenerator(c generatorConfig) (_ *liveGenerator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(spec.Variables[replicateVarFrameLen].Set(uint32(len(data))),
-		spec.Variables[replicateVarReceivers].Set(uint32(len(c.groups[0].acks))),
-		spec.Variables[replicateVarGroups].Set(uint32(len(c.groups))))
+	err = errors.Join(spec.Variables["frame_len"].Set(uint32(len(data))),
+		spec.Variables["receivers"].Set(uint32(len(c.groups[0].acks))),
+		spec.Variables["groups"].Set(uint32(len(c.groups))))
 	if err != nil {
 		return nil, err
 	}
 	replace := map[string]*ebpf.Map{}
 	if c.arrived != nil {
-		replace[replicateMapArrived] = c.arrived
+		replace["arrived"] = c.arrived
 	}
 	if err := spec.LoadAndAssign(&g.objects, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
 		return nil, fmt.Errorf("load the generator: %w", err)

@@ -154,7 +154,7 @@ func openBroadcast(s *testbed) error {
 		return err
 	}
 	// A broadcast walks every entry, empty ones too.
-	spec.Maps[replicateMapPorts].MaxEntries = uint32(s.benchCase.legs)
+	spec.Maps["ports"].MaxEntries = uint32(s.benchCase.legs)
 	var o struct {
 		Broadcast *ebpf.Program `ebpf:"broadcast"`
 		Ports     *ebpf.Map     `ebpf:"ports"`
@@ -198,8 +198,8 @@ func (s *testbed) addEgress(ports *ebpf.Map, i int) error {
 		return err
 	}
 	err = errors.Join(
-		spec.Variables[replicateVarEgressDst].Set(macWord(rocev2.MAC(s.star.Hosts[i].MAC))),
-		spec.Variables[replicateVarEgressSrc].Set(macWord(src)))
+		spec.Variables["egress_dst"].Set(macWord(rocev2.MAC(s.star.Hosts[i].MAC))),
+		spec.Variables["egress_src"].Set(macWord(src)))
 	if err != nil {
 		return err
 	}

@@ -349,20 +349,20 @@ func TestEgressRewritesMACs(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst, src := rocev2.MAC{1, 2, 3, 4, 5, 6}, rocev2.MAC{7, 8, 9, 10, 11, 12}
-	if err := spec.Variables[replicateVarEgressDst].Set(macWord(dst)); err != nil {
+	if err := spec.Variables["egress_dst"].Set(macWord(dst)); err != nil {
 		t.Fatal(err)
 	}
-	if err := spec.Variables[replicateVarEgressSrc].Set(macWord(src)); err != nil {
+	if err := spec.Variables["egress_src"].Set(macWord(src)); err != nil {
 		t.Fatal(err)
 	}
 	// The kernel does not run a program of a devmap for a test; loaded as a program of
 	// an interface it is the same.
-	p := spec.Programs[replicateProgEgress].Copy()
+	p := spec.Programs["egress"].Copy()
 	p.AttachType = ebpf.AttachXDP
 	var o struct {
 		Egress *ebpf.Program `ebpf:"egress"`
 	}
-	spec.Programs[replicateProgEgress] = p
+	spec.Programs["egress"] = p
 	if err := spec.LoadAndAssign(&o, nil); err != nil {
 		t.Fatal(err)
 	}

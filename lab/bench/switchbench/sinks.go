@@ -55,10 +55,10 @@ func newSinks(groups int) (*sinks, error) {
 		return nil, err
 	}
 	f := &sinks{groups: groups}
-	if f.seen, err = ebpf.NewMap(spec.Maps[replicateMapSeen]); err != nil {
+	if f.seen, err = ebpf.NewMap(spec.Maps["seen"]); err != nil {
 		return nil, fmt.Errorf("make the sinks' counters: %w", err)
 	}
-	if f.arrived, err = ebpf.NewMap(spec.Maps[replicateMapArrived]); err != nil {
+	if f.arrived, err = ebpf.NewMap(spec.Maps["arrived"]); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks' counters: %w", err), f.Close())
 	}
 	for i := range maxLegs * maxGroups {
@@ -120,18 +120,18 @@ func (f *sinks) load(leg, frameLen int, want expectedFrame, xdp bool) error {
 	}
 	dst := want.dst.As4()
 	err = errors.Join(
-		spec.Variables[replicateVarLeg].Set(uint32(leg)),
-		spec.Variables[replicateVarGroups].Set(uint32(f.groups)),
-		spec.Variables[replicateVarExpectLen].Set(uint32(frameLen)),
-		spec.Variables[replicateVarExpectQpn].Set(uint32(want.qpn)),
-		spec.Variables[replicateVarExpectDst].Set(binary.LittleEndian.Uint32(dst[:])),
-		spec.Variables[replicateVarExpectMacHigh].Set(binary.LittleEndian.Uint32(want.mac[:4])),
-		spec.Variables[replicateVarExpectMacLow].Set(binary.LittleEndian.Uint16(want.mac[4:])),
+		spec.Variables["leg"].Set(uint32(leg)),
+		spec.Variables["groups"].Set(uint32(f.groups)),
+		spec.Variables["expect_len"].Set(uint32(frameLen)),
+		spec.Variables["expect_qpn"].Set(uint32(want.qpn)),
+		spec.Variables["expect_dst"].Set(binary.LittleEndian.Uint32(dst[:])),
+		spec.Variables["expect_mac_high"].Set(binary.LittleEndian.Uint32(want.mac[:4])),
+		spec.Variables["expect_mac_low"].Set(binary.LittleEndian.Uint16(want.mac[4:])),
 	)
 	if err != nil {
 		return err
 	}
-	options := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{replicateMapSeen: f.seen, replicateMapArrived: f.arrived}}
+	options := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"seen": f.seen, "arrived": f.arrived}}
 	var tc struct {
 		P *ebpf.Program `ebpf:"sink_tc"`
 	}
@@ -172,7 +172,7 @@ func (f *sinks) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expec
 	}
 	filter := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Priority: 1, Protocol: unix.ETH_P_ALL},
-		Fd:          p.FD(), Name: replicateProgSinkTc, DirectAction: true,
+		Fd:          p.FD(), Name: "sink_tc", DirectAction: true,
 	}
 	if err := h.FilterAdd(filter); err != nil {
 		return fmt.Errorf("attach a sink's program to tc: %w", err)
