@@ -64,7 +64,7 @@ func TestPlacesAreKept(t *testing.T) {
 		c.switches.Hellos = h
 		x.Identity, x.Place = nil, nil
 		if got, err := c.savedGroup(x); err != nil || got.Registration.Origin != 9 || got.Registration.Tree != nil || got.Branch != nil {
-			t.Errorf("of a file of version 1: %+v, %v", got, err)
+			t.Errorf("without identity and place: %+v, %v", got, err)
 		}
 	})
 	if p := placeOf(&envelope.SavedGroup{}); p != nil {

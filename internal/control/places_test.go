@@ -132,21 +132,16 @@ func TestWayComesAfterRestart(t *testing.T) {
 	f.end()
 }
 
-// Of a file of before version 5 a place counts if the kernel has the host there. Otherwise its
-// member has to confirm another; by hand, the operator has to say it.
-func TestPlacesOfOlderFiles(t *testing.T) {
+// A member of whose place the file has nothing has to confirm the one where the kernel finds it; by hand, the
+// operator has to say it.
+func TestPlacesThatTheFileLacks(t *testing.T) {
 	dir := t.TempDir()
-	older := func(s *statefile.State, c *statefile.Change) {
-		for ip, h := range s.Hosts {
-			h.Locations, h.Pinned.Hop = nil, netip.Addr{}
-			c.PutHost(ip, h)
-		}
-	}
+	forget := func(_ *statefile.State, c *statefile.Change) { c.PutHost(fakeHost(2), &statefile.Host{}) }
 	f := newBridgedSwitch(t, 4, "state: "+dir+"\n")
 	f.register(0, 3, 0x100, api.PolicyStrict)
 	home := f.placeIn(0, 2)
 	f.end()
-	keptHosts(t, dir, older)
+	keptHosts(t, dir, forget)
 
 	f = newFakeSwitchWith(t, 4, 1, "state: "+dir+"\n", bridgePorts(4), func(f *fakeSwitch) { f.spoof(2, 3, 66) })
 	f.eventually("the others are at home", func() bool { return f.placeIn(0, 1) == "f1 02:00:00:00:00:01" })
@@ -171,18 +166,8 @@ func TestPlacesOfOlderFiles(t *testing.T) {
 		if h.Pinned.Port != "f3" || h.Locations[0] != h.Pinned || h.Pinned.Hop != fakeHost(2) {
 			t.Errorf("the file has %+v", h)
 		}
-		h.Locations, h.Pinned = nil, statefile.Location{Port: "f2", MAC: rocev2.MAC{2, 0, 0, 0, 0, 2}}
-		c.PutHost(fakeHost(2), h)
+		forget(s, c)
 	})
-	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
-	f.eventually("the member is where the kernel and the file have it", func() bool { return f.placeIn(0, 2) == home })
-	f.spoof(2, 3, 66)
-	f.looked(2)
-	if at := f.placeIn(0, 2); at != home {
-		t.Errorf("it is pinned no more: at %s", at)
-	}
-	f.end()
-	keptHosts(t, dir, func(_ *statefile.State, c *statefile.Change) { c.PutHost(fakeHost(2), &statefile.Host{}) })
 	f = newBridgedSwitch(t, 4, "state: "+dir+"\n")
 	f.hasNoPlace("without a place in the file")
 	if err := f.MoveMember(fakeGroup(0), fakeHost(2), &api.MoveMember{Port: "f2"}); err == nil {
@@ -194,9 +179,9 @@ func TestPlacesOfOlderFiles(t *testing.T) {
 	f.end()
 }
 
-// An older file has one place for a host that is in groups of several keys: it is nobody's, until the
+// A host in groups of several keys, of which the file has no place: it is nowhere, until the
 // host has answered under each key.
-func TestOlderPlacesOfSeveralKeys(t *testing.T) {
+func TestPlacesOfSeveralKeysThatTheFileLacks(t *testing.T) {
 	dir := t.TempDir()
 	f := newBridgedSwitch(t, 4, tenantsConfig()+"state: "+dir+"\n")
 	home := f.claim(t)

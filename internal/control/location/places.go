@@ -4,7 +4,6 @@
 package location
 
 import (
-	"net/netip"
 	"slices"
 	"time"
 
@@ -147,9 +146,6 @@ func (x *Hosts) admits(p *place, at *locate.Location) bool {
 		return false
 	}
 	is := x.heldAt(at)
-	if !p.held.Hop.IsValid() { // from a file of before version 5
-		is.Hop = netip.Addr{}
-	}
 	return is == p.held || is.Hop != p.held.Hop || len(at.Links) == 1 && is.Port != p.held.Port
 }
 
@@ -174,11 +170,10 @@ func (x *Hosts) Saved(h *Host) *statefile.Host {
 	return s
 }
 
-// held returns the form of l that has the present index of the port; ok is false if there is no such
-// port, or if the next hop is not known: the kernel has to find the same location then.
+// held returns the form of l that has the present index of the port; ok is false if there is no such port.
 func (x *Hosts) held(l *statefile.Location) (at locate.Held, ok bool) {
 	for i := range x.ports.Len() {
-		if p := x.ports.Port(i); p.Name != "" && p.Name == l.Port && p.Ifindex != 0 && l.Hop.IsValid() {
+		if p := x.ports.Port(i); p.Name != "" && p.Name == l.Port && p.Ifindex != 0 {
 			return locate.Held{Ifindex: p.Ifindex, MAC: locate.MAC(l.MAC), VLAN: l.VLAN, Hop: l.Hop}, true
 		}
 	}

@@ -24,8 +24,7 @@ import (
 //   - it answers an inquiry where the kernel finds it, under the group's key, or
 //   - the operator says where it is.
 //
-// So it is with a host of which the file has no place for a key: files of before version 5 have one
-// for a host, without its next hop. It counts for the only key of the host's groups.
+// So it is with a host of which the file has no place for a key.
 
 // unknownPlaceRemedy is what an operator can do for a member without a place.
 const unknownPlaceRemedy = "repair the port or the route; or gleam group move-member with port and MAC address"
@@ -62,11 +61,7 @@ func (x *Hosts) Recall(l Locator, s *statefile.State) []*Host {
 // recall gives h, in groups of these keys, the places that it had.
 func (x *Hosts) recall(l Locator, h *Host, was *statefile.Host, keys map[envelope.KeyID]bool) {
 	for key := range keys {
-		held, ok := was.Locations[key]
-		if !ok && was.Locations == nil && len(keys) == 1 {
-			held = was.Pinned
-		}
-		p := h.placeIn(key)
+		held, p := was.Locations[key], h.placeIn(key)
 		at, err := x.way(l, h.ip, &held)
 		if err != nil {
 			p.held = held
@@ -83,7 +78,7 @@ func (x *Hosts) way(l Locator, ip netip.Addr, at *statefile.Location) (locate.Lo
 	if held, ok := x.held(at); ok {
 		return l.Recall(ip, held)
 	}
-	return locate.Location{}, errors.New("there is no such port, or the file is an older gleamd's")
+	return locate.Location{}, errors.New("there is no such port")
 }
 
 // Release forgets h if none of its groups could be taken up; otherwise the file has what is

@@ -47,8 +47,8 @@ func Check(path string, owner int) (fatal bool, err error) {
 		return true, unlessHidden(err, stranger)
 	}
 	switch _, _, _, err := readFile(b); {
-	case errors.Is(err, ErrNewer):
-		return true, newer(abs, err)
+	case errors.Is(err, ErrVersion):
+		return true, otherVersion(abs, err)
 	case err != nil:
 		return false, fmt.Errorf("state file %s is damaged: %w; gleamd moves it to %s%s, and begins without groups", abs, err, abs, damagedSuffix)
 	}

@@ -125,8 +125,8 @@ func load(disk disk, path string) (*Found, table, error) {
 		return nil, nil, err
 	}
 	t, _, torn, err := readFile(b)
-	if errors.Is(err, ErrNewer) {
-		return nil, nil, newer(path, err)
+	if errors.Is(err, ErrVersion) {
+		return nil, nil, otherVersion(path, err)
 	}
 	var s *State
 	if err == nil {
@@ -144,7 +144,7 @@ func load(disk disk, path string) (*Found, table, error) {
 	return found, t, err
 }
 
-func newer(path string, err error) error {
+func otherVersion(path string, err error) error {
 	return fmt.Errorf("state file %s: %w of gleamd, which this one cannot read: install that version again, or move the file away, which ends the groups in it", path, err)
 }
 

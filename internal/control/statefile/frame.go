@@ -29,15 +29,15 @@ import (
 const (
 	fileMagic  = "gleamst\n"
 	frameMagic = "gfrm"
-	version    = 5 // 1: without groups over several switches; 2: without Turn.Joining; 3: without Created; 4: without Host.Locations, hops and Position.FullHistory
+	version    = 5 // that of release 0.1.0
 	headerLen  = 32
 	frameLen   = 32 // the length without payload
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrNewer means that a newer gleamd has written the file.
-var ErrNewer = errors.New("written by a newer version")
+// ErrVersion means that a gleamd of another version has written the file.
+var ErrVersion = errors.New("written by another version")
 
 // header is that of a file.
 type header struct {
@@ -67,11 +67,11 @@ func parseHeader(b []byte) (h header, err error) {
 	if !bytes.Equal(h.append(nil), b[:headerLen]) {
 		return h, errors.New("the header is not that of a state file")
 	}
-	if h.version > version {
-		return h, ErrNewer
+	if h.version != version {
+		return h, ErrVersion
 	}
-	if h.version == 0 || h.checkpoint < headerLen {
-		return h, fmt.Errorf("version %d, with a checkpoint that ends at byte %d", h.version, h.checkpoint)
+	if h.checkpoint < headerLen {
+		return h, fmt.Errorf("a checkpoint that ends at byte %d", h.checkpoint)
 	}
 	return h, nil
 }

@@ -20,7 +20,7 @@ func FuzzReadFile(f *testing.F) {
 	}
 	f.Add(d.state.b)
 	f.Add(d.state.b[:len(d.state.b)-1])
-	golden, err := os.ReadFile("testdata/version1")
+	golden, err := os.ReadFile("testdata/version5")
 	if err != nil {
 		f.Fatal(err)
 	}

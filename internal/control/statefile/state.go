@@ -40,7 +40,7 @@ type Group struct {
 	Failed       bool           // no completion is due any more
 	Former       []Former       // members that have gone, in the order of their keys
 	Turn         *Turn          // nil: no member has sent yet
-	Identity     *Identity      // nil: the file is of version 1
+	Identity     *Identity      // nil: the registration was never updated
 	Place        *Place         // nil: all members are here
 }
 
@@ -77,7 +77,7 @@ type Position struct {
 // location for each key.
 type Host struct {
 	Pinned    Location                    // where the kernel's tables hold it
-	Locations map[envelope.KeyID]Location // the locations in the groups of each key; 0: of those registered by hand. None in files of before version 5
+	Locations map[envelope.KeyID]Location // the locations in the groups of each key; 0: of those registered by hand.
 }
 
 // Location is where a host is, without the way to it: that is of this machine's routes and bridges.
@@ -85,5 +85,5 @@ type Location struct {
 	Port string // name of the interface
 	MAC  rocev2.MAC
 	VLAN uint16
-	Hop  netip.Addr // the neighbour whose MAC address that is; invalid in files of before version 5
+	Hop  netip.Addr // the neighbour whose MAC address that is
 }
