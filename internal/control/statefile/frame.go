@@ -29,7 +29,7 @@ import (
 const (
 	fileMagic  = "gleamst\n"
 	frameMagic = "gfrm"
-	version    = 5 // that of release 0.1.0
+	version    = 5 // the version of release 0.1.0
 	headerLen  = 32
 	frameLen   = 32 // the length without payload
 )
