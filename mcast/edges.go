@@ -32,7 +32,7 @@ type knowledge uint8
 
 const (
 	positionKnown   knowledge = iota // the end of its last turn
-	positionMoved                    // the same, and the tree is another one since: members behind other switches may have more, or less
+	positionMoved                    // the same, in another tree: members that were not on this side may have more, or less
 	positionLearnt                   // a PSN that a neighbour has said, perhaps within a turn
 	positionUnknown                  // no PSN
 )
@@ -103,8 +103,9 @@ func (t *tree) position(l LegID) token.Position {
 }
 
 // needs returns the source that a position is needed of from the neighbour behind leg l: the
-// member behind it whose data waits for one, or the present source, if what all behind the leg
-// have of it is not known.
+// member behind it whose data waits for one, the present source if its data cannot go on without,
+// the member of a question that is passed on, or the present source if what all behind the leg have
+// of it is not known.
 func (t *tree) needs(l LegID) token.Member {
 	g, k := t.g, t.edges.asked
 	switch b := g.ackStateOf(int(l)); {

@@ -27,7 +27,8 @@ type relay struct {
 	ends     bool        `state:"encoded"`               // the packet before low ends a message, and is the last that any switch below has had
 }
 
-// edgeBound is what a neighbour has said: all behind it have everything before psn, and have had packets up to next.
+// edgeBound is the answer of a neighbour: all members behind it have everything before psn, and one of them, or a switch
+// there, has had the packet before next.
 type edgeBound struct {
 	known   bool       `state:"encoded"`
 	nothing bool       `state:"encoded"` // the neighbour knows no position
@@ -37,7 +38,8 @@ type edgeBound struct {
 }
 
 // passOn asks the switches below for the position of member k, which the switch toward k needs and
-// this one knows from there, or of another tree. What members here have of k that was learnt is not known.
+// this one knows from there, or of another tree. Where the position is from a neighbour, this switch does not know what
+// its own members have, and asks nobody.
 func (t *tree) passOn(now time.Duration, k MemberID, out *Output) {
 	r := &t.edges.relay
 	if t.knows(k) >= positionLearnt && t.hasReceivers() {

@@ -260,8 +260,8 @@ func (g *group) isStale(p *Positions) bool {
 }
 
 // noteMoved notes that the tree is another one. Positions that neighbours have said, and that no turn has begun from
-// yet, were of the members behind the neighbour's leg then, and may be within a turn: they are forgotten. Those of
-// members behind other switches are true of who was on this side.
+// yet, were of the members behind the neighbour's leg then, and may be within a turn: they are forgotten. The end of the
+// last turn of a member behind another switch was had by the members that were on this side then, and by no others.
 func (t *tree) noteMoved() {
 	for k := range t.g.members {
 		switch t.knows(MemberID(k)) {

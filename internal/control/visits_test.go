@@ -91,7 +91,7 @@ func visitsOf(t *testing.T, program string, groups, events int) map[string]int {
 	return visits
 }
 
-// visit makes groups, and has so many events of each kind happen.
+// visit registers groups, and then feeds the switch that number of events of each kind.
 func visit(t *testing.T, groups, events int) {
 	const hosts = 5
 	f := newFakeSwitchWith(t, hosts, 1, "group_prefixes: [10.78.0.0/16, 10.77.254.0/24]\nlimits: {groups: 65536}\npsn_probe: 0s\nstate: "+t.TempDir()+"\nenvelope: {insecure: true}\n")
