@@ -13,6 +13,7 @@ type sampler[T any] struct {
 	interval time.Duration
 	burst    int
 	kinds    []sample[T]
+	held     int // kinds with suppressed occurrences
 }
 
 // sample is a sampler's state of one kind.
@@ -36,11 +37,16 @@ func (s *sampler[T]) add(now time.Duration, kind int, x T) (suppressed uint64, r
 			k.reports++
 			return 0, true
 		}
+		if k.suppressed == 0 {
+			s.held++
+		}
 		k.suppressed++
 		k.latest = x
 		return 0, false
 	}
-	suppressed = k.suppressed
+	if suppressed = k.suppressed; suppressed > 0 {
+		s.held--
+	}
 	*k = sample[T]{reports: 1, quietUntil: now + s.interval}
 	return suppressed, true
 }
@@ -48,11 +54,15 @@ func (s *sampler[T]) add(now time.Duration, kind int, x T) (suppressed uint64, r
 // due calls report for every kind whose interval has ended with occurrences that were not
 // reported: with the latest of them, and the number of the others.
 func (s *sampler[T]) due(now time.Duration, report func(x T, suppressed uint64)) {
+	if s.held == 0 {
+		return
+	}
 	for i := range s.kinds {
 		k := &s.kinds[i]
 		if k.suppressed == 0 || now < k.quietUntil {
 			continue
 		}
+		s.held--
 		x, suppressed := k.latest, k.suppressed-1
 		*k = sample[T]{reports: 1, quietUntil: now + s.interval}
 		report(x, suppressed)
@@ -61,6 +71,9 @@ func (s *sampler[T]) due(now time.Duration, report func(x T, suppressed uint64))
 
 // next returns when due next calls report; ok is false if there is nothing to report.
 func (s *sampler[T]) next() (at time.Duration, ok bool) {
+	if s.held == 0 {
+		return 0, false
+	}
 	for i := range s.kinds {
 		if k := &s.kinds[i]; k.suppressed > 0 && (!ok || k.quietUntil < at) {
 			at, ok = k.quietUntil, true

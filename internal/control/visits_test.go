@@ -105,6 +105,7 @@ func visit(t *testing.T, groups, events int) {
 		t.Fatal(err)
 	}
 	f.registerMany(groups, events, 4)
+	f.control.do(func() { *f.control.departures.announcer = *newAnnouncer() }) // how many of them leave meanwhile is a matter of time
 	for n := range events {
 		head := envelope.Header{Epoch: 1, Transaction: 2, Total: 1, Group: manyGroup(n), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797)}
 		head.Instance, head.Epoch = f.challenge(head, &envelope.Renew{})
