@@ -67,8 +67,8 @@ test-deb: ## the packages installed, upgraded while a group sends, killed by the
 	@[ -n "$(KEEP)" ] || ARCH= scripts/deb
 	@GLEAM_DEB=$(CURDIR)/bin/deb GLEAM_DEB_BEFORE=$(BASE) GLEAM_DEB_ROOT=$(ROOT) scripts/test deb
 
-test-fresh: ## README's two commands, and each other target, in a Debian with git, make and Go alone (root; FORM=quick: the targets alone)
-	@GLEAM_FRESH=$(or $(FORM),whole) scripts/test fresh
+test-fresh: ## README's two commands, and each other target, in a Debian with git, make and Go alone (root; FORM=quick: the targets alone; FORM=long: all that each does, a day; ARGS='-run Targets/make_soak')
+	@GLEAM_FRESH=$(or $(FORM),whole) scripts/test fresh $(ARGS)
 
 test-arm64: ## the tests of core, rings and state files as programs for arm64, emulated (PKGS='./host/rc')
 	@scripts/test arm64 $(if $(filter-out ./...,$(PKGS)),$(PKGS))
