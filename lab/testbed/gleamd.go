@@ -105,6 +105,8 @@ type settings struct {
 	ring, frames    int // entries of a ring, and frames of the UMEM
 	more            string
 	api             string // lines of section api
+	envelope        string // lines of section envelope
+	limits          string // lines of section limits
 }
 
 // config returns gleamd's configuration file: network has ports and group prefixes.
@@ -113,14 +115,14 @@ func (c *settings) config(network, dir string) string {
 envelope:
   keys:
     - {id: %d, secret: "hex:%s"}
-api:
+%sapi:
   socket: %s
 %slimits:
   groups: %d
   members_per_group: %d
-rings: {rx: %[8]d, tx: %[8]d, fill: %[8]d, completion: %[8]d}
+%srings: {rx: %[10]d, tx: %[10]d, fill: %[10]d, completion: %[10]d}
 umem: {frames: %d, frame_size: 4096}
-%s`, user, KeyID, hex.EncodeToString(c.key), SocketIn(dir), c.api, c.groups, max(c.members, 2), c.ring, c.frames, c.more)
+%s`, user, KeyID, hex.EncodeToString(c.key), c.envelope, SocketIn(dir), c.api, c.groups, max(c.members, 2), c.limits, c.ring, c.frames, c.more)
 }
 
 // umemFrames is enough for the rings of every port: a power of two.

@@ -39,6 +39,8 @@ type Config struct {
 	FastPath bool
 	// More are further lines of gleamd's configuration file. []
 	More string
+	// Envelope and Limits are further lines of these sections. []
+	Envelope, Limits string
 }
 
 // Testbed is the lab with a running gleamd in the middle.
@@ -80,7 +82,7 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 		c.More += "state: " + stateIn(s.dir) + "\n"
 	}
 	set := settings{
-		key: s.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, c.Star.Hosts), more: c.More,
+		key: s.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, c.Star.Hosts), more: c.More, envelope: c.Envelope, limits: c.Limits,
 		ring: 1024, frames: cmp.Or(c.Frames, umemFrames(len(s.Star.Ports), 1024)),
 	}
 	g, err := newGleamd(c.Gleamd, s.dir, s.Star.Switch, set.config(s.Star.Config(), s.dir))

@@ -21,14 +21,15 @@ func Command(env *cli.Env) *cobra.Command {
 	b := &options.Bench{
 		Use:   "groups",
 		Short: "Measure what many groups cost one gleamd: time, memory, speed",
-		Long: `groups registers many groups at a gleamd in a lab on this machine, by envelopes, and
-prints how long that takes and how much memory. Then it sends packets into one
-of the groups, and into all of them in turn, as fast as gleamd takes them without a
-loss. With --fast-path it counts the groups that XDP has replicated, too. With several
-numbers of groups or members each pair is a row. It needs root, a file descriptor for
-each group (ulimit -n), and nothing else should run on the machine.`,
+		Long: `groups registers many groups of the same hosts at a gleamd in a lab on this machine, by
+envelopes, and prints how long that takes and how much memory. One registration follows
+the other with --parallel 1; else so many are under way. Then it sends packets into one of
+the groups, and into all of them in turn, as fast as gleamd takes them without a loss. With
+--fast-path it counts the groups that XDP has replicated, too. With several numbers of
+groups or members each pair is a row. It needs root, and nothing else should run on the
+machine.`,
 		Example: `  gleam bench groups --groups 100 --members 4 -o json
-  gleam bench groups --groups 1,100,1000,10000,100000 --members 4,16 --svg groups.svg`,
+  gleam bench groups --groups 1,100,1000,10000,100000 --members 4,16 --parallel 64 --svg groups.svg`,
 		Args: cobra.NoArgs, Common: &o.Common, Flags: []string{"fast-path"},
 		Read: func(*cobra.Command) error { return o.check() },
 		Run: func(ctx context.Context, here machine.Machine, say io.Writer) (_ any, _ func(io.Writer) error, err error) {
@@ -44,7 +45,7 @@ each group (ulimit -n), and nothing else should run on the machine.`,
 	f.IntVar(&o.Payload, "payload", o.Payload, "bytes in a packet")
 	f.IntVar(&o.Rounds, "rounds", o.Rounds, "measure speed so often, and take medians")
 	f.DurationVar(&o.Duration, "duration", o.Duration, "of one measurement of speed")
-	f.IntVar(&o.Parallel, "parallel", o.Parallel, "groups that are made at once")
+	f.IntVar(&o.Parallel, "parallel", o.Parallel, "groups that are registered at once")
 	f.StringVar(&o.SVG, "svg", "", "draw memory, registrations and time by groups into this file")
 	_ = c.MarkFlagFilename("svg", "svg")
 	return c

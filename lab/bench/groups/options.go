@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package groups is `gleam bench groups`: what many groups cost in one gleamd. Groups are made
-// as applications make them, by an exchange between the hosts and by envelopes, with queue pairs
-// that do nothing. Then frames of one source are sent into one of the groups, and into all in
-// turn, as fast as gleamd takes them without a loss; the receivers' ACKs too.
+// by envelopes, one at a time or many at once, of queue pairs that nobody has. Then frames of one
+// source are sent into one of the groups, and into all in turn, as fast as gleamd takes them
+// without a loss; the receivers' ACKs too.
 package groups
 
 import (
@@ -23,7 +23,7 @@ type Options struct {
 	Groups   []int
 	Members  []int  // members of each group, the source included; each behind a port of its own
 	Payload  int    // bytes of a packet
-	Parallel int    // groups that are made at once
+	Parallel int    // groups that are registered at once
 	SVG      string // the file that bytes, registrations and time by groups are drawn into
 }
 
@@ -52,8 +52,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--rounds %d: want 1 to 100", o.Rounds)
 	case o.Duration < 10*time.Millisecond || o.Duration > time.Minute:
 		return fmt.Errorf("--duration %v: want 10ms to 1m", o.Duration)
-	case o.Parallel < 1 || o.Parallel > 64:
-		return fmt.Errorf("--parallel %d: want 1 to 64", o.Parallel)
+	case o.Parallel < 1 || o.Parallel > 1024:
+		return fmt.Errorf("--parallel %d: want 1 to 1024", o.Parallel)
 	}
 	return nil
 }

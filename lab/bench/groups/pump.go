@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -38,6 +39,7 @@ type pump struct {
 	sent    uint64 // data packets since the sinks were made
 	mixed   int
 	flight  int
+	at      int      // groups so far
 	open    []*group // groups with packets that are not acknowledged
 	last    []*group // groups that the receivers have acknowledged last
 	asked   int      // NAKs that receivers have sent
@@ -80,7 +82,7 @@ func (p *pump) close() error {
 // send sends a packet of host i into a group.
 func (p *pump) send(g *group, i int, k *rocev2.Packet, payload []byte) error {
 	path := rocev2.Path{SrcMAC: rocev2.MAC(p.hosts[i].MAC), DstMAC: p.ports[i], Src: p.hosts[i].IPv6, Dst: g.ip, SrcPort: 0xC001}
-	k.DestQP = g.joined[i].Info().QPN
+	k.DestQP = mcast.DefaultQPN
 	n := rocev2.BuildPacket(p.frame, &path, k, payload)
 	_, err := unix.Write(p.sockets[i], p.frame[:n])
 	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOBUFS) {
@@ -97,7 +99,7 @@ func (p *pump) data(g *group) error {
 	if err := p.await(p.sent - min(p.sent, uint64(p.flight))); err != nil {
 		return err
 	}
-	psn := g.qps[0].info.SQPSN.Add(int32(g.next))
+	psn := g.members[0].SQPSN.Add(int32(g.next))
 	g.next++
 	p.sent++
 	return p.send(g, 0, &rocev2.Packet{Op: op, PSN: psn, AckReq: g.next%ackEvery == 0}, p.payload)
@@ -106,7 +108,7 @@ func (p *pump) data(g *group) error {
 // acknowledge has all receivers acknowledge the first n packets of a group.
 func (p *pump) acknowledge(g *group, n uint32) error {
 	for i := 1; i < len(p.hosts); i++ {
-		psn := g.qps[i].info.RQPSN.Add(int32(n)).Prev()
+		psn := g.members[i].RQPSN.Add(int32(n)).Prev()
 		if err := p.send(g, i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn, Syndrome: rocev2.SyndromeACK}, nil); err != nil {
 			return err
 		}
@@ -139,7 +141,7 @@ func (p *pump) await(n uint64) error {
 func (p *pump) ask() error {
 	for _, g := range p.open {
 		for i := 1; i < len(p.hosts); i++ {
-			next, last, ok := p.sinks.next(g.qps[i].info.QPN, i)
+			next, last, ok := p.sinks.next(g.members[i].QPN, i)
 			if !ok || !next.Less(last) {
 				continue
 			}
@@ -158,9 +160,9 @@ type block struct {
 	end    uint64 // the packets sent with it
 }
 
-// run sends packets to the groups in turn for a time, and returns how many a second every
-// receiver got. All have been acknowledged in the end.
-func (p *pump) run(ctx context.Context, groups []*group, d time.Duration) (perSecond float64, err error) {
+// run sends packets to the groups in turn for a time, and to at least a number of groups. It returns how many a second
+// every receiver got. All have been acknowledged in the end.
+func (p *pump) run(ctx context.Context, groups []*group, d time.Duration, least int) (perSecond float64, err error) {
 	// Blocks have the same numbers of packets and ACKs whatever the number of groups.
 	width := p.mixed
 	for width > len(groups) {
@@ -170,14 +172,15 @@ func (p *pump) run(ctx context.Context, groups []*group, d time.Duration) (perSe
 	defer runtime.UnlockOSThread()
 	var last *block
 	begin, first := time.Now(), p.sinks.least()
-	for at := 0; time.Since(begin) < d; at += width {
+	for n := 0; n < least || time.Since(begin) < d; n += width {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		b := &block{}
 		for i := range width {
-			b.groups = append(b.groups, groups[(at+i)%len(groups)])
+			b.groups = append(b.groups, groups[(p.at+i)%len(groups)])
 		}
+		p.at += width // the next run goes on there: what is in a cache is of the groups just before
 		if p.open = append(p.open[:0], b.groups...); last != nil {
 			p.open = append(p.open, last.groups...)
 		}
@@ -205,7 +208,7 @@ func (p *pump) run(ctx context.Context, groups []*group, d time.Duration) (perSe
 func (p *pump) haveAll(b *block, each uint32) bool {
 	for _, g := range b.groups {
 		for i := 1; i < len(p.hosts); i++ {
-			if next, _, ok := p.sinks.next(g.qps[i].info.QPN, i); !ok || next.Less(g.qps[i].info.RQPSN.Add(int32(g.acked+each))) {
+			if next, _, ok := p.sinks.next(g.members[i].QPN, i); !ok || next.Less(g.members[i].RQPSN.Add(int32(g.acked+each))) {
 				return false
 			}
 		}
@@ -218,8 +221,8 @@ func (p *pump) haveAll(b *block, each uint32) bool {
 func (p *pump) answered() error {
 	for begin := time.Now(); ; {
 		open := slices.ContainsFunc(p.last, func(g *group) bool {
-			next, _, ok := p.sinks.next(g.qps[0].info.QPN, 0)
-			return !ok || next.Less(g.qps[0].info.SQPSN.Add(int32(g.acked)))
+			next, _, ok := p.sinks.next(g.members[0].QPN, 0)
+			return !ok || next.Less(g.members[0].SQPSN.Add(int32(g.acked)))
 		})
 		if !open {
 			return nil

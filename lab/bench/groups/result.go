@@ -15,9 +15,10 @@ import (
 
 // Result has the measurements; its JSON is the output of -o json.
 type Result struct {
-	Machine machine.Machine `json:"machine"`
-	Payload int             `json:"payload"` // bytes of a packet
-	Rows    []Row           `json:"rows"`    // the rows of each number of members in turn, by groups
+	Machine  machine.Machine `json:"machine"`
+	Payload  int             `json:"payload"`  // bytes of a packet
+	Parallel int             `json:"parallel"` // groups that are registered at once
+	Rows     []Row           `json:"rows"`     // the rows of each number of members in turn, by groups
 }
 
 // Row is what was measured with one number of groups.
@@ -27,7 +28,7 @@ type Row struct {
 
 	NanosPerPacket         float64 `json:"ns_per_packet"`            // gleamd's CPU time for a packet into all groups in turn and the ACKs of it
 	BytesPerGroup          float64 `json:"bytes_per_group"`          // resident memory of gleamd
-	RegistrationsPerSecond float64 `json:"registrations_per_second"` // groups made by exchange and envelopes, with all hosts on this machine
+	RegistrationsPerSecond float64 `json:"registrations_per_second"` // groups made by envelopes, with all hosts on this machine
 	RegistrationCPU        float64 `json:"registration_cpu_us"`      // gleamd's part of the CPU time of one, in microseconds
 
 	Seconds      float64 `json:"seconds"`       // the time in which all groups were made
@@ -78,7 +79,7 @@ func (r *Row) summarize() {
 
 // writeTable writes r for people: a row alone with all that was measured, several side by side.
 func (r *Result) writeTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s; medians of %d rounds\n\n", r.Machine, len(r.Rows[0].AllPPS))
+	fmt.Fprintf(w, "%s; medians of %d rounds, registrations %d at a time\n\n", r.Machine, len(r.Rows[0].AllPPS), r.Parallel)
 	if len(r.Rows) == 1 {
 		return r.Rows[0].writeTable(w, r.Payload)
 	}

@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (*Res
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	res := &Result{Machine: m, Payload: o.Payload}
+	res := &Result{Machine: m, Payload: o.Payload, Parallel: o.Parallel}
 	for _, members := range o.Members {
 		for _, groups := range o.Groups {
 			row, err := runOne(ctx, &o, groups, members, log)
@@ -69,6 +69,8 @@ func runOne(ctx context.Context, o *Options, groups, members int, log io.Writer)
 	}
 	r.bed, err = testbed.Build(ctx, testbed.Config{
 		Dir: runDir, Star: lab.StarConfig{Hosts: members}, Gleamd: o.Gleamd, Groups: groups, Frames: umemFrames, FastPath: o.FastPath,
+		// One master registers all groups.
+		Envelope: fmt.Sprintf("  lease_max: %v\n", lease), Limits: "  envelopes_per_port: 0\n  envelopes_per_address: 0\n",
 		// The receivers are no queue pairs: they answer no probe, whether of their PSN or
 		// because they are silent. A worker that spins would have CPU time for nothing.
 		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d, spin: 0s}\n", worker) + more,
@@ -85,11 +87,6 @@ func runOne(ctx context.Context, o *Options, groups, members int, log io.Writer)
 	if err := r.register(ctx, mk); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err == nil {
-			err = r.end()
-		}
-	}()
 	if err := r.forward(ctx, pumpCPU); err != nil {
 		return nil, err
 	}
@@ -110,7 +107,7 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	var done atomic.Int64
 	start := time.Now()
 	r.groups, err = mk.make(ctx, r.res.Groups, func() {
-		if n := done.Add(1); n%100 == 0 {
+		if n := done.Add(1); n%1000 == 0 {
 			fmt.Fprintf(r.log, "%d groups after %.1f s\n", n, time.Since(start).Seconds())
 		}
 	})
@@ -129,14 +126,11 @@ func (r *run) register(ctx context.Context, mk *maker) error {
 	r.res.RegistrationCPU = float64((cpuAfter - cpuBefore).Microseconds()) / float64(r.res.Groups)
 	r.res.MemoryBefore, r.res.MemoryAfter = before, after
 	fmt.Fprintf(r.log, "gleamd's memory: %.1f MB, and %.1f MB with %d groups\n", float64(before)/1e6, float64(after)/1e6, r.res.Groups)
-	list, err := r.bed.Client.Groups(ctx)
-	if err != nil {
-		return err
+	s, err := r.bed.Client.Stats(ctx)
+	if err == nil && s.Groups != r.res.Groups {
+		err = fmt.Errorf("gleamd has %d groups, not %d", s.Groups, r.res.Groups)
 	}
-	if n := len(list); n != r.res.Groups {
-		return fmt.Errorf("gleamd has %d groups, not %d", n, r.res.Groups)
-	}
-	return nil
+	return err
 }
 
 // forward measures the packets a second into one group, and into all in turn.
@@ -177,7 +171,7 @@ func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
 		return err
 	}
 	for _, warm := range [][]*group{r.groups[:1], r.groups} {
-		if _, err := p.run(ctx, warm, r.opts.Duration/4); err != nil {
+		if _, err := p.run(ctx, warm, r.opts.Duration/4, len(warm)); err != nil {
 			return err
 		}
 	}
@@ -226,7 +220,7 @@ func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu, 
 		return 0, 0, 0, err
 	}
 	sent := p.sent
-	if pps, err = p.run(ctx, groups, r.opts.Duration); err != nil {
+	if pps, err = p.run(ctx, groups, r.opts.Duration, 0); err != nil {
 		return 0, 0, 0, err
 	}
 	after, err := r.bed.Gleamd.Process.CPUTime()
@@ -263,17 +257,6 @@ func (r *run) countFast(ctx context.Context) error {
 	}
 	r.res.Fast = &x
 	return nil
-}
-
-// end deletes all groups, as their masters do.
-func (r *run) end() error {
-	var errs []error
-	for _, g := range r.groups {
-		for _, x := range g.joined {
-			errs = append(errs, x.Close())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // notOfData counts envelopes and what is for the kernel: hosts of many groups send those together.

@@ -73,12 +73,12 @@ func TestTable(t *testing.T) {
 	row := Row{Groups: 1000, Members: 16, RegistrationCPU: 500, Seconds: 20, MemoryBefore: 50e6, MemoryAfter: 60e6, OnePPS: []float64{100e3, 90e3, 80e3}, AllPPS: []float64{90e3, 88e3, 60e3},
 		OneCPU: []float64{10, 11, 12}, AllCPU: []float64{12, 13, 14}}
 	row.summarize()
-	r := &Result{Payload: 1024, Rows: []Row{row}}
+	r := &Result{Payload: 1024, Parallel: 4, Rows: []Row{row}}
 	var b bytes.Buffer
 	if err := r.writeTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `; medians of 3 rounds
+	const want = `; medians of 3 rounds, registrations 4 at a time
 
 1000 groups of 16 members, by envelopes  20.0 s        20.0 ms for each  500 µs of gleamd's CPU time
 gleamd's memory for them                 10.0 MB       10.0 KB for each
