@@ -294,8 +294,14 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 	f.spoof(2, 0, 66)
 	check("at the claimed place again", at, its)
 	f.control.do(func() {
-		f.control.rebindHosts(3, 30)
 		h := f.control.dir.hosts.Of(fakeHost(2))
+		g := f.control.dir.groups[fakeGroup(1)]
+		i, _ := g.hostSlot(fakeHost(2))
+		shared := g.slots[i].location
+		f.control.dir.hosts.Rebind(3, 30)
+		if at := g.slots[i].location; at != shared || at.Ifindex != 30 {
+			t.Errorf("the group has the host at %+v: want one location for all groups, which is changed once", at)
+		}
 		one, _ := h.Place(1)
 		two, _ := h.Place(2)
 		if held := f.control.dir.hosts.Saved(h).Locations[2]; two.Ifindex != 30 || one.Ifindex != 1 || two.Check() != nil || held.Port != "f2" {

@@ -108,7 +108,7 @@ func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	p.life.apply(c.now(), portOpened, 0, "")
 	p.Port, p.reportedUp = port, false
 	c.notify(false, "port is taken up again", "port", p.Name, "ifindex", p.Ifindex, "old_ifindex", was, "times", p.life.reopened)
-	c.rebindHosts(was, p.Ifindex)
+	c.dir.hosts.Rebind(was, p.Ifindex) // the workers' tables have the port's slot, which is the same
 	if p.Ifindex != was || p.MAC != mac {
 		c.switches.Move(pi, p.Ifindex)
 	}
@@ -125,17 +125,4 @@ func (c *control) serveRetryPorts() {
 		return
 	}
 	c.kernel.linksDue, c.kernel.portRetryAt = true, 0
-}
-
-// rebindHosts puts the interface now in place of was in the locations of hosts. Workers'
-// tables have the port's slot, which is the same.
-func (c *control) rebindHosts(was, now int) {
-	for _, h := range c.dir.hosts.Rebind(was, now) {
-		for group := range h.Groups() {
-			g := c.dir.groups[group]
-			if i, ok := g.hostSlot(h.IP()); ok {
-				g.slots[i].location = h.Share(g.key, g.slots[i].at().Rebound(was, now))
-			}
-		}
-	}
 }

@@ -190,9 +190,10 @@ func (x *Hosts) recalled(h *Host, key envelope.KeyID, at locate.Location) {
 // Follow has h in all groups of a key where it has confirmed to be in one of them.
 func (x *Hosts) Follow(h *Host, key envelope.KeyID) { x.move(h, h.places[key].at, nil, in(key)) }
 
-// Rebind puts the interface now in place of was in the locations of hosts, each of which is looked up.
-// It returns them.
-func (x *Hosts) Rebind(was, now int) (list []*Host) {
+// Rebind puts the interface now in place of was in the locations of hosts, each of which is looked up, and so in those
+// that their groups share.
+func (x *Hosts) Rebind(was, now int) {
+	var list []*Host
 	for h := range x.byLink[was] {
 		list = append(list, h)
 	}
@@ -217,10 +218,12 @@ func (x *Hosts) Rebind(was, now int) (list []*Host) {
 			if p.at.Known() {
 				x.setPlace(h, p, p.at.Rebound(was, now))
 			}
+			if p.shared != nil {
+				*p.shared = p.shared.Rebound(was, now)
+			}
 		}
 		x.setLocation(h, h.location.Rebound(was, now))
 		x.onPinChange(h)
 		x.LookUp(h)
 	}
-	return list
 }

@@ -21,7 +21,7 @@ import (
 type place struct {
 	at     locate.Location    // none: the way to held is not known yet, or nothing is
 	held   statefile.Location // the location as the state file has it; the zero value: nobody knows where the host is
-	shared *locate.Location   // the location that was shared last; never changed
+	shared *locate.Location   // the location that was shared last; Rebind alone changes it
 	groups int                // groups of the key that the host is a member of
 }
 
@@ -53,7 +53,7 @@ func (h *Host) placeIn(key envelope.KeyID) *place {
 }
 
 // Share returns at for a group of a key, nil for none. Groups that have h at one location share one value,
-// which never changes.
+// which Rebind alone changes.
 func (h *Host) Share(key envelope.KeyID, at locate.Location) *locate.Location {
 	if !at.Known() {
 		return nil
