@@ -298,6 +298,10 @@ func TestPlacesOfKeysAreApart(t *testing.T) {
 		g := f.control.dir.groups[fakeGroup(1)]
 		i, _ := g.hostSlot(fakeHost(2))
 		shared := g.slots[i].location
+		another := *shared
+		if another.Links = []int{3, 33}; h.Share(g.key, another) != shared {
+			t.Error("a group that has the host there by another way has a location of its own, which Rebind does not change")
+		}
 		f.control.dir.hosts.Rebind(3, 30)
 		if at := g.slots[i].location; at != shared || at.Ifindex != 30 {
 			t.Errorf("the group has the host at %+v: want one location for all groups, which is changed once", at)

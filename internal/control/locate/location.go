@@ -35,11 +35,6 @@ const maxVID = 4094
 // Known reports whether l is a location, and not none.
 func (l *Location) Known() bool { return l.Ifindex != 0 }
 
-// Equal reports whether l and x are equal, with the ways to them.
-func (l *Location) Equal(x *Location) bool {
-	return l.Ifindex == x.Ifindex && l.VLAN == x.VLAN && l.Hop == x.Hop && l.Learnt == x.Learnt && slices.Equal(l.MAC, x.MAC) && slices.Equal(l.Links, x.Links)
-}
-
 // Check returns why l is neither whole nor none.
 func (l *Location) Check() error {
 	if l.Ifindex == 0 && len(l.MAC)+len(l.Links) == 0 && l.VLAN == 0 && !l.Hop.IsValid() && l.Learnt == (Learnt{}) {

@@ -21,7 +21,7 @@ import (
 type place struct {
 	at     locate.Location    // none: the way to held is not known yet, or nothing is
 	held   statefile.Location // the location as the state file has it; the zero value: nobody knows where the host is
-	shared *locate.Location   // the location that was shared last; Rebind alone changes it
+	shared *locate.Location   // the location that groups have, the last one; see Share
 	groups int                // groups of the key that the host is a member of
 }
 
@@ -52,17 +52,17 @@ func (h *Host) placeIn(key envelope.KeyID) *place {
 	return p
 }
 
-// Share returns at for a group of a key, nil for none. Groups that have h at one location share one value,
-// which Rebind alone changes.
+// Share returns at for a group of a key, nil for none. Groups that have h at one port, VLAN and MAC address share one
+// value: with the way there that was found last, and the interface that the port has.
 func (h *Host) Share(key envelope.KeyID, at locate.Location) *locate.Location {
 	if !at.Known() {
 		return nil
 	}
 	p := h.placeIn(key)
-	if p.shared == nil || !p.shared.Equal(&at) {
+	if p.shared == nil || !Same(*p.shared, at) {
 		p.shared = new(locate.Location)
-		*p.shared = at
 	}
+	*p.shared = at
 	return p.shared
 }
 
