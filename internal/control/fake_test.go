@@ -165,7 +165,9 @@ func (l *fakeLocator) Close() {}
 // bridgeIndex is the interface of the bridge that hosts may be behind.
 const bridgeIndex = 99
 
-func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)}) }
+func fakeHost(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)})
+}
 
 func fakeGroup(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}) }
 
