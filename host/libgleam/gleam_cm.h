@@ -30,7 +30,7 @@ extern "C" {
 struct gleam_cm_attr {
 	uint32_t    size; /* sizeof(struct gleam_cm_attr) */
 	uint32_t    key_len;
-	const void *key;  /* as in struct gleam_attr; NULL: none, for groups without --key */
+	const void *key;  /* as in struct gleam_attr; NULL: none, for groups without --key-id */
 	uint16_t    key_id;
 	uint32_t    flags; /* GLEAM_RECEIVE_ONLY */
 	const struct gleam_mr *mr; /* where WRITEs to the group land; NULL: nowhere */

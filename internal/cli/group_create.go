@@ -49,7 +49,7 @@ work, and source lets each member be the source in turns. A program that connect
 takes the address after the one before it, which has to be free.
 
 The hosts need no software of Gleam. With --from, every host whose address is in
-one of the prefixes may connect; members that listen need not be. With --key, only programs whose private data is
+one of the prefixes may connect; members that listen need not be. With --key-id, only programs whose private data is
 authentic may connect; docs/CM.md has its layout.
 
 With state in the configuration of gleamd the group is there after a restart of
@@ -60,6 +60,9 @@ created again.`,
   gleam group create --group 10.77.254.1 --port 7471 --from 10.77.0.1 --listen 7471 --member 10.77.0.2 --member 10.77.0.3`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("key") && env.Remote.Address == "" {
+				return UsageErrorf("--key is the file of the private key for --address: name the key of the members' private data by --key-id")
+			}
 			g, err := f.parse()
 			if err != nil {
 				return usageError{err}
@@ -84,8 +87,8 @@ created again.`,
 	fl.StringVar(&f.replies, "replies", "", "`refuse|leader|source`: what becomes of data that listening members send (default refuse)")
 	fl.StringVar(&f.sessions, "sessions", "", "`number` of connections at once to listening members (default 1)")
 	fl.BoolVar(&f.strip, "strip", false, "withhold the connecting program's private data from listening members")
-	fl.StringArrayVar(&f.from, "from", nil, "`prefix` or address that members come from; required without --key")
-	fl.StringVar(&f.key, "key", "0", "`id` of the key that members' private data is authentic under; 0: they need none. With --address the private key is the default one")
+	fl.StringArrayVar(&f.from, "from", nil, "`prefix` or address that members come from; required without --key-id")
+	fl.StringVar(&f.key, "key-id", "0", "`id` of the key that members' private data is authentic under; 0: they need none")
 	fl.StringVar(&f.wait, "wait", "", "`time` that a member waits for the others (default 1m)")
 	fl.StringVar(&f.pmtu, "pmtu", "0", "path MTU in `bytes`; 0: that of the first member")
 	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`, as for group register")
@@ -95,7 +98,7 @@ created again.`,
 	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("repair", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("replies", cobra.FixedCompletions([]string{api.RepliesRefuse, api.RepliesLeader, api.RepliesSource}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"group", "port", "expect", "member", "listen", "sessions", "from", "key", "wait", "pmtu", "dead-after", "window"} {
+	for _, name := range []string{"group", "port", "expect", "member", "listen", "sessions", "from", "key-id", "wait", "pmtu", "dead-after", "window"} {
 		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return c
@@ -116,7 +119,7 @@ func (f *createFlags) parse() (*api.CreateGroup, error) {
 	}{
 		{"port", f.port, 16, func(n uint64) { g.Port = uint16(n) }}, {"expect", f.unlessListening(f.expect), 16, func(n uint64) { g.Expect = int(n) }},
 		{"sessions", cmp.Or(f.sessions, "0"), 16, func(n uint64) { g.Sessions = int(n) }},
-		{"key", f.key, 16, func(n uint64) { g.Key = uint16(n) }}, {"pmtu", f.pmtu, 16, func(n uint64) { g.PMTU = int(n) }},
+		{"key-id", f.key, 16, func(n uint64) { g.Key = uint16(n) }}, {"pmtu", f.pmtu, 16, func(n uint64) { g.PMTU = int(n) }},
 	} {
 		if x.text == "" && x.flag == "expect" {
 			return nil, errors.New("--expect and --member are missing: give the number of members that connect, or those that listen")

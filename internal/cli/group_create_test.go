@@ -17,7 +17,7 @@ import (
 func TestGroupCreate(t *testing.T) {
 	b := apitest.Switch()
 	socket := serve(t, b)
-	line := "group create --group 10.77.254.9 --port 7471 --expect 0x10 --from 10.77.0.9/24 --from 10.78.0.1 --key 7 --wait 1500ms --pmtu 2048 --policy evict --dead-after 200ms --repair off --window va=0x1000,len=64,rkey=5"
+	line := "group create --group 10.77.254.9 --port 7471 --expect 0x10 --from 10.77.0.9/24 --from 10.78.0.1 --key-id 7 --wait 1500ms --pmtu 2048 --policy evict --dead-after 200ms --repair off --window va=0x1000,len=64,rkey=5"
 	if _, stderr, code := run(t, socket, strings.Fields(line)...); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -47,7 +47,8 @@ func TestGroupCreateListeners(t *testing.T) {
 	}
 	const group = "group create --group 10.77.254.9 --port 7471 --from 10.77.0.1 "
 	for line, want := range map[string]string{
-		group: "--expect and --member are missing",
+		group:                        "--expect and --member are missing",
+		group + "--expect 3 --key 7": "name the key of the members' private data by --key-id",
 		group + "--expect 3 --member 10.77.0.2:9":                    "--expect: 3 is given",
 		group + "--member 10.77.0.2":                                 "--member: 10.77.0.2 has no port",
 		group + "--listen 9 --member 10.77.0.2 --member 10.77.0.2:8": "--member: 10.77.0.2 is named twice",
