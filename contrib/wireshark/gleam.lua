@@ -96,7 +96,7 @@ fields(relay, "gleam.relay.", {
 })
 fields(token, "gleam.token.", {
 	{"version", "Version", "u8", D}, {"flags", "Flags", "u8", H}, {"flags.poll", "Poll", "bool", 0x01}, {"flags.joined", "Joined", "bool", 0x02},
-	{"flags.suspended", "Suspended", "bool", 0x04}, {"flags.requests", "Requests", "bool", 0x08}, {"flags.doubtful", "Doubtful", "bool", 0x10}, {"flags.ends", "PSN ends a message", "bool", 0x20}, {"flags.over", "Nothing is sent before PSN", "bool", 0x40},
+	{"flags.suspended", "Suspended", "bool", 0x04}, {"flags.requests", "Requests", "bool", 0x08}, {"flags.doubtful", "Doubtful", "bool", 0x10}, {"flags.ends", "PSN ends a message", "bool", 0x20}, {"flags.over", "To a downstream end: nothing is sent before PSN; to an upstream end: no position is known", "bool", 0x40},
 	{"reserved", "Reserved", "u16", H}, {"group", "Group", "ip6"}, {"session", "Session", "u64", H}, {"seq", "Sequence number", "u64", D}, {"ack", "Acknowledged", "u64", D},
 	{"term", "Term", "u64", D}, {"outdated", "Outdated term", "u64", D}, {"crossings", "Crossings", "u64", D}, {"member", "Member number", "u32", D},
 	{"source", "Source's member number", "u32", D}, {"psn", "PSN", "u32", H}, {"needed", "Needed source", "u32", D}, {"layout", "Layout", "u32", D}, {"next", "Next PSN", "u32", H}, {"mac", "HMAC-SHA-256", "bytes"},
