@@ -150,7 +150,7 @@ func (c *control) report(e *envelope.Event) {
 		if j.Reason = fmt.Sprintf("generation %d", g.generationOfTree()); e.Err != nil {
 			j.Reason += ": " + e.Err.Error()
 		}
-		c.notify(false, "the tree of a group was built anew", "group", e.Group, "generation", g.generationOfTree(), "reason", e.Err)
+		c.notify(false, "the tree of a group was built anew", "group", e.Group, "attempt", g.generationOfTree(), "reason", e.Err)
 		if g != nil {
 			c.checkPMTU(g)
 		}

@@ -223,7 +223,7 @@ func (c *control) reportOutcome(g *group, d *newOutcome) {
 		j.Kind, j.Reason = api.EventRefused, failureText(&d.Event)
 	case mcast.NumberMismatch:
 		why := mismatchText(d.Number, d.PSN, d.Registered)
-		c.notify(true, "a member's packets do not fit its registration", "group", g.reg.Group, "member", m, "likely", why)
+		c.notify(true, "a member's packets do not fit its registration", "group", g.reg.Group, "member", m, "diagnosis", why)
 		j.Kind, j.Reason = api.EventMismatch, why
 		if d.Number != mcast.SendPSN {
 			j.PSN = nil

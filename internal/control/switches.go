@@ -65,6 +65,6 @@ func (c *control) reportNeighbour(x *neighbours.Change) {
 		c.journal.Add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is up, session %s", x.Is.ID, port, tree.SessionText(x.Is.Session))})
 	}
 	if x.Began() && x.Is.MTU > 0 && x.Is.MTU != c.ports[x.Is.Port].mtu {
-		c.notify(true, "the ends of a link have different MTUs: frames beyond the lower one are lost there", "port", port, "mtu", c.ports[x.Is.Port].mtu, "switch", x.Is.ID, "its_mtu", x.Is.MTU)
+		c.notify(true, "the ends of a link have different MTUs: frames beyond the lower one are lost there", "port", port, "mtu", c.ports[x.Is.Port].mtu, "switch", x.Is.ID, "neighbour_mtu", x.Is.MTU)
 	}
 }

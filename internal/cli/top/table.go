@@ -152,7 +152,7 @@ func lag(g *api.Group) (most int) {
 
 var memberColumns = []column{
 	{"MEMBER", false, 0}, {"ROLE", false, 0}, {"LIVE", false, 0}, {"ACKED", false, 2}, {"ACK/s", true, 0}, {"LAG", true, 0}, {"PENDING", false, 1},
-	{"PORT", false, 1}, {"ACK HELD", false, 0}, {"NAKS", true, 3}, {"RNR", true, 3}, {"AGAIN", true, 3}, {"WAITED", true, 3}, {"QPN", false, 4}, {"MAC", false, 5},
+	{"PORT", false, 1}, {"AWAITED", false, 0}, {"NAKS", true, 3}, {"RNR", true, 3}, {"REPAIRED", true, 3}, {"WAITED", true, 3}, {"QPN", false, 4}, {"MAC", false, 5},
 }
 
 // memberTable lists the members of a group by address.

@@ -36,8 +36,8 @@ var helpText = []string{
 	"* before a row      it wants to be looked at: failed, stalled, dead, dropping",
 	"IN, OUT, REPAIR     packets a second: from the source, copies, sent again here",
 	"LAG                 packets that the slowest receiver has not acknowledged",
-	"WAITS FOR, ACK HELD the member whose acknowledgement the group waits for",
-	"AGAIN, WAITED       sent to it again; time that the ACK waited beyond the others",
+	"WAITS FOR, AWAITED  the member whose acknowledgement the group waits for",
+	"REPAIRED, WAITED    packets sent to it again; time waited for it beyond others",
 	"PATH                fast: XDP programs make the copies; slow: a worker does",
 }
 
