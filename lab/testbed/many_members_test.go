@@ -61,8 +61,8 @@ func neighbourTable(t *testing.T, entries int) {
 	t.Cleanup(func() { os.WriteFile(file, was, 0o644) })
 }
 
-// TestManyMembers: 1,000 members behind four leaves are one group, registered by envelopes at
-// five gleamds, and all of them get the bytes of one source. GLEAM_MEMBERS is another number.
+// TestManyMembers: 1,000 members behind five leaves are one group, registered by envelopes at
+// six gleamds, and all of them get the bytes of one source. GLEAM_MEMBERS is another number.
 func TestManyMembers(t *testing.T) {
 	labtest.Part(t, "trees")
 	labtest.Require(t)
