@@ -25,7 +25,7 @@ func groupListCommand(env *Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "Groups, one a line",
-		Long:    "list prints all groups, or those that the flags select, which the switch sends alone.",
+		Long:    "list prints all registered groups, or those that the flags select, which the switch sends alone.\nA group of group create is registered when its members have connected: until then group show says who has.",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Example: "  gleam group list --member 10.77.0.2 --state failed\n  gleam group list --limit 100 --after 10.77.254.100",
 		RunE: func(c *cobra.Command, _ []string) (err error) {
