@@ -27,7 +27,7 @@ func main() {
 	every := flag.Int("every", 1, "one mutant of `N` or so")
 	sample := flag.Uint("sample", 0, "the `number` of the sample that -every takes: numbers 0 to N-1 have all mutants")
 	parallel := flag.Int("parallel", 2, "mutants at a time")
-	verbose := flag.Bool("v", false, "name all tests that notice")
+	verbose := flag.Bool("v", false, "run all tests, and name each that notices; else the first ends the run")
 	flag.Parse()
 	if err := run(*name, *every, *sample, *parallel, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -62,8 +62,8 @@ func run(name string, every int, sample uint, parallel int, verbose bool) error 
 	}
 	start := time.Now()
 	killed, bad, tried := 0, 0, len(chosen)
-	for r := range runAll(root, chosen, parallel) {
-		fmt.Println(r.line(verbose))
+	for r := range runAll(&sources{root: root, limits: usual, every: verbose}, chosen, parallel) {
+		fmt.Println(r.line())
 		switch {
 		case r.err != nil:
 			bad++

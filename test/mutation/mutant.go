@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/gleam-rdma/gleam/test/mutation/module"
 )
@@ -42,8 +43,7 @@ type result struct {
 	err     error
 }
 
-func (r *result) line(verbose bool) string {
-	by := ""
+func (r *result) line() string {
 	switch {
 	case r.err != nil:
 		return fmt.Sprintf("ERROR     %v", r.err)
@@ -51,25 +51,17 @@ func (r *result) line(verbose bool) string {
 		return fmt.Sprintf("skipped   %-4s %-18s %-58s needs root", r.rule, r.dir, r.name)
 	case len(r.killers) == 0:
 		return fmt.Sprintf("SURVIVED  %-4s %-18s %s", r.rule, r.dir, r.name)
-	case verbose:
-		by = strings.Join(r.killers, " ")
-	default:
-		by = r.killers[0]
-		if n := len(r.killers) - 1; n > 0 {
-			by += fmt.Sprintf(" and %d more", n)
-		}
 	}
-	return fmt.Sprintf("killed    %-4s %-18s %-58s by %s", r.rule, r.dir, r.name, by)
+	return fmt.Sprintf("killed    %-4s %-18s %-58s by %s", r.rule, r.dir, r.name, strings.Join(r.killers, " "))
 }
 
 // runAll tries the mutants, up to a number at a time, and sends the results in order.
-func runAll(root string, ms []mutant, parallel int) <-chan result {
+func runAll(s *sources, ms []mutant, parallel int) <-chan result {
 	results := make([]chan result, len(ms))
 	for i := range results {
 		results[i] = make(chan result, 1)
 	}
 	next := make(chan int)
-	s := &sources{root: root}
 	for range parallel {
 		go func() {
 			for i := range next {
@@ -126,7 +118,7 @@ func try(s *sources, m mutant) (r result) {
 		return r
 	}
 	for _, pkg := range suites(&m) {
-		r.killers, r.err = test(s.root, overlay, pkg)
+		r.killers, r.err = s.test(overlay, pkg)
 		if r.err != nil {
 			r.err = fmt.Errorf("%s: %w", m.name, r.err)
 		}
@@ -161,35 +153,88 @@ func writeOverlay(dir, root string, files map[string][]byte) (string, error) {
 
 var (
 	failed  = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
-	hanging = regexp.MustCompile(`(?m)^panic: test timed out[^\n]*\n\s*running tests:\n\s*(\w+)`)
+	timeout = regexp.MustCompile(`(?m)^panic: test timed out[^\n]*\n(\s*running tests:\n(?:\t\t[^\n]*\n)*)?`)
+	running = regexp.MustCompile(`(?m)^\t\t(\w+) \(`)
+	took    = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)`)
 	noBuild = regexp.MustCompile(`\[(build|setup) failed\]`)
 )
 
-// test runs the tests of a package and returns those that failed or hung. Random tests
-// do not shrink their findings.
-func test(root, overlay, pkg string) ([]string, error) {
-	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=60s", "./" + pkg}
-	if usesRapid(root, pkg) {
+// limits bound the time of tests that may hang.
+type limits struct {
+	suite time.Duration // the first limit of a package's tests
+	more  time.Duration // the time of a test alone above ten times what it takes without the mutant
+}
+
+// usual are the limits of declared mutants.
+var usual = limits{suite: time.Minute, more: 20 * time.Second}
+
+// test runs the tests of a package and returns those that failed or hang. The clock judges no suite, which may be
+// slow: one that outlasts its limit gets more time unless a test that was running hangs alone.
+func (s *sources) test(overlay, pkg string) ([]string, error) {
+	for limit := s.limits.suite; limit < time.Hour; limit *= 4 {
+		r := s.goTest(overlay, pkg, "", limit)
+		if !r.late {
+			return r.killers, r.err
+		}
+		for _, name := range r.running {
+			alone := "^" + name + "$"
+			usually := s.goTest("", pkg, alone, 10*time.Minute)
+			if usually.took == 0 {
+				return nil, fmt.Errorf("%s without a mutant: %v %w", name, usually.killers, usually.err)
+			}
+			r := s.goTest(overlay, pkg, alone, s.limits.more+10*usually.took)
+			if r.late {
+				return []string{name + " (hangs)"}, nil
+			}
+			if r.took == 0 {
+				return r.killers, r.err
+			}
+		}
+	}
+	return nil, fmt.Errorf("the tests of %s do not end, and none of them hangs alone", pkg)
+}
+
+// outcome is that of go test.
+type outcome struct {
+	killers []string      // tests that failed
+	late    bool          // none had failed when the time was up
+	running []string      // tests that were running then
+	took    time.Duration // the time of tests that passed, 0 unless all did
+	err     error         // why there is no verdict
+}
+
+// goTest runs tests of a package with an overlay, if any. Random tests do not shrink their findings.
+func (s *sources) goTest(overlay, pkg, tests string, limit time.Duration) (r outcome) {
+	args := []string{"test", "-vet=off", "-ldflags=-w", "-count=1", "-run=" + tests, "-timeout=" + limit.String(), "./" + pkg}
+	if !s.every {
+		args = append(args, "-failfast")
+	}
+	if usesRapid(s.root, pkg) {
 		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // also for the programs that tests build
+	cmd.Dir = s.root
+	if overlay != "" {
+		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // also for the programs that tests build
+	}
 	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil, nil
-	}
-	var names []string
 	for _, m := range failed.FindAllSubmatch(out, -1) {
-		names = append(names, string(m[1]))
+		r.killers = append(r.killers, string(m[1]))
 	}
-	if m := hanging.FindSubmatch(out); m != nil {
-		names = append(names, string(m[1])+" (hangs)")
+	late, passed := timeout.FindSubmatch(out), took.FindSubmatch(out)
+	switch {
+	case err == nil && passed != nil:
+		r.took, r.err = time.ParseDuration(string(passed[1]))
+		r.took++ // a test may take 0.000 s
+	case late != nil && len(r.killers) == 0:
+		r.late = true
+		for _, m := range running.FindAllSubmatch(late[1], -1) {
+			r.running = append(r.running, string(m[1]))
+		}
+	case err != nil && (len(r.killers) == 0 || noBuild.Match(out)):
+		r.err = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	if len(names) == 0 || noBuild.Match(out) {
-		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return names, nil
+	return r
 }
 
 // usesRapid reports whether the tests of a package have rapid's flags.

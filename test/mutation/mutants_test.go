@@ -170,7 +170,7 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 	if os.Getenv("CI") != "" {
 		t.Skip("CI plants more of them: .ci/run")
 	}
-	root := rootOf(t)
+	s := &sources{root: rootOf(t), limits: usual}
 	var some []mutant
 	for i, m := range allOf(t) {
 		if i%200 == 0 && !m.root {
@@ -179,13 +179,13 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 	}
 	end, limited := t.Deadline()
 	for i := 0; i < len(some); i += 4 {
-		if limited && time.Until(end) < 3*time.Minute { // a mutant takes a minute at most, and its build another one
+		if limited && time.Until(end) < 3*time.Minute { // most mutants take less, with their build
 			t.Logf("no time for %d of %d mutants", len(some)-i, len(some))
 			break
 		}
-		for r := range runAll(root, some[i:min(i+4, len(some))], 2) {
+		for r := range runAll(s, some[i:min(i+4, len(some))], 2) {
 			if r.err != nil || len(r.killers) == 0 {
-				t.Error(r.line(true))
+				t.Error(r.line())
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func weights(t *testing.T) *sources {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sources{root: root}
+	return &sources{root: root, limits: usual, every: true}
 }
 
 // A mutant without a mistake survives. A mutant that does not build, or does not fit, is
@@ -230,12 +230,43 @@ func TestVerdicts(t *testing.T) {
 		r := try(s, mutant{name: c.name, dir: "decay", changes: []change{{of: e, old: c.old, new: c.new}}})
 		switch {
 		case c.err != "":
-			if r.err == nil || !strings.Contains(r.err.Error(), c.err) || !strings.HasPrefix(r.line(true), "ERROR") {
-				t.Errorf("%s, want an error with %q", r.line(true), c.err)
+			if r.err == nil || !strings.Contains(r.err.Error(), c.err) || !strings.HasPrefix(r.line(), "ERROR") {
+				t.Errorf("%s, want an error with %q", r.line(), c.err)
 			}
-		case r.err != nil || !slices.Equal(r.killers, c.killers) || strings.HasPrefix(r.line(false), "SURVIVED") != (len(c.killers) == 0):
-			t.Errorf("%s: %s, want killers %v", c.name, r.line(true), c.killers)
+		case r.err != nil || !slices.Equal(r.killers, c.killers) || strings.HasPrefix(r.line(), "SURVIVED") != (len(c.killers) == 0):
+			t.Errorf("%s: %s, want killers %v", c.name, r.line(), c.killers)
 		}
+	}
+}
+
+// A suite that outlasts its limit with a mutant is no verdict: the mutant survives where the tests are slow, and is
+// killed where one of them hangs.
+func TestSlowTestsAreNoVerdict(t *testing.T) {
+	of := ast.NewIdent("After")
+	for _, c := range []struct {
+		name, new string
+		more      time.Duration
+		killers   []string
+	}{
+		{"slow", "for range 1 << 29 { n += 0 }; w >>= n", 10 * time.Minute, nil},
+		{"hangs", "for n > 0 { n += 0 }; w >>= n", time.Second, []string{"TestAfterATime (hangs)"}},
+	} {
+		s := weights(t)
+		s.limits = limits{suite: 50 * time.Millisecond, more: c.more}
+		r := try(s, mutant{name: c.name, dir: "decay", changes: []change{{of: of, old: "w >>= n", new: c.new}}})
+		if r.err != nil || !slices.Equal(r.killers, c.killers) {
+			t.Errorf("%s, want killers %v", r.line(), c.killers)
+		}
+	}
+}
+
+// Only with every, the tests after the first that fails run too.
+func TestFirstFailureEndsTheTests(t *testing.T) {
+	s := weights(t)
+	s.every = false
+	r := try(s, mutant{name: "two tests fail", dir: "decay", changes: []change{{of: ast.NewIdent("After"), old: "w >>= n", new: "w = 0"}}})
+	if want := []string{"TestAfterATime"}; r.err != nil || !slices.Equal(r.killers, want) {
+		t.Errorf("%s, want killers %v", r.line(), want)
 	}
 }
 

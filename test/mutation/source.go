@@ -35,9 +35,11 @@ type span struct {
 
 // sources are the files of the packages, read once.
 type sources struct {
-	root string
-	mu   sync.Mutex
-	dirs map[string][]*source
+	root   string
+	limits limits
+	every  bool // each test runs, also after one has failed
+	mu     sync.Mutex
+	dirs   map[string][]*source
 }
 
 // at returns the files of a package.
