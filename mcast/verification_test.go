@@ -49,6 +49,19 @@ func TestR72_GapIsKnown(t *testing.T) {
 	}
 }
 
+// TestR109_GapAboveWhatAllHave: a gap of which every receiver has a part begins above that part, and is none once
+// they have all of it.
+func TestR109_GapAboveWhatAllHave(t *testing.T) {
+	base := rocev2.PSN(0xFFFFFD)
+	for una, from := range map[int]int{0: 2, 2: 2, 3: 3, 4: 4, 5: -1, 7: -1} {
+		n := numbering{gap: true, gapFrom: base.Add(2), gapNext: base.Add(5)}
+		n.closeGapBelow(base.Add(int32(una)))
+		if n.gap != (from >= 0) || n.gap && (n.gapFrom != base.Add(int32(from)) || n.gapNext != base.Add(5)) {
+			t.Errorf("all below %d is everywhere: %v from %06x to %06x, want from %d", una, n.gap, uint32(n.gapFrom), uint32(n.gapNext), from)
+		}
+	}
+}
+
 // probedGroup returns a switch with a group of n members that are all to be probed.
 func probedGroup(t *testing.T, n int) *Switch {
 	t.Helper()
