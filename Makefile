@@ -203,6 +203,7 @@ mutation: ## mutants made from the syntax of the core's packages, and the part t
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./test/model ./mcast/token
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModelOf' -parallel 16 ./internal/control
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestFalseCompletionsAreFound$$' -v ./test/mutation
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./host/rc -run 'Property|C72|Transfer|R110_TheLivingStay' -timeout 60m -rapid.checks=$(CHECKS)

@@ -87,4 +87,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a position of before members have moved is said of them", "R90", mutant.In((*tree).noteMoved,
 		"case positionLearnt:\n\t\tt.note(MemberID(k), positionUnknown)",
 		"case positionLearnt:")),
+	mutant.New("what an update releases is of the layout before", "R90", mutant.In((*Switch).updateMembers,
+		"newLayout := g.tree() != nil && op.Tree != nil && g.tree().setLayout(op.Tree)",
+		""), mutant.In((*Switch).updateMembers,
+		"g.updateTree(now, op.Tree, newLayout, out)",
+		"g.updateTree(now, op.Tree, g.$1() != nil && op.Tree != nil && g.$1().$2(op.Tree), out)", (*group).tree, (*tree).setLayout)),
 }

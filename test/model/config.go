@@ -79,6 +79,9 @@ type Config struct {
 	// is durable; a restart before takes it back, and it is requested again.
 	StoredChanges bool
 	earlyAnswers  bool // hosts are told of a change when it is made
+	// Above is the number of packets by which the first PSN that A is registered with is above that of
+	// its queue pair.
+	Above int32
 	// RestartOf are the switches that may restart, if not all.
 	RestartOf []int
 	// FileFails lets writes to the file fail unnoticed.
@@ -156,6 +159,22 @@ func (c *Config) host(i int) Host {
 		return c.Hosts[0]
 	}
 	return Host{}
+}
+
+// firstPSN is the first PSN that host i is registered with.
+func (c *Config) firstPSN(i int) rocev2.PSN {
+	if i == 0 {
+		return c.host(0).SQ.Add(c.Above)
+	}
+	return c.host(i).SQ
+}
+
+// firstOfA is the first packet of A that receivers execute; none: whichever comes first.
+func (c *Config) firstOfA() uint8 {
+	if c.Above > 0 {
+		return none
+	}
+	return 0
 }
 
 // stream returns the messages of host i.
@@ -263,6 +282,9 @@ func (c *Config) String() string {
 	}
 	if c.Probe {
 		s.WriteString("; numbers are verified")
+	}
+	if c.Above > 0 {
+		fmt.Fprintf(&s, "; A is registered %d packets too high", c.Above)
 	}
 	if c.Stored {
 		s.WriteString("; positions are stored")

@@ -48,7 +48,7 @@ func (w *World) encode(b []byte) []byte {
 		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
 			flag(h.excluded, hostExcluded)|flag(h.misnumbered, hostMisnumbered)|flag(h.corrupted, hostCorrupted)|h.gen*hostGen,
 			h.progress[0].got, h.progress[1].got, h.done, h.withheld)
-		if len(w.cfg.Changes) > 0 {
+		if len(w.cfg.Changes) > 0 || w.cfg.Above > 0 {
 			for s := range h.progress {
 				b = append(b, h.progress[s].before, h.progress[s].first, h.progress[s].since)
 			}
@@ -174,7 +174,7 @@ func (w *World) load(b []byte) (err error) {
 		h.qp = h.qps[h.gen]
 		h.progress[0].got, h.progress[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
 		b = b[5:]
-		if len(w.cfg.Changes) > 0 {
+		if len(w.cfg.Changes) > 0 || w.cfg.Above > 0 {
 			for s := range h.progress {
 				h.progress[s].before, h.progress[s].first, h.progress[s].since = b[0], b[1], b[2]
 				b = b[3:]

@@ -17,7 +17,8 @@ import (
 const maxStates = 6_000_000
 
 // TestModel searches the tiny scenarios; with GLEAM_MODEL=quick also larger ones, each second of them in CI,
-// with GLEAM_MODEL=full (make model) the full ones.
+// with GLEAM_MODEL=full (make model) the full ones. GLEAM_MODEL_ONLY is the name of the scenario to be searched;
+// with GLEAM_MODEL_HOSTS the checks are those of the hosts alone.
 func TestModel(t *testing.T) {
 	configs, opt, full := Tiny(), Options{}, false
 	switch bound := os.Getenv("GLEAM_MODEL"); bound {
@@ -34,6 +35,7 @@ func TestModel(t *testing.T) {
 	default:
 		t.Fatalf("GLEAM_MODEL is %q: must be quick or full", bound)
 	}
+	opt.EndToEnd = os.Getenv("GLEAM_MODEL_HOSTS") != ""
 	var sum Result
 	for i := range configs {
 		cfg := &configs[i]

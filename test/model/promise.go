@@ -186,6 +186,9 @@ func (w *World) mayBreak(i int) bool {
 	if i == w.cfg.Receivers && w.cfg.ShortBuffer > 0 || w.hosts[i].misnumbered || !w.hosts[i].member() {
 		return true
 	}
+	if i == 0 && w.cfg.Above > 0 { // nobody serves it
+		return true
+	}
 	for sw := range w.switches {
 		if (w.switches[sw].failed || w.refused) && len(w.cfg.stream(i)) > 0 {
 			return true

@@ -307,7 +307,7 @@ func (w *World) restartForm(sw, changes int, absent uint8) (*membership, mcast.G
 	if w.cfg.Tree != Flat {
 		f := w.formIn(sw, w.treeAfter(changes))
 		spec.Tree = *w.place(sw, changes)
-		spec.Tree.Running = true
+		spec.Tree.Running, spec.Tree.Rebuilt = true, w.layoutOf(changes) > 0
 		w.fill(&spec, f)
 		return f, spec, nil
 	}

@@ -46,6 +46,7 @@ func TinyMembers() []Config {
 		{Name: "probe-old-evict", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, Probe: true, Changes: outdated, Hosts: crossed},
 		{Name: "probe-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Probe: true, Changes: rejoinScenarios, Hosts: mixed},
 		{Name: "probe-repair", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, Probe: true, Changes: rejoinScenarios, Hosts: mixed},
+		{Name: "above", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Above: 1, Hosts: crossed, Bounds: Bounds{Duplicate: 1, Delay: 1}},
 		{Name: "quorum", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-sources", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-repair", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},

@@ -195,7 +195,7 @@ func (w *World) finished() bool {
 		src := &w.hosts[s]
 		told = told || src.started && (src.broken() || src.dead || src.excluded)
 	}
-	if failed && told {
+	if failed && told || w.cfg.Above > 0 && told {
 		return true
 	}
 	for s := range w.streams {

@@ -266,6 +266,7 @@ func (w *World) addHost(i int) error {
 		h.withheld = uint8(min(w.cfg.Withheld, total))
 	}
 	h.excluded = i > w.cfg.Receivers-w.cfg.Outside
+	h.progress[0].first = w.cfg.firstOfA()
 	for id := range total - int(h.withheld) {
 		if err := h.qp.PostRecv(h.posted.Recv(uint64(id))); err != nil {
 			return err
@@ -384,7 +385,7 @@ func legSpec(nbr mcast.Neighbor) mcast.LegSpec {
 // memberSpec returns the first registration of host i.
 func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 	h := w.cfg.host(i)
-	m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ}, Number: uint32(i) + 1, Leg: l}
+	m := mcast.MemberSpec{MemberRecord: mcast.MemberRecord{IP: hostIP(i), QPN: qpn(i), SQPSN: w.cfg.firstPSN(i), RQPSN: h.RQ}, Number: uint32(i) + 1, Leg: l}
 	if w.cfg.Write {
 		m.Window = mcast.Window{Base: memberVA(i), Len: 1 << 13, RKey: w.hosts[i].rkey}
 	}
