@@ -287,20 +287,25 @@ func (w *World) operation(sw int, f *membership, k int, st *mcast.GroupStatus) (
 		}
 	}
 	for _, j := range c.Join {
-		at := n.join(j)
-		m := w.memberSpec(j.Host, at)
-		if len(w.switches) > 1 { // no number is used twice
-			m.Number = uint32((1+slices.IndexFunc(w.cfg.Changes, func(x Change) bool { return slices.Contains(x.Join, j) }))*len(w.hosts) + j.Host + 1)
-		}
-		switch j.Numbers {
-		case FreshNumbers:
-			m.QPN, m.RQPSN = qpn(j.Host)+freshQPN, j.RQ
-		case QueriedNumbers, EarlyNumbers:
-			m.RQPSN = w.hosts[j.Host].qp.ExpectedPSN()
-		}
-		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(n.near[j.Host])})
+		op.Add = append(op.Add, w.add(n, j))
 	}
 	return op, n
+}
+
+// add adds the member of a join to a membership.
+func (w *World) add(f *membership, j Join) mcast.AddMember {
+	at := f.join(j)
+	m := w.memberSpec(j.Host, at)
+	if len(w.switches) > 1 { // no number is used twice
+		m.Number = uint32((1+slices.IndexFunc(w.cfg.Changes, func(x Change) bool { return slices.Contains(x.Join, j) }))*len(w.hosts) + j.Host + 1)
+	}
+	switch j.Numbers {
+	case FreshNumbers:
+		m.QPN, m.RQPSN = qpn(j.Host)+freshQPN, j.RQ
+	case QueriedNumbers, EarlyNumbers:
+		m.RQPSN = w.hosts[j.Host].qp.ExpectedPSN()
+	}
+	return mcast.AddMember{Member: m, Leg: legSpec(f.near[j.Host])}
 }
 
 // join adds a member, and returns its leg: that of j.Slot, or the host's former leg, or a

@@ -309,6 +309,15 @@ func (w *World) restartForm(sw, changes int, absent uint8) (*membership, mcast.G
 		spec.Tree = *w.place(sw, changes)
 		spec.Tree.Running, spec.Tree.Rebuilt = true, w.layoutOf(changes) > 0
 		w.fill(&spec, f)
+		for k := range changes {
+			for _, j := range w.cfg.Changes[k].Join {
+				m := w.add(f, j)
+				if int(m.Member.Leg) == len(spec.Legs) {
+					spec.Legs = append(spec.Legs, m.Leg)
+				}
+				spec.Members = append(spec.Members, m.Member)
+			}
+		}
 		return f, spec, nil
 	}
 	spec.Legs, spec.Members = nil, nil

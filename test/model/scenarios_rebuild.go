@@ -3,6 +3,8 @@
 
 package model
 
+import "slices"
+
 // Scenarios in which the group's tree becomes another one while data flows (R90), and in which two
 // switches begin another session. Behind the third switch of a Chain that becomes a Fork, or is
 // Turned, is a subtree whose parent changes; Left and Right have one switch that comes and one
@@ -69,6 +71,7 @@ func FullRebuilds() []Config {
 		{Name: "rebuild-twice", Tree: Chain, Receivers: 2, SendWindow: 2, Messages: []int{1}, Changes: into(Turned, Fork), Hosts: mixed},
 		{Name: "rebuild-back", Tree: Left, Receivers: 2, SendWindow: 2, Messages: []int{1}, Changes: into(Right, Left), Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "rebuild-spine-restart", Tree: Left, Receivers: 2, SendWindow: 2, Messages: []int{1}, RestartOf: []int{1, 2}, Timeout: patient, Changes: into(Right), Hosts: mixed, Bounds: Bounds{Restart: 1}},
+		stored(Config{Name: "rebuild-joins-restart", Tree: Fork, Homes: []int{0, 1, 2, 1}, Receivers: 3, Outside: 1, SendWindow: 2, Messages: []int{1}, RestartOf: []int{1}, Changes: slices.Concat(arrives, into(Chain)), Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		{Name: "rebuild-spine-repair", Tree: Left, Receivers: 2, SendWindow: 2, Messages: []int{2}, Repair: 3, Changes: into(Right), Hosts: mixed},
 		{Name: "rebuild-fork-repair", Tree: Chain, Receivers: 2, SendWindow: 2, Messages: []int{1}, Repair: 3, Changes: into(Fork), Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "rebuild-leave-join", Tree: Chain, Homes: []int{0, 1, 1, 2}, Receivers: 3, SendWindow: 2, Messages: []int{1, 1}, Changes: joining(Fork, []int{2}), Hosts: mixed},
