@@ -5,8 +5,8 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
-// Wrong ways to go on in a tree that becomes another one. The scenarios rebuild-* of the model find
-// each of them.
+// Wrong ways to go on in a tree that becomes another one. docs/MODEL.md names those that the model finds by a false
+// completion.
 var _ = []mutant.Mutant{
 	mutant.New("positions stay true in another tree", "R90", mutant.In((*tree).noteMoved,
 		"if m := &t.g.members[k]; m.live && !t.g.legs[m.leg].connected() {\n\t\t\tt.note(MemberID(k), positionMoved)\n\t\t}",
