@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	ackEvery = 16  // packets of a group for each ACK of a receiver
-	mixed    = 32  // groups whose packets alternate: a power of 2; on the fast path a quarter, since two blocks are on their way, and no RNIC sends more
-	inFlight = 384 // packets on their way to the receivers: less than any ring of the sockets
-	veths    = 192 // likewise, and less than a ring of a veth, where copies by XDP are
-	patience = 2 * time.Second
+	ackEvery = 16               // packets of a group for each ACK of a receiver
+	mixed    = 32               // groups whose packets alternate: a power of 2; on the fast path a quarter, since two blocks are on their way, and no RNIC sends more
+	inFlight = 384              // packets on their way to the receivers: less than any ring of the sockets
+	veths    = 192              // likewise, and less than a ring of a veth, where copies by XDP are
+	patience = 20 * time.Second // a busy machine may leave gleamd without a CPU for seconds
 	askAfter = 2 * time.Millisecond
 )
 

@@ -73,7 +73,7 @@ func runOne(ctx context.Context, o *Options, groups, members int, log io.Writer)
 		Envelope: fmt.Sprintf("  lease_max: %v\n", lease), Limits: "  envelopes_per_port: 0\n  envelopes_per_address: 0\n",
 		// The receivers are no queue pairs: they answer no probe, whether of their PSN or
 		// because they are silent. A worker that spins would have CPU time for nothing.
-		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d, spin: 0s}\n", worker) + more,
+		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 10s}\nworker: {cpu: %d, spin: 0s}\n", worker) + more,
 	})
 	if err != nil {
 		return nil, err
