@@ -53,13 +53,16 @@ func TestDoubtedSource(t *testing.T) {
 		certain, waits      bool
 		doubted, needs      bool
 		serving, thenServes Member
+		reported, then      Member // the source that is unfinished here when the switch joins, and when the token comes
 	}{
-		{"in doubt, and nobody waits", false, false, false, false, 11, 11},
-		{"in doubt, and another member waits", false, true, true, true, 11, NoMember},
-		{"certainly unfinished, and another member waits", true, true, false, false, 11, 12},
+		{"in doubt, and nobody waits", false, false, false, false, 11, 11, 11, 11},
+		{"in doubt, and another member waits", false, true, true, true, 11, NoMember, 11, 11},
+		{"in doubt until the token comes, and another member waits", false, true, true, true, 11, NoMember, 11, NoMember},
+		{"certainly unfinished, and another member waits", true, true, false, false, 11, 12, 11, 11},
+		{"at rest here, unfinished for another switch, and another member waits", true, true, false, false, 11, 12, NoMember, NoMember},
 	} {
 		d := newDesk(false)
-		d.unfinished, d.doubtful = 11, !c.certain
+		d.unfinished, d.doubtful = c.reported, !c.certain
 		d.idle()
 		if m := d.sentTo(Parent); m.Requests == c.certain {
 			t.Errorf("%s: the token is requested: %v", c.name, m.Requests)
@@ -67,6 +70,7 @@ func TestDoubtedSource(t *testing.T) {
 		if c.waits {
 			d.m.Request(0, 12, &d.out)
 		}
+		d.unfinished = c.then
 		d.crosses(Parent, 11)
 		if d.m.Serving() != c.serving || d.m.Doubted() != c.doubted {
 			t.Errorf("%s: serves %d, doubted %v", c.name, d.m.Serving(), d.m.Doubted())

@@ -71,10 +71,12 @@ func (m *Machine) pass(e *edge, k Member) {
 	e.reserved, e.requests = k, len(m.queue) > 0
 }
 
-// serve makes a member of this switch the source.
-func (m *Machine) serve(k Member, out *Output) {
-	unfinished, certain := m.cfg.Switch.Unfinished()
-	m.serving, m.wanted, m.doubted = k, false, k == unfinished && !certain && len(m.queue) > 0
+// serve makes a member of this switch the source. doubtful: this switch has reported in this term that it may be at rest.
+func (m *Machine) serve(k Member, doubtful bool, out *Output) {
+	if unfinished, certain := m.cfg.Switch.Unfinished(); k == unfinished {
+		doubtful = !certain
+	}
+	m.serving, m.wanted, m.doubted = k, false, doubtful && len(m.queue) > 0
 	out.act(Serve, k)
 }
 
@@ -116,7 +118,7 @@ func (m *Machine) choose(out *Output) {
 		case leg == Here:
 			m.reserved = NoMember
 			m.dequeue(waiter{member: k})
-			m.serve(k, out)
+			m.serve(k, k == m.claim && m.doubtful, out)
 			return
 		case leg > Parent && e != nil:
 			m.reserved = NoMember
@@ -131,7 +133,7 @@ func (m *Machine) choose(out *Output) {
 	w := m.queue[0]
 	m.queue = m.queue[1:]
 	if w.member != NoMember {
-		m.serve(w.member, out)
+		m.serve(w.member, false, out)
 		return
 	}
 	m.pass(m.edge(w.leg), NoMember)
