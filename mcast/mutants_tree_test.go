@@ -42,7 +42,7 @@ var _ = []mutant.Mutant{
 		"case g.is(frozen) && g.src.neighbor != 0:\n\t\treturn NoToken",
 		"")),
 	mutant.New("an unfinished source is not reported", "R86", mutant.In((*tree).Unfinished,
-		"case g.is(failed):",
+		"case g.is(failed), g.isAside():",
 		"case g != nil:")),
 	mutant.New("a source in doubt begins a message", "R86", mutant.In((*tree).carryOut,
 		"max(now, 1); t.machine.Doubted() {",

@@ -154,7 +154,7 @@ func (t *tree) Locate(n token.Member) token.Leg {
 func (t *tree) Unfinished() (k token.Member, certain bool) {
 	g := t.g
 	switch certain = g.isUnfinished(); {
-	case g.is(failed):
+	case g.is(failed), g.isAside(): // what is aside has not heard how the message has ended
 		return token.NoMember, false
 	case g.is(learning) && g.legs[g.members[g.extra.resume.source].leg].connected():
 		return g.numberOf(g.extra.resume.source), false // its turn may have ended since

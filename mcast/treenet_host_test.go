@@ -220,6 +220,7 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 		(2000+53569)*1780000003 + 2,  // a question was passed on to a switch that nobody can tell what its members have
 		(2000+7558)*1780000003 + 2,   // a first packet that was lost in a new tree was taken for one that the members here had had
 		(2000+7143)*1780000003 + 2,   // a source that another switch knows to be unfinished was doubted, in term after term
+		(2000+59346)*1780000003 + 2,  // the root was aside, and had the first token of each term go to a source that it had for unfinished
 	} {
 		if stuck := changingTree(t, seed, true, nil); stuck != "" {
 			t.Error(stuck)
