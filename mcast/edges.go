@@ -86,7 +86,7 @@ func (t *tree) position(l LegID) token.Position {
 	}
 	if r := &t.edges.relay; r.answered && r.member == k && g.members[k].leg == l && k != g.src.member {
 		at.Source, at.PSN, at.Next, at.Ends = g.numberOf(MemberID(k)), uint32(r.low), uint32(r.next), r.ends
-	} else if g.members[k].leg == l && t.isIgnorant(MemberID(k)) {
+	} else if g.members[k].leg == l && (t.isIgnorant(MemberID(k)) || r.nothing && r.member == k) {
 		at.Source, at.Over = g.numberOf(MemberID(k)), true
 	} else if psn, ok := t.had(l, MemberID(k)); ok {
 		downstream := k == g.src.member && g.members[k].leg != l

@@ -7,7 +7,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to act on what a source passes over (R115).
 var _ = []mutant.Mutant{
-	mutant.New("who joins waits for a first message that has passed", "R115", mutant.In((*group).passOver,
+	mutant.New("who joins waits for a first message that has passed", "R115", mutant.In((*group).removeJoining,
 		"if g.legs[i].joining {",
 		"if g.legs[i].joining && i < 0 {")),
 	mutant.New("who joins is removed, though it waits where the source goes on", "R115", mutant.In((*group).isPassedOver,
@@ -28,10 +28,16 @@ var _ = []mutant.Mutant{
 	mutant.New("what a source passes over is had", "R115", mutant.In((*tree).takePosition,
 		"if next := rocev2.PSN(at.Next); next.Less(psn) {\n\t\t\tt.learn(k, next, out)",
 		"if next := rocev2.PSN(at.Next); next.Less(psn) {\n\t\t\tt.learn(k, psn, out)")),
+	mutant.New("a source never goes back", "R115", mutant.In((*group).noteResumed,
+		"r.unconfirmed && r.goneBack < strandedAfter && r.seen && psn.LessEq(r.last)",
+		"r.unconfirmed && r.goneBack < strandedAfter && r.seen && psn.LessEq(r.last) && r.goneBack > strandedAfter")),
+	mutant.New("a turn that begins beyond its position is as any other", "R90_MembersOf", mutant.In((*group).beginTurn,
+		"case t == nil || !t.edges.rejoined:",
+		"case t == nil || !t.edges.rejoined || t.edges.rejoined:")),
+	mutant.New("the switch of the source stays where it passes over", "R90_MembersOf", mutant.In((*group).passOver,
+		"if g.fwd.nxt.Less(psn) {\n\t\tg.removeJoining(out)\n\t\tg.raiseNxt(psn)\n\t}",
+		"if g.fwd.nxt.Less(psn) {\n\t\tg.removeJoining(out)\n\t}")),
 	mutant.New("a switch behind a gap asks nobody", "R115", mutant.In((*group).noteResumed,
 		"t.poll(now, LegID(g.src.leg), out)",
 		"")),
-	mutant.New("a switch that was away takes part in a turn from its first packet on", "R90_MembersOf", mutant.In((*group).beginTurn,
-		"g.tree().joinLate()",
-		"g.$1 = g.$1", group{}.gates)),
 }

@@ -22,6 +22,7 @@ type relay struct {
 	said     []edgeBound `state:"own(said)"`             // answers of the switches below, by LegID
 	asking   bool        `state:"encoded"`               // answers are missing
 	answered bool        `state:"encoded"`               // all have answered, once
+	nothing  bool        `state:"encoded"`               // all have answered that they know no position, and no member is here
 	low      rocev2.PSN  `state:"encoded if x.answered"` // all members but those behind the switch that asks have everything before
 	next     rocev2.PSN  `state:"encoded if x.answered"` // the highest PSN that a switch below has had, and one
 	ends     bool        `state:"encoded"`               // the packet before low ends a message, and is the last that any switch below has had
@@ -39,11 +40,15 @@ type edgeBound struct {
 
 // passOn asks the switches below for the position of member k, which the switch toward k needs and
 // this one knows from there, or of another tree. Where the position is from a neighbour, this switch does not know what
-// its own members have, and asks nobody.
-func (t *tree) passOn(now time.Duration, k MemberID, out *Output) {
-	r := &t.edges.relay
-	if t.knows(k) >= positionLearnt && t.hasReceivers() {
-		return
+// its own members have, and asks nobody; if k sends nothing before a later PSN, and all are joining, they are removed (R115).
+func (t *tree) passOn(now time.Duration, k MemberID, at *token.Position, out *Output) {
+	g, r := t.g, &t.edges.relay
+	if t.knows(k) >= positionLearnt && t.hasReceivers(true) {
+		over := at.Over && at.Source == at.Needed && g.members[k].sqPSN.Less(rocev2.PSN(at.PSN))
+		if t.isUnknown(k) || !over || t.hasReceivers(false) {
+			return
+		}
+		g.removeJoining(out)
 	}
 	switch {
 	case r.member != int32(k):
@@ -57,15 +62,15 @@ func (t *tree) passOn(now time.Duration, k MemberID, out *Output) {
 	}
 }
 
-// hasReceivers reports whether members are at this switch.
-func (t *tree) hasReceivers() bool {
-	return slices.ContainsFunc(t.g.legs, func(l leg) bool { return l.members != 0 && l.connected() })
+// hasReceivers reports whether members are at this switch, those that are joining too or others.
+func (t *tree) hasReceivers(joining bool) bool {
+	return slices.ContainsFunc(t.g.legs, func(l leg) bool { return l.members != 0 && l.connected() && (joining || !l.joining) })
 }
 
 // isIgnorant reports whether nobody can say what the members here have of member k: its switch knew no position when it
 // started. They take part from the next message on.
 func (t *tree) isIgnorant(k MemberID) bool {
-	return t.isUnknown(k) && t.hasReceivers() && !t.g.is(failed|learning)
+	return t.isUnknown(k) && t.hasReceivers(true) && !t.g.is(failed|learning)
 }
 
 // endRelay forgets the question.
@@ -117,7 +122,7 @@ func (t *tree) takeRelayed(now time.Duration, l LegID, at *token.Position, out *
 func (t *tree) answerRelay(now time.Duration, out *Output) {
 	g, r := t.g, &t.edges.relay
 	m := &g.members[r.member]
-	all := edgeBound{known: t.knows(MemberID(r.member)) < positionLearnt && t.hasReceivers(), ends: true, psn: m.sqPSN, next: m.sqPSN}
+	all := edgeBound{known: t.knows(MemberID(r.member)) < positionLearnt && t.hasReceivers(true), ends: true, psn: m.sqPSN, next: m.sqPSN}
 	for _, o := range g.forwardedLegs() {
 		switch {
 		case !t.relays(o):
@@ -138,6 +143,11 @@ func (t *tree) answerRelay(now time.Duration, out *Output) {
 			all.psn = b.psn
 		}
 		all.next = rocev2.MaxPSN(all.next, b.next)
+	}
+	if r.nothing = !all.known && !r.answered; r.nothing {
+		r.asking, r.said = false, r.said[:0]
+		t.poll(now, m.leg, out)
+		return
 	}
 	if d := all.psn.Sub(m.sqPSN); !all.known || !t.isUnknown(MemberID(r.member)) && (d > maxAhead || d < -maxAhead) {
 		return

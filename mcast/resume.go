@@ -26,6 +26,8 @@ type resume struct {
 	goneBack uint8 `state:"encoded"`
 	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
 	lowest rocev2.PSN `state:"encoded if x.goneBack != 0"`
+	seen   bool       `state:"encoded"`           // the source has sent last
+	last   rocev2.PSN `state:"encoded if x.seen"` // the PSN of its last packet, forwarded or not
 }
 
 // strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks
@@ -302,7 +304,7 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 			t.notePolled(now)
 			t.poll(now, LegID(g.src.leg), out)
 		}
-	case r.unconfirmed && r.goneBack < strandedAfter && g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+	case r.unconfirmed && r.goneBack < strandedAfter && r.seen && psn.LessEq(r.last):
 		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
 			r.lowest = psn
 		}
@@ -310,6 +312,7 @@ func (g *group) noteResumed(now time.Duration, psn rocev2.PSN, f rocev2.OpFlags,
 			g.passOver(now, r.lowest, out)
 		}
 	}
+	r.seen, r.last = true, psn
 	switch {
 	case !r.unknownEnd:
 	case psn.Next() == g.fwd.nxt:
@@ -335,20 +338,23 @@ func (g *group) endWatch() {
 	}
 }
 
+// removeJoining removes joining members, under any policy: their first message may be before where the source goes on.
+func (g *group) removeJoining(out *Output) {
+	for i := range g.legs {
+		if g.legs[i].joining {
+			g.evict(i, Stranded, out)
+		}
+	}
+}
+
 // passOver acts on a source that sends nothing before psn (R115). A receiver that lacks a packet before psn,
 // and lacked it when forwarding began, is stranded. A joining member whose first message may be there is removed
 // under any policy: it has had nothing. A switch below is told, does the same, and then says what its members have.
 func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	g.activate(now)
 	if g.fwd.nxt.Less(psn) {
-		for i := range g.legs {
-			if g.legs[i].joining {
-				g.evict(i, Stranded, out)
-			}
-		}
-		if g.src.neighbor != 0 || g.is(noReceivers) {
-			g.raiseNxt(psn)
-		}
+		g.removeJoining(out)
+		g.raiseNxt(psn)
 	}
 	r := g.watchTurn()
 	r.goneBack, r.lowest = strandedAfter, psn

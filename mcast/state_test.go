@@ -73,7 +73,7 @@ func fullState(t *testing.T) *Switch {
 	}
 	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
 	g.fwd.limit, g.storage, g.policy.stored = 12, storage{reported: 4, number: 3}, true
-	g.extra.resume = resume{source: 1, unknownEnd: true, unconfirmed: true, goneBack: 2, lowest: 7}
+	g.extra.resume = resume{source: 1, unknownEnd: true, unconfirmed: true, goneBack: 2, lowest: 7, seen: true, last: 9}
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt = 2, 8, true, 8, stateNow-4
 	g.repair.store.first = 5
 	g.repair.store.reach(4)

@@ -280,7 +280,7 @@ func (t *tree) joinNeeded(now time.Duration, leg token.Leg, at *token.Position, 
 	case int32(k) == g.src.member || was == positionKnown || g.is(learning):
 		return
 	case was != positionLearnt || !t.machine.Accepts(leg) || !t.mayFollow():
-		t.passOn(now, k, out)
+		t.passOn(now, k, at, out)
 		return
 	}
 	if g.endUnknown() {

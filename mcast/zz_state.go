@@ -738,7 +738,7 @@ func (x *refusal) readState(c *stateCode) {
 }
 
 func (x *relay) appendState(c *stateCode, b []byte) []byte {
-	b = append(b, statecode.Bit(x.asking)|statecode.Bit(x.answered)<<1|statecode.Bit(x.ends)<<2)
+	b = append(b, statecode.Bit(x.asking)|statecode.Bit(x.answered)<<1|statecode.Bit(x.nothing)<<2|statecode.Bit(x.ends)<<3)
 	b = statecode.AppendInt(b, x.member)
 	c.Bytes = b
 	c.said(x)
@@ -752,7 +752,7 @@ func (x *relay) appendState(c *stateCode, b []byte) []byte {
 
 func (x *relay) readState(c *stateCode) {
 	v := c.ReadFlags()
-	x.asking, x.answered, x.ends = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
+	x.asking, x.answered, x.nothing, x.ends = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0
 	statecode.ReadInt(&c.Code, &x.member)
 	c.said(x)
 	if x.answered {
@@ -785,24 +785,32 @@ func (x *request) readState(c *stateCode) {
 }
 
 func (x *resume) appendState(c *stateCode, b []byte) []byte {
-	b = append(b, statecode.Bit(x.unknownEnd)|statecode.Bit(x.lacking)<<1|statecode.Bit(x.unconfirmed)<<2)
+	b = append(b, statecode.Bit(x.unknownEnd)|statecode.Bit(x.lacking)<<1|statecode.Bit(x.unconfirmed)<<2|statecode.Bit(x.seen)<<3)
 	b = statecode.AppendUint(b, x.source)
 	b = statecode.AppendByte(b, x.goneBack)
 	if x.goneBack != 0 {
 		b = statecode.AppendPSN(b, x.lowest)
+	}
+	if x.seen {
+		b = statecode.AppendPSN(b, x.last)
 	}
 	return b
 }
 
 func (x *resume) readState(c *stateCode) {
 	v := c.ReadFlags()
-	x.unknownEnd, x.lacking, x.unconfirmed = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0
+	x.unknownEnd, x.lacking, x.unconfirmed, x.seen = v&1 != 0, v>>1&1 != 0, v>>2&1 != 0, v>>3&1 != 0
 	statecode.ReadUint(&c.Code, &x.source)
 	statecode.ReadByte(&c.Code, &x.goneBack)
 	if x.goneBack != 0 {
 		statecode.ReadPSN(&c.Code, &x.lowest)
 	} else {
 		x.lowest = 0
+	}
+	if x.seen {
+		statecode.ReadPSN(&c.Code, &x.last)
+	} else {
+		x.last = 0
 	}
 }
 
