@@ -26,7 +26,7 @@ type resume struct {
 	goneBack uint8 `state:"encoded"`
 	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
 	lowest rocev2.PSN `state:"encoded if x.goneBack != 0"`
-	seen   bool       `state:"encoded"`           // the source has sent last
+	seen   bool       `state:"encoded"`           // last is known
 	last   rocev2.PSN `state:"encoded if x.seen"` // the PSN of its last packet, forwarded or not
 }
 
@@ -354,7 +354,9 @@ func (g *group) passOver(now time.Duration, psn rocev2.PSN, out *Output) {
 	g.activate(now)
 	if g.fwd.nxt.Less(psn) {
 		g.removeJoining(out)
-		g.raiseNxt(psn)
+		if g.src.neighbor != 0 || g.is(noReceivers) {
+			g.raiseNxt(psn)
+		}
 	}
 	r := g.watchTurn()
 	r.goneBack, r.lowest = strandedAfter, psn

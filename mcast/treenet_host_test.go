@@ -187,6 +187,7 @@ func TestR89_TreesThatChange(t *testing.T) {
 		(2000+23824)*1780000003 + 1,  // an answer was older than what the source passes over
 		(2000+61201)*1780000003 + 1,  // a doubt about the turn under way hid a question that was passed on
 		(2000+73664)*1780000003 + 1,  // if a switch answers for others than its own members, and has asked, a completion is false (R105)
+		(2000+166105)*1780000003 + 1, // if the switch of a source goes on where that passes over, from a turn's first packet on, one that was lost three times is complete
 		(2000+22001)*1780000003 + 1,  // a source that was in doubt, and at rest when the token came, began a message beside an unfinished one
 	} {
 		if stuck := changingTree(t, seed, false, nil); stuck != "" {
@@ -220,9 +221,7 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 		(2000+232672)*1780000003 + 2, // a member got a message within another one: a position of the tree before said that the source is at rest
 		(2000+53569)*1780000003 + 2,  // a question was passed on to a switch that nobody can tell what its members have
 		(2000+7558)*1780000003 + 2,   // a first packet that was lost in a new tree was taken for one that the members here had had
-		(2000+7709)*1780000003 + 2,   // a turn began beyond a position that was too low (R115)
-		(2000+99312)*1780000003 + 2,  // the same, and the source waited for members that join
-		(2000+28797)*961748941 + 2,   // the same, and the switch of the source stayed where it was
+		(2000+99312)*1780000003 + 2,  // a source passed over what its switch waited for while it waited for members that join (R115)
 		(2000+114366)*1780000003 + 2, // a switch without members did not say that nobody behind it knows a position (R105)
 		(2000+76918)*1780000003 + 2,  // members that wait for a first message kept a question from being passed on (R105, R115)
 		(2000+7143)*1780000003 + 2,   // a source that another switch knows to be unfinished was doubted, in term after term

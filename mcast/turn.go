@@ -253,13 +253,8 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	was, first := g.openTurn(now, k, out), g.members[k].sqPSN
 	if psn := p.PSN & rocev2.PSNMask; psn != first && was != positionLearnt && !(was == positionMoved && psn.Less(first)) {
-		g.noteMismatch(k, SendPSN, psn, first, out)
-		switch t := g.tree(); {
-		case t == nil || !t.edges.rejoined:
-		case p.Neighbor != 0:
-			t.joinLate() // the mismatch may be a lost first packet
-		default:
-			g.watchTurn()
+		if g.noteMismatch(k, SendPSN, psn, first, out); p.Neighbor != 0 && g.tree().edges.rejoined {
+			g.tree().joinLate() // the mismatch may be a lost first packet
 		}
 	}
 	if r := g.handleData(now, p, f, out); r != None {
