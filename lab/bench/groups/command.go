@@ -22,12 +22,12 @@ func Command(env *cli.Env) *cobra.Command {
 		Use:   "groups",
 		Short: "Measure what many groups cost one gleamd: time, memory, speed",
 		Long: `groups registers many groups of the same hosts at a gleamd in a lab on this machine, by
-envelopes, and prints how long that takes and how much memory. One registration follows
-the other with --parallel 1; else so many are under way. Then it sends packets into one of
-the groups, and into all of them in turn, as fast as gleamd takes them without a loss. With
+envelopes, and prints how long that takes and how much memory. --parallel is the number
+of registrations under way at once. Then the command sends packets into one of the
+groups, and into all of them in turn, as fast as gleamd takes them without a loss. With
 --fast-path it counts the groups that XDP has replicated, too. With several numbers of
-groups or members each pair is a row. It needs root, and nothing else should run on the
-machine.`,
+groups or members each pair is a row. The command needs root, and nothing else should
+run on the machine.`,
 		Example: `  gleam bench groups --groups 100 --members 4 -o json
   gleam bench groups --groups 1,100,1000,10000,100000 --members 4,16 --parallel 64 --svg groups.svg`,
 		Args: cobra.NoArgs, Common: &o.Common, Flags: []string{"fast-path"},

@@ -102,9 +102,10 @@ func (m *maker) serve(h lab.Host, at netip.AddrPort, input func(time.Duration, n
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err == nil { // for example an ICMP error: the machines repeat themselves
-				m.call(conn, &out, func(now time.Duration) { input(now, from, buf[:n], &out) })
+			if err != nil {
+				continue // an ICMP error: the other end repeats its message
 			}
+			m.call(conn, &out, func(now time.Duration) { input(now, from, buf[:n], &out) })
 		}
 	})
 	return nil
@@ -116,7 +117,7 @@ func (m *maker) call(conn *net.UDPConn, out *envelope.Output, fn func(now time.D
 	fn(time.Since(m.started))
 	m.mu.Unlock()
 	for _, p := range out.Packets {
-		_, _ = conn.WriteToUDPAddrPort(p.Data, p.Dst) // it is repeated
+		_, _ = conn.WriteToUDPAddrPort(p.Data, p.Dst) // an error is a loss: the machines repeat their messages
 	}
 }
 
